@@ -84,7 +84,7 @@ pub(crate) type KnownFiles = HashMap<String, ArchivedFile>;
 /// # Errors
 /// [`ArchiveError`]; what was sent stays for the next attempt. [`ArchiveError::SpreadElsewhere`] if the database has tables that are spread
 /// over a cluster: [`backup_with`] is for those. [`ArchiveError::HeldTooMuch`] once more log has come meanwhile than is
-/// kept for a slot ([`Store::set_slot_bytes_max`]); [`ArchiveError::Unconfirmed`] of a replica; [`ArchiveError::Unpublished`]. [`ArchiveError::Stopping`] soon after the archive is not to be
+/// kept for a slot ([`Store::set_slot_bytes_max`]); [`ArchiveError::Unconfirmed`] of a replica (of a primary that is served, that is the caller's business: [`Store::has_confirmed`]); [`ArchiveError::Unpublished`]. [`ArchiveError::Stopping`] soon after the archive is not to be
 /// waited for [any more](Archive::until): a checkpoint, or the reading of a file, is brought to its end before.
 ///
 /// Cost: a checkpoint; reading all of its files; sending what is new. What the backup needs is kept on the disk until it ends.

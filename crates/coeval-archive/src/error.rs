@@ -149,9 +149,10 @@ pub enum ArchiveError {
         /// How much may.
         bytes_max: u64,
     },
-    /// A replica that has not heard since a crash whether its primary has published what it has.
+    /// Nobody knows yet, behind a crash, whether what the database has may be shown: of a replica, whether its primary has published it; of a
+    /// primary that is served, whether as many replicas have it as are asked for.
     #[error(
-        "this replica does not know yet whether its primary has published what it has: try again when it follows"
+        "it is not known yet whether all that this database has may be shown: try again when its replicas are there, or its primary"
     )]
     Unconfirmed,
     /// The last checkpoint has what is not published, and a new one would have it, too.

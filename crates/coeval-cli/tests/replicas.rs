@@ -24,6 +24,8 @@ mod kills;
 mod machines;
 #[path = "replicas/network.rs"]
 mod network;
+#[path = "replicas/readers.rs"]
+mod readers;
 #[path = "replicas/rewinding.rs"]
 mod rewinding;
 #[path = "replicas/rewound_replica.rs"]

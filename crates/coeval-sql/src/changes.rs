@@ -5,6 +5,12 @@
 use coeval_store::{ChangeFeedError, ChangeSink, ChangeToken, Store};
 use coeval_txn::Version;
 
+/// How `coeval_table_changes_as_json` calls the column with this index of a table's definition: its name may have been another one
+/// before.
+pub(crate) fn member_of(index: usize) -> String {
+    format!("c{index}")
+}
+
 /// Gives what transactions changed, from a place that reaches farther back than the database's own log.
 pub trait ChangeSource: Send + Sync {
     /// Gives a sink what lies behind `from`, up to the batch of version `newest` of the store, which is published, and to `until` if

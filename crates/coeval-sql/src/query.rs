@@ -40,6 +40,7 @@ mod series;
 mod spawned;
 mod spreading;
 mod subqueries;
+mod table_changes;
 mod table_ids;
 mod typing;
 mod unregistered;

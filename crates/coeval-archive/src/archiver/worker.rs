@@ -298,8 +298,12 @@ impl Worker {
         Ok(sent)
     }
 
-    /// Makes a backup; the log behind it is sent by who sends the log.
+    /// Makes a backup; the log behind it is sent by who sends the log. None as long as it is not known, behind a crash, what may be
+    /// shown: then nothing of the log is sent either.
     fn back_up(&mut self) -> Result<(), ArchiveError> {
+        if !self.store.has_confirmed() {
+            return Ok(());
+        }
         let begun = self.store.log_position().map_or(Lsn::START, |(_, durable)| durable);
         let patient = self.patient();
         let spread = self.send_spread(&patient, begun)?;

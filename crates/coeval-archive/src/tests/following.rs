@@ -151,8 +151,12 @@ impl Copy {
     }
 
     pub(super) fn restart(&mut self) {
-        self.open = None;
+        // One that is not closed may have less behind it.
+        if self.dice.random() {
+            self.open = None;
+        }
         self.files = if self.dice.random_ratio(1, 2) { self.files.crash() } else { self.files.restart() };
+        self.open = None;
         self.open = Some(open(&self.files));
     }
 

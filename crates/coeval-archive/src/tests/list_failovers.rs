@@ -261,12 +261,13 @@ impl Side {
 
     /// It ends and comes back. What was appended by commits that are lost with it.
     fn come_back(&mut self, end: End) -> Vec<(List, Value)> {
-        self.sessions = Default::default();
-        self.store = None;
+        // Before the store is closed, which would make all of it durable.
         self.files = match end {
             End::OfProcess => self.files.restart(),
             End::OfMachine => self.files.crash(),
         };
+        self.sessions = Default::default();
+        self.store = None;
         self.store = Some(open(&self.files));
         let version = self.store().world().version();
         let lost = self.branch.behind(version).collect();
@@ -415,6 +416,10 @@ impl Machines {
         let archiver = self.archiver.take().expect("it runs between steps");
         self.told = self.told.max(archiver.stop().archived);
         let end = if self.dice.random_ratio(1, 2) { End::OfProcess } else { End::OfMachine };
+        if end == End::OfMachine {
+            // Nobody syncs what these commit, as the archiver has ended.
+            (0..20).for_each(|_| self.primary.act(&mut self.dice, &mut self.next));
+        }
         let lost = self.primary.come_back(end);
         self.counts.crashes += usize::from(end == End::OfMachine);
         self.lost.extend(lost);

@@ -349,14 +349,19 @@ impl Primary {
         self.crash();
     }
 
-    /// The machine stops: what was not durable may be lost, and is as if it had never been.
-    pub(super) fn crash(&mut self) {
+    /// The machine stops: what was not durable may be lost, and is as if it had never been. Nothing is closed before: that would make
+    /// all of it durable. How many commits were lost.
+    pub(super) fn crash(&mut self) -> usize {
+        let files = self.files.crash();
         self.store = None;
-        self.files = self.files.crash();
+        self.files = files;
         self.store = Some(open(&self.files));
-        let version = self.store().world().version();
-        self.moments.retain(|moment| moment.version <= version);
+        let (world, before) = (self.store().world(), self.moments.len());
+        self.moments.retain(|moment| moment.version <= world.version());
         self.rows = self.last().rows.as_ref().clone();
+        let items = world.table_named(&QualifiedName::new("public", "items"));
+        self.def = items.map(|table| table.def().as_ref().clone());
+        before - self.moments.len()
     }
 
     pub(super) fn last(&self) -> &Moment {

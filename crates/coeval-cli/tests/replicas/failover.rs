@@ -118,7 +118,19 @@ fn readers_wait_until_it_is_known_what_may_be_shown(machines: &mut Machines) {
     machines.serve(2, &[]);
     let refused = Sql::open_as(machines.ports[2], "reader", None).map(drop).unwrap_err();
     assert_eq!(refused.code().unwrap().code(), "57P03");
-    assert_eq!(count(&machines.sql(2)), "70", "a superuser sees to it");
+    let superuser = machines.sql(2);
+    assert_eq!(count(&superuser), "70", "a superuser sees to it");
+    // What changed is not given before: a failover could lose it. It was waited for, and nobody could end that.
+    let token = superuser.value("SELECT coeval_snapshot_token()").unwrap().unwrap();
+    let refused = superuser.run(&format!("SELECT * FROM coeval_changes('{token}')")).unwrap_err();
+    let refused = refused.as_db_error().unwrap();
+    assert_eq!(refused.code().code(), "55000");
+    assert!(refused.message().contains("may be shown"), "{refused:?}");
+    // Nor does a backup have it.
+    let archive = tempfile::tempdir().unwrap();
+    let backup = format!("SELECT coeval_backup('{}')", archive.path().display());
+    assert_eq!(superuser.refused(&backup), "55000");
+    drop(superuser);
     machines.follow(1, 2);
     let begun = Instant::now();
     while let Err(error) = Sql::open_as(machines.ports[2], "reader", None) {

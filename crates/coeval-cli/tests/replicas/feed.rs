@@ -455,6 +455,16 @@ fn the_function_gives_the_same(sql: &Sql, port: u16, lines: &[Value]) {
         let rest = &lines[place(tokens[0]).unwrap() + 1..];
         let keyed = rest.iter().filter(|line| line.get("key").is_some_and(|key| !key.is_null())).count();
         assert_eq!(all.unwrap(), Some(keyed.to_string()), "{round}");
+        // Of one table they are its own columns.
+        let of_accounts = format!(
+            "SELECT operation, old_id::text, old_amount - new_amount, new_note FROM coeval_table_changes('accounts', '{}')
+             WHERE old_amount <> new_amount",
+            tokens[0]
+        );
+        assert_eq!(rows(of_accounts), ["update 7 93 none"], "{round}");
+        let of_log =
+            format!("SELECT old_text, old_mood, old_tags FROM coeval_table_changes('log', '{}')", tokens[0]);
+        assert_eq!(sql.refused(&of_log), "42P01", "{round}: it is not there any more");
         sql.run("CHECKPOINT").unwrap();
     }
     // Documents become columns of their table, as any others.

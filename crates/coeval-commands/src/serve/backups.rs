@@ -40,6 +40,10 @@ impl Backups for Offered {
         extent: BackupExtent,
         stop: &Arc<AtomicBool>,
     ) -> Result<String, SqlError> {
+        // Who opens a directory for the backup alone waits for no replicas. Here those may still come.
+        if !store.has_confirmed() {
+            return Err(refused(place, ArchiveError::Unconfirmed));
+        }
         let rows = match (extent, self.spread.node()) {
             (BackupExtent::RowTables, _) => SpreadRows::LeftOut,
             (BackupExtent::Whole, Some(node)) => SpreadRows::Of(&**node),

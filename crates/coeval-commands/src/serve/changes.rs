@@ -8,8 +8,9 @@ use coeval::{
 };
 use coeval_archive::{Archive, ArchivedLog, ArchivedPart, BackupChoice, copy_backup};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Bytes of columns that were read and stay in memory.
@@ -38,8 +39,7 @@ impl ChangeSource for ArchivedChanges {
     ) -> Result<(), ChangeFeedError> {
         let dir = tempfile::Builder::new().prefix("coeval-changes-").tempdir().map_err(failed)?;
         let copy = dir.path().join("copy");
-        let choice = BackupChoice::UpTo(from.world_before());
-        copy_backup(&self.archive, &copy, choice, &mut |_| {}).map_err(failed)?;
+        self.copy(&copy, BackupChoice::UpTo(from.world_before()), sink)?;
         let options = ChangeFeedOptions { kept_bytes: 0, data_memory: Some(DATA_MEMORY) };
         let mut feed = ChangeFeed::open(Arc::new(DiskFiles), &copy, ChangeStart::Behind(from), options)?;
         if let Some(until) = until {
@@ -51,6 +51,27 @@ impl ChangeSource for ArchivedChanges {
 }
 
 impl ArchivedChanges {
+    /// Copies a backup, unless the sink does not wait for it any more: it may have the size of the database.
+    fn copy(
+        &self,
+        dir: &Path,
+        choice: BackupChoice,
+        sink: &mut dyn ChangeSink,
+    ) -> Result<(), ChangeFeedError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut ended = None;
+        let copied = copy_backup(&self.archive.until(Arc::clone(&stop)), dir, choice, &mut |_| {
+            if let Err(error) = sink.waiting() {
+                stop.store(true, Ordering::Relaxed);
+                ended.get_or_insert(error);
+            }
+        });
+        match (ended, copied) {
+            (Some(error), _) => Err(ChangeFeedError::Output(error)),
+            (None, copied) => copied.map(drop).map_err(failed),
+        }
+    }
+
     fn take_archived(
         &self,
         feed: &mut ChangeFeed,
@@ -104,7 +125,10 @@ fn from_log(
             }
             Some(Fed::Records(records)) => feed.take(up_to(&records, newest)?, sink)?,
             Some(Fed::Published(_) | Fed::Boundary(_)) => {}
-            None => log.wait(LOOK_INTERVAL),
+            None => {
+                sink.waiting().map_err(ChangeFeedError::Output)?;
+                log.wait(LOOK_INTERVAL);
+            }
         }
     }
     Ok(())
@@ -124,4 +148,55 @@ fn up_to(records: &[LogRecord], newest: Version) -> Result<&[LogRecord], StoreEr
         }
     }
     Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coeval::{Database, FedChange, FedTransaction, TableDef};
+    use coeval_archive::{SpreadRows, backup_with};
+
+    /// Waits for nothing.
+    struct Impatient;
+
+    impl ChangeSink for Impatient {
+        fn wants(&self, _: &TableDef) -> bool {
+            true
+        }
+
+        fn change(&mut self, _: &FedTransaction, _: &FedChange<'_>) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn end(&mut self, _: &FedTransaction) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn idle(&mut self, _: &ChangeToken) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn waiting(&mut self) -> io::Result<()> {
+            Err(io::ErrorKind::Interrupted.into())
+        }
+    }
+
+    /// A statement that was cancelled went on until a copy of the whole database was there. Fails without the look at the sink.
+    #[test]
+    fn the_copy_of_a_backup_ends_with_who_waits_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(dir.path().join("data")).unwrap();
+        let mut session = database.session();
+        session.execute("CREATE TABLE t (id int PRIMARY KEY)").unwrap();
+        session.execute("INSERT INTO t SELECT g FROM generate_series(1, 10000) AS s (g)").unwrap();
+        let archive = Archive::create(dir.path().join("archive").to_str().unwrap()).unwrap();
+        backup_with(database.store(), &archive, SpreadRows::Elsewhere, &mut |_| {}).unwrap();
+        let changes = ArchivedChanges { archive };
+        let copied = changes.copy(&dir.path().join("copy"), BackupChoice::Newest, &mut Impatient);
+        let kind = match copied {
+            Err(ChangeFeedError::Output(error)) => error.kind(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(kind, io::ErrorKind::Interrupted);
+    }
 }

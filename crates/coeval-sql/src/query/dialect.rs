@@ -69,6 +69,7 @@ pub(super) use distinct_on::{are_same, meant};
 pub(crate) use recursion::check_all as check_recursions;
 pub(crate) use rows::compares;
 pub(super) use sets::OR_EMPTY;
+pub(super) use tables::CHANGE_HEAD;
 
 use crate::cancel;
 use crate::error::{SqlError, SqlState};

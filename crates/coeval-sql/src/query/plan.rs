@@ -291,17 +291,19 @@ impl Attempt<'_> {
     }
 }
 
-/// Resolves what only the catalog knows of names in the syntax; whether types are named that users have made.
+/// Resolves what only the catalog knows of names in the syntax; whether types are named that users have made, or the columns of tables
+/// are written out in it.
 fn resolve_names(query: &mut Query, context: &StatementContext<'_>) -> Result<bool, SqlError> {
-    let names_types = crate::user_types::resolve(query, context.settings, context.transaction);
     let find =
         |name: &ObjectName| found(name, context.settings, context.transaction, context.parts.as_deref());
+    let has_table_changes = super::table_changes::written_out(query, &find)?;
+    let names_types = crate::user_types::resolve(query, context.settings, context.transaction);
     let has_populated = super::populated::written_out(query, &find);
     counted(query, &find)?;
     super::table_ids::written_out(query, &find);
     written_out(query, &find);
     computed_outside(query, &find, context.engine.template())?;
-    Ok(names_types || has_populated)
+    Ok(names_types || has_populated || has_table_changes)
 }
 
 /// What is told of a query that has been refused.

@@ -247,8 +247,9 @@ impl<'a> Planner<'a> {
         let mut parsed = crate::parse::parse_query(&view.query)?;
         super::typing::without_subqueries_in_values(&mut parsed);
         let mut query = super::output_names::named(&parsed);
-        crate::user_types::resolve(&mut query, self.settings, self.transaction);
         let find = |name: &ObjectName| super::scopes::found(name, self.settings, self.transaction, None);
+        super::table_changes::written_out(&mut query, &find)?;
+        crate::user_types::resolve(&mut query, self.settings, self.transaction);
         super::populated::written_out(&mut query, &find);
         super::whole_rows::counted(&mut query, &find)?;
         super::using::written_out(&mut query, &find);

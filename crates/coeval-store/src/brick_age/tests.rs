@@ -85,6 +85,7 @@ fn an_age_that_was_seen_is_there_after_a_crash() {
     let store = open(&files);
     store.note_brick_age(Epoch::new(4)).unwrap();
     assert_eq!(store.world().brick_age().unwrap(), age(4));
+    let files = files.crash();
     drop(store);
-    assert_eq!(open(&files.crash()).world().brick_age().unwrap(), age(4));
+    assert_eq!(open(&files).world().brick_age().unwrap(), age(4));
 }

@@ -306,8 +306,9 @@ fn a_manifest_that_came_to_be_though_its_checkpoint_failed_does_no_harm() {
         files.heal();
         load(&store, &def, 0..20);
         assert_eq!(store.world().table(def.id).unwrap().base_chunks(), 1, "the load became a chunk");
+        let files = files.crash();
         drop(store);
-        let store = open(&files.crash());
+        let store = open(&files);
         came_to_be += u64::from(
             store.world().table(def.id).unwrap().base_chunks() == 1
                 && store.world().table(def.id).unwrap().delta_rows() > 0,

@@ -49,10 +49,12 @@ fn on_a_full_disk_commits_are_refused_or_of_unknown_fate_reads_go_on_and_nothing
                 taken_again += u64::from(outcomes.contains(&Outcome::Committed));
             }
             workload.model.check(&store.world()).unwrap();
-            drop(store);
+            // Half of them are closed first, and the others end as they are: a close makes durable what was not.
+            let not_closed = (seed % 4 < 2).then_some(store);
             let end = if seed % 2 == 0 { End::Machine } else { End::Process };
             workload.note_end(end);
             files = if end == End::Machine { files.crash() } else { files.restart() };
+            drop(not_closed);
             let report = verify(Arc::new(files.clone()), Path::new(DIR), None).unwrap();
             assert_eq!(report.problems, [], "seed {seed}");
         }
@@ -91,9 +93,9 @@ fn a_checkpoint_without_room_leaves_the_old_manifest_and_no_files_and_the_next_o
             if calls % 2 == 0 {
                 checkpoint::run(&store.shared).unwrap();
             }
-            drop(store);
             workload.note_end(End::Machine);
             let files = files.crash();
+            drop(store);
             workload
                 .take_recovered(&open(&files).world())
                 .unwrap_or_else(|what| panic!("seed {seed}: {what}"));

@@ -148,4 +148,12 @@ pub trait ChangeSink {
     /// # Errors
     /// Why it goes no further.
     fn idle(&mut self, reached: &ChangeToken) -> io::Result<()>;
+
+    /// What was asked for is waited for: it is not published yet, or is on its way from an archive. Called again and again meanwhile.
+    ///
+    /// # Errors
+    /// Why it waits no longer.
+    fn waiting(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -26,7 +26,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Store {
     /// Gives what transactions changed that are behind `from`, up to the snapshot of version `newest`, which is published, and to
-    /// `until` if that is given.
+    /// `until` if that is given. What [may not be said to be published](Self::has_confirmed) is waited for, as long as the sink
+    /// [does](ChangeSink::waiting).
     ///
     /// # Errors
     /// [`ChangeFeedError::TooOld`] if the newest checkpoint has more than `from`; [`ChangeFeedError::Foreign`]: nothing was given
@@ -95,7 +96,10 @@ impl OwnReplay<'_> {
                 }
                 // Files are where they are; what is published is all that the feed gives.
                 Some(Fed::File(..) | Fed::Published(_) | Fed::Boundary(_)) => {}
-                None => feed.wait(LOOK_INTERVAL),
+                None => {
+                    sink.waiting().map_err(ChangeFeedError::Output)?;
+                    feed.wait(LOOK_INTERVAL);
+                }
             }
         }
         Ok(())

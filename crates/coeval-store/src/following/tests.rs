@@ -26,7 +26,7 @@ use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
 use crate::id_value::{key, row, table};
 use crate::log::{LogError, LogOptions};
-use crate::model_workload::{Model, Workload};
+use crate::model_workload::{End, Model, Workload};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::promises::Promise;
 use crate::replicas::{ReplicaChoice, SynchronousReplicas};
@@ -208,23 +208,39 @@ impl Pair {
         self.follower = Some((store, follower));
     }
 
+    /// Half of the time it is closed first, which makes durable what was not.
     fn restart_follower(&mut self) {
-        if let Some((store, follower)) = self.follower.take() {
-            self.feed = None;
-            self.held.clear();
-            drop((store, follower));
-            self.files =
-                if self.workload.dice.random_ratio(1, 2) { self.files.crash() } else { self.files.restart() };
-            self.follower = Some(open_follower(&self.files));
+        if self.follower.is_none() {
+            return;
         }
+        self.feed = None;
+        self.held.clear();
+        if self.workload.dice.random() {
+            self.follower = None;
+        }
+        let crashes = self.workload.dice.random_ratio(1, 2);
+        self.files = if crashes { self.files.crash() } else { self.files.restart() };
+        self.follower = None;
+        self.follower = Some(open_follower(&self.files));
     }
 
+    /// Likewise. What was acknowledged is there.
     fn restart_primary(&mut self) {
+        if self.workload.dice.random() {
+            self.feed = None;
+            self.primary = None;
+        }
+        let end = if self.workload.dice.random() { End::Machine } else { End::Process };
+        self.workload.note_end(end);
+        self.primary_files = match end {
+            End::Machine => self.primary_files.crash(),
+            End::Process => self.primary_files.restart(),
+        };
         self.feed = None;
         self.primary = None;
-        let crashes = self.workload.dice.random_ratio(1, 2);
-        self.primary_files = if crashes { self.primary_files.crash() } else { self.primary_files.restart() };
-        self.primary = Some(open_primary(&self.primary_files));
+        let primary = open_primary(&self.primary_files);
+        self.workload.take_recovered(&primary.world()).unwrap();
+        self.primary = Some(primary);
     }
 
     fn hold(&mut self) {

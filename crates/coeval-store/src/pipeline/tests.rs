@@ -415,9 +415,9 @@ fn a_large_transaction_whose_bytes_cannot_be_written_is_not_acknowledged() {
             let outcome = insert(&store, &def, 1, 2 << 20);
             let calls_failed = insert(&store, &def, 2, 10).is_err();
             files.heal();
-            drop(store);
             // Where nobody waits for a sync only the process may end.
             let files = if durability == Durability::Fsync { files.crash() } else { files.restart() };
+            drop(store);
             let store = open_with(&files, Sizes::default());
             let key = def.key_of(|_| crate::value::ValueRef::Int32(1));
             let tx = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);

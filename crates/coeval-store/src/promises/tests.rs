@@ -74,8 +74,9 @@ fn a_number_that_is_promised_to_an_older_program_is_followed_whoever_begins_it()
     store.promise(asked).unwrap();
     assert_eq!(store.timeline(), number);
     assert!(store.promise(Promise::of(number, 53)).is_err(), "the number is given away");
+    let files = files.crash();
     drop(store);
-    let store = open(&files.crash());
+    let store = open(&files);
     assert_eq!(store.timeline(), number, "no timeline is above those of that number");
     assert!(number <= number.of_candidate(49) && number <= number.of_candidate(48));
     store.promise(asked).unwrap();
@@ -101,8 +102,9 @@ fn of_two_of_one_number_the_lower_one_is_superseded_and_not_the_higher_one() {
     let higher = Promise::of_begun(Timeline::new(2).of_candidate(53));
     store.promise(higher).unwrap();
     assert_eq!(store.superseded_by(), Some(higher.timeline));
+    let files = files.crash();
     drop(store);
-    assert_eq!(open(&files.crash()).superseded_by(), Some(higher.timeline));
+    assert_eq!(open(&files).superseded_by(), Some(higher.timeline));
 }
 
 #[test]

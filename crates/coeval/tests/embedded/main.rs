@@ -12,4 +12,5 @@ mod lending;
 mod many_columns;
 mod progress;
 mod reading;
+mod table_changes;
 mod temporary_tables;

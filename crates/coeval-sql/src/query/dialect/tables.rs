@@ -207,14 +207,16 @@ pub(super) fn expand_changes(factor: &mut TableFactor) {
     }
 }
 
+/// The columns of a change that say which one it is, of an object `c`.
+pub(in crate::query) const CHANGE_HEAD: &str = "c ->> 'token' AS token, (c ->> 'version')::bigint AS version, \
+     (c ->> 'position')::int AS position, (c ->> 'committed_at')::timestamptz AS committed_at";
+
 /// What transactions have changed, of an array with an object for each change.
 fn changes(arguments: &[Expr]) -> Option<Query> {
     let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
     query_of(&format!(
-        "SELECT c ->> 'token' AS token, (c ->> 'version')::bigint AS version, (c ->> 'position')::int AS position, \
-         (c ->> 'committed_at')::timestamptz AS committed_at, c ->> 'table_schema' AS table_schema, \
-         c ->> 'table_name' AS table_name, c ->> 'operation' AS operation, c -> 'key' AS key, \
-         c -> 'before' AS before, c -> 'after' AS after \
+        "SELECT {CHANGE_HEAD}, c ->> 'table_schema' AS table_schema, c ->> 'table_name' AS table_name, \
+         c ->> 'operation' AS operation, c -> 'key' AS key, c -> 'before' AS before, c -> 'after' AS after \
          FROM (SELECT unnest(coeval_changes_as_json({}))::json AS c) AS changes",
         arguments.join(", ")
     ))

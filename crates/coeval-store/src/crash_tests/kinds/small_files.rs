@@ -342,8 +342,9 @@ fn a_replica_whose_copy_promised_nothing_is_known_once_it_has_followed() {
     let (store, mut follower) = open_replica(&files, REPLICA).unwrap();
     assert_eq!((store.terms().timeline().get(), follower.promised()), (TIMELINE.get(), Timeline::new(0)));
     take_all(&primary, &mut follower);
+    let files = files.crash();
     drop((store, follower, primary));
-    refused_without_mark(&files.crash());
+    refused_without_mark(&files);
 }
 
 /// It used to write a manifest with nothing kept, and to remove the log that was.

@@ -64,8 +64,9 @@ fn a_panic_of_who_makes_an_index_is_that_sessions_alone() {
     tx.change_catalog(CatalogChange::PutTable(Box::new(with_index))).unwrap();
     tx.commit().unwrap();
     store.checkpoint().unwrap();
+    let files = files.crash();
     drop(store);
-    let store = open(&files.crash());
+    let store = open(&files);
     assert_eq!(numbers_in(&store, &def), (0..110).collect::<Vec<_>>());
     assert_eq!(store.world().table(def.id).unwrap().indexes().len(), 1);
 }

@@ -45,9 +45,9 @@ fn what_is_kept_is_there_until_it_is_let_go_of() {
         let primary = open_primary(&files);
         commits(&primary, 20);
         primary.checkpoint().unwrap();
-        drop(primary);
         // Also whoever ends it.
         files = files.crash();
+        drop(primary);
     }
     let primary = open_primary(&files);
     let mut feed = feed_of(&primary, &follower).unwrap();
@@ -117,8 +117,8 @@ fn who_does_not_know_yet_what_he_needs_holds_all() {
     assert!(is_noted(&files), "before any checkpoint");
     commits(&primary, 200);
     primary.checkpoint().unwrap();
-    drop((held, primary));
     let files = files.crash();
+    drop((held, primary));
     let primary = open_primary(&files);
     // Where it was kept, and not where the last checkpoint stands.
     let mut held = primary.whole_log_feed().unwrap();

@@ -80,9 +80,10 @@ impl Three {
     /// The primary is lost, and the one ahead is promoted: what it is then, and the last one.
     fn fail_over(self, keep_bytes: u64, end: End) -> (Store, Store, Follower) {
         let Self { primary, files, ahead, last, .. } = self;
-        drop((primary, ahead));
         let crash = |files: SimulatedFiles| if end == End::Crash { files.crash() } else { files };
+        // A machine that crashes closes nothing before.
         let files = crash(files);
+        drop((primary, ahead));
         promote(&files, Path::new(COPY), Promise::asked_for(Timeline::new(2))).unwrap();
         let files = crash(files);
         let options = StoreOptions { log_keep_bytes: keep_bytes, ..options() };
@@ -93,8 +94,9 @@ impl Three {
         let promoted = open(&files);
         change(&promoted, 1, 17);
         promoted.checkpoint().unwrap();
+        let files = crash(files);
         drop(promoted);
-        let promoted = open(&crash(files));
+        let promoted = open(&files);
         change(&promoted, 1, 18);
         promoted.checkpoint().unwrap();
         (promoted, last.0, last.1)
@@ -255,8 +257,12 @@ fn whoever_lacks_no_more_than_is_asked_for_follows_the_promoted_one() {
             match workload.dice.random_range(0..8) {
                 0..3 => drop(ahead.0.checkpoint().unwrap()),
                 3 => {
-                    drop(ahead);
                     files = files.crash();
+                    drop(ahead);
+                    ahead = follow(&files, COPY);
+                }
+                4 => {
+                    drop(ahead);
                     ahead = follow(&files, COPY);
                 }
                 _ => {}
@@ -277,8 +283,8 @@ fn whoever_lacks_no_more_than_is_asked_for_follows_the_promoted_one() {
             transaction.change_catalog(CatalogChange::PutTable(Box::new(def))).unwrap();
             transaction.commit().unwrap();
             promoted.checkpoint().unwrap();
-            drop(promoted);
             files = files.crash();
+            drop(promoted);
             promoted = open(&files);
         }
         lacking += promoted.log_position().unwrap().0.get() - before.get();

@@ -126,8 +126,8 @@ fn a_follower_that_restarts_meanwhile_has_the_whole_index() {
         if restart == Restart::Checkpoint {
             store.checkpoint().unwrap();
         }
-        drop((feed, store, follower));
         files = files.crash();
+        drop((feed, store, follower));
         let (store, mut follower) = open_follower(&files);
         let mut feed = feed_of(&primary, &follower).unwrap();
         take_all(&mut feed, &mut follower);
@@ -157,8 +157,8 @@ fn a_slot_keeps_the_file_of_an_index_that_is_dropped_meanwhile() {
     put_table(&primary, &plain);
     primary.checkpoint().unwrap();
     assert!(segments(&primary_files, PRIMARY).contains(&file), "nobody has got it yet");
-    drop(primary);
     let primary_files = primary_files.crash();
+    drop(primary);
     let primary = open_primary(&primary_files);
     primary.checkpoint().unwrap();
     assert!(segments(&primary_files, PRIMARY).contains(&file), "also behind a crash");

@@ -91,8 +91,8 @@ fn one_life(step: Step, spared: u32, end: End, seed: u64) -> bool {
         assert_eq!(told, None);
     }
     workload.all.as_ref().unwrap()[&store.world().version().get()].check(&store.world()).unwrap();
-    drop((store, follower));
     let files = if end == End::Machine { files.crash() } else { files.restart() };
+    drop((store, follower));
     let (store, mut follower) = open_follower(&files);
     workload.all.as_ref().unwrap()[&store.world().version().get()].check(&store.world()).unwrap();
     take_all(&mut feed_of(&primary, &follower).unwrap(), &mut follower);

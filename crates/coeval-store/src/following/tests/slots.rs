@@ -20,6 +20,13 @@ fn change(primary: &Store, def: &TableDef, value: i32) {
     primary.checkpoint().unwrap();
 }
 
+/// The primary behind a crash of its machine. What is open of it until then is not closed before, which would note what it keeps.
+fn crashed(open: impl Sized, files: &SimulatedFiles) -> Store {
+    let files = files.crash();
+    drop(open);
+    open_primary(&files)
+}
+
 #[test]
 fn a_slot_keeps_the_log_for_one_who_is_away() {
     let (primary, primary_files, store, mut follower) = small_pair();
@@ -31,8 +38,7 @@ fn a_slot_keeps_the_log_for_one_who_is_away() {
     let def = store.world().tables().next().unwrap().def().clone();
     let change = |primary: &Store, value| change(primary, &def, value);
     change(&primary, 2);
-    drop(primary);
-    let primary = open_primary(&primary_files.crash());
+    let primary = crashed(primary, &primary_files);
     change(&primary, 3);
     let mut feed = feed_of(&primary, &follower).unwrap().with_slot("copy").unwrap();
     take_all(&mut feed, &mut follower);
@@ -55,8 +61,7 @@ fn a_slot_keeps_the_log_for_one_who_is_away() {
     primary.create_slot("copy").unwrap();
     let feed = feed_of(&primary, &follower).unwrap().with_slot("copy").unwrap();
     assert_eq!((primary.slots()[0].log, primary.slots()[0].is_lost), (follower.position(), false));
-    drop((feed, primary));
-    let primary = open_primary(&primary_files.crash());
+    let primary = crashed((feed, primary), &primary_files);
     change(&primary, 5);
     let mut feed = feed_of(&primary, &follower).unwrap().with_slot("copy").unwrap();
     take_all(&mut feed, &mut follower);
@@ -80,8 +85,7 @@ fn a_slot_keeps_from_where_its_follower_is() {
     let feed = feed_of(&primary, &follower).unwrap().with_slot("copy").unwrap();
     assert_eq!(primary.slots()[0].log, follower.position());
     // It goes without having said how far it is, and the primary crashes.
-    drop((feed, primary));
-    let primary = open_primary(&primary_files.crash());
+    let primary = crashed((feed, primary), &primary_files);
     primary.set_log_keep_bytes(0);
     change(&primary, &def, 3);
     change(&primary, &def, 4);

@@ -53,8 +53,8 @@ fn a_segment_is_changed_by_whom_the_change_was_given_to_and_once() {
     next.make().unwrap();
     handle.sync(last).unwrap();
     assert_eq!(files.list(&log_dir()).unwrap().len(), 3);
-    drop(log);
     let after: Arc<dyn FileSystem> = Arc::new(simulation.crash());
+    drop(log);
     let (_, records) = open(&after, Lsn::START, small()).unwrap();
     assert_eq!(payloads(&records), [&[1; 300][..], &[2; 300], &[3; 20]]);
 }

@@ -140,8 +140,8 @@ fn files_of_index(store: &Store, def: &TableDef) -> Vec<Option<u64>> {
 /// store of behind that.
 fn reopened(store: Store, files: &SimulatedFiles, def: &TableDef) -> (Store, SimulatedFiles) {
     assert_whole(&store, def);
-    drop(store);
     let files = files.crash();
+    drop(store);
     let report = verify(Arc::new(files.clone()), Path::new(DIR), None).unwrap();
     assert!(report.problems.is_empty(), "{:?}", report.problems);
     let store = open(&files);
@@ -419,8 +419,8 @@ fn whichever_call_of_the_disk_fails_there_is_the_whole_index_or_none_and_no_file
             let outcome = make_index(&store, &def);
             let goes_on = catch_unwind(AssertUnwindSafe(|| insert(&store, &def, 100..101))).is_ok();
             files.heal();
-            drop(store);
             let files = files.crash();
+            drop(store);
             let store = open(&files);
             let world = store.world();
             let found = Arc::clone(world.table(def.id).unwrap().def());

@@ -343,8 +343,9 @@ fn tables_are_emptied_and_dropped_with_what_the_transaction_did_to_them() {
     tx.commit().unwrap();
     assert!(matches!(beside.commit(), Err(StoreError::Conflict(_))), "its table was emptied");
     assert_eq!(ids(&begin(&store), &def), [3]);
+    let files = files.crash();
     drop(store);
-    let store = try_open(&files.crash()).unwrap();
+    let store = try_open(&files).unwrap();
     assert_eq!(ids(&begin(&store), &def), [3]);
 }
 
@@ -459,10 +460,9 @@ fn everything_is_found_again_from_the_log_and_from_flush_rounds() {
     store.checkpoint().unwrap();
     load(&store, &[("c", 1, 4)]);
     pending.commit().unwrap();
-    let store = {
-        drop(store);
-        try_open(&files.crash()).unwrap()
-    };
+    let files = files.crash();
+    drop(store);
+    let store = try_open(&files).unwrap();
     assert_eq!(ids(&begin(&store), &def), [1, 2, 3, 4]);
     let mut tx = begin(&store);
     assert_eq!(tx.delete_bricks(def.id, |all| all.within(1, &[10..=19])).unwrap(), 1);
@@ -509,8 +509,9 @@ fn strings_of_a_table_without_rows_are_found_again() {
     load(&store, &other, &[("z", 1, 1)]);
     store.checkpoint().unwrap();
     load(&store, &def, &[("b", 1, 7), ("c", 1, 8)]);
+    let files = files.crash();
     drop(store);
-    let store = try_open(&files.crash()).unwrap();
+    let store = try_open(&files).unwrap();
     let expected = [("b".to_owned(), 1, 7), ("c".to_owned(), 1, 8)];
     assert_eq!(rows(&begin(&store), &def), BTreeSet::from(expected));
 }
@@ -572,8 +573,8 @@ fn after_any_crash_the_rows_of_acknowledged_transactions_are_there_and_no_others
                 }
             }
             files.heal();
-            drop(store);
             files = files.crash();
+            drop(store);
             crashes += 1;
             let store = try_open(&files).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             let found = both(&begin(&store), &defs);
@@ -748,8 +749,9 @@ fn rows_that_have_expired_leave_the_disk_while_nobody_touches_the_store() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(ids(&begin(&store), &def), [10_000]);
+    let files = files.crash();
     drop(store);
-    let store = try_open(&files.crash()).unwrap();
+    let store = try_open(&files).unwrap();
     assert_eq!(ids(&begin(&store), &def), [10_000]);
 }
 

@@ -371,13 +371,14 @@ fn roles_owners_and_grants_are_there_after_a_crash_and_after_a_checkpoint() {
         assert_eq!(of_server, Some(schema_access.clone()), "{when}");
         assert_eq!(world.table(def.id).unwrap().def().access, def.access, "{when}");
     };
+    let files = files.crash();
     drop(store);
-    let store = open(&files.crash());
+    let store = open(&files);
     check(&store, "from the log");
     store.checkpoint().unwrap();
-    drop(store);
     // The log before the checkpoint is not looked at any more.
     let files = files.crash();
+    drop(store);
     check(&open(&files), "from the manifest");
 }
 

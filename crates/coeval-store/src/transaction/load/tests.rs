@@ -58,8 +58,9 @@ fn groups_in_order_are_chunks_and_outlive_a_crash() {
     assert!(tx.bulk_append(def.id, &[batch(800..900)]).unwrap());
     assert_eq!(tx.loads.len(), 6);
     tx.commit().unwrap();
+    let files = files.crash();
     drop(store);
-    let store = open(&files.crash());
+    let store = open(&files);
     let tx = begin(&store);
     let table = tx.table(def.id).unwrap();
     assert_eq!((table.row_count(), table.delta_rows()), (3_600, 0));

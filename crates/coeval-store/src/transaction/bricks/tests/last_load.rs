@@ -104,10 +104,11 @@ fn after_a_restart_epochs_are_known_and_times_of_what_the_log_still_has() {
     let done = now();
     let before = [EARLY, LATE].map(|days| last_load(&begin(&store), &def, days));
     assert!(before.iter().all(|load| load.at.is_some()), "{before:?}");
+    let files = files.crash();
     drop(store);
     // The log says what time it was when its records were written, and not when they are read.
     std::thread::sleep(Duration::from_millis(5));
-    let store = open(&files.crash());
+    let store = open(&files);
     let after = [EARLY, LATE].map(|days| last_load(&begin(&store), &def, days));
     assert_eq!(after.map(|load| load.epoch), before.map(|load| load.epoch));
     assert_eq!(after[0].at, None);

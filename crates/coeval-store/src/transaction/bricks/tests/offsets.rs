@@ -39,8 +39,9 @@ fn a_load_is_repeated_without_harm_also_after_a_crash() {
     feed(&store, &other, "s", 1).unwrap();
     let expected = [("s".to_owned(), 5, 3), ("t".to_owned(), 2, 1)];
     assert_eq!((ids(&begin(&store), &def), offsets(&store, &def)), (vec![1, 2, 2, 5], expected.to_vec()));
+    let files = files.crash();
     drop(store);
-    let store = try_open(&files.crash()).unwrap();
+    let store = try_open(&files).unwrap();
     assert_eq!((ids(&begin(&store), &def), offsets(&store, &def)), (vec![1, 2, 2, 5], expected.to_vec()));
     assert_eq!(feed(&store, &def, "s", 5).unwrap(), Ingested::Repeated);
     assert_eq!(ids(&begin(&store), &other), [1]);
@@ -121,8 +122,8 @@ fn after_any_crash_the_offset_says_which_rows_are_there() {
                 acknowledged = number;
             }
             files.heal();
-            drop(store);
             files = files.crash();
+            drop(store);
         }
         let report = verify(Arc::new(files.clone()), Path::new(DIR), None).unwrap();
         assert!(report.is_clean(), "seed {seed}: {:?}", report.problems);
