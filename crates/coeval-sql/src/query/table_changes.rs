@@ -83,7 +83,7 @@ impl TableChanges<'_> {
             let message = format!("{NAME} takes the name of a table and one or two tokens");
             return Err(SqlError::new(SqlState::UndefinedFunction, message));
         };
-        let query = query_of(&self.table(table)?, &tokens)?;
+        let query = query_of(&*self.table(table)?, &tokens)?;
         let alias = alias.clone().unwrap_or_else(|| TableAlias {
             explicit: true,
             name: Ident::new(NAME),
