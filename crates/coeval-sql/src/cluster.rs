@@ -130,8 +130,8 @@ pub trait Cluster: Debug + Send + Sync {
 /// Ages: epochs that rows name, up to which their readers see spread tables
 /// ([`World::brick_age`](coeval_store::World::brick_age)).
 pub trait ClusterAges: Send + Sync {
-    /// Up to which epoch a new [snapshot](Cluster::snapshot) of this node sees everything. Nothing while the node is not there. Costs a
-    /// lock that is held for a moment.
+    /// Up to which epoch a new [snapshot](Cluster::snapshot) of this node sees everything. Nothing while the node is not there. Cheap: it is
+    /// asked with each statement.
     fn newest(&self) -> Option<Epoch>;
 
     /// What a reader sees of spread tables whose rows name this age: all up to it, and nothing later, on every node the same. Waits until

@@ -164,6 +164,25 @@ fn rows_and_spread_tables_are_of_one_age() {
     nodes.assert_nothing_is_open();
 }
 
+/// Break: have `spread_part::snapshot` take `cluster.snapshot()` below SERIALIZABLE.
+#[test]
+fn below_serializable_no_load_is_seen_without_rows_that_were_there_before_it() {
+    let nodes = Nodes::with_ages(Ages::Named);
+    nodes.note_age();
+    let (mut reader, mut other) = (nodes.session(0), nodes.session(0));
+    reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    assert_eq!(rows(&mut reader, "SELECT count(*) FROM done"), ["0"]);
+    other.execute("INSERT INTO done VALUES (1)").unwrap();
+    other.execute(LOAD).unwrap();
+    assert_eq!(rows(&mut reader, BOTH), ["0 0"], "its rows are of before");
+    reader.execute("COMMIT").unwrap();
+    for level in ["REPEATABLE READ", "READ COMMITTED"] {
+        reader.execute(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+        assert_eq!(rows(&mut reader, BOTH), ["1 1"], "{level}");
+        reader.execute("COMMIT").unwrap();
+    }
+}
+
 /// A declared reader has older rows while a writer is open. It comes behind another reader, who sees newer rows and fewer loads.
 ///
 /// Break: have `spread_age::of_rows` look at the newest world.

@@ -327,7 +327,7 @@ impl Node {
     /// has ended.
     #[must_use]
     pub fn newest_shown(&self) -> Option<Epoch> {
-        self.life().look(|engine| engine.protocol.newest_shown())
+        self.life().newest_shown()
     }
 
     /// What can be seen of it; nothing between two lives, and when it has ended.
