@@ -107,7 +107,7 @@
 //!
 //! Whoever runs the cluster may say that some nodes, L, are lost with their disks, when too few are left to begin by. Then a keeper begins
 //! behind the best list of the others ([`NextKeeper::begin_without`]). Each other member of each view that it goes by, with its disk, has
-//! answered (`HearsAllLeft`), and fewer nodes with bricks are in L than a brick has replicas. Its first record,
+//! answered (`HearsAllLeft`), so has its own node, and fewer nodes with bricks are in L than a brick has replicas. Its first record,
 //! [`Recovered`](super::ViewChange::Recovered), has L removed; it is held by as many as ever, or by all that are left, if these are fewer.
 //!
 //! **What is kept**: each record that somebody has followed who is not in L, and is a member of a view that the keeper goes by. That one has
