@@ -93,8 +93,9 @@ fn work(messages: &Receiver<Message>) {
 
 /// Something that shards have been asked to do.
 ///
-/// Dropping it is no cancellation: what was queued happens.
+/// Dropping it is no cancellation: what was queued happens. Clones are of the same: each may be waited for.
 #[must_use = "what was queued happens later: wait for it"]
+#[derive(Clone)]
 pub struct Ticket {
     state: Arc<TicketState>,
 }

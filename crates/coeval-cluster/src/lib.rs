@@ -89,8 +89,8 @@ pub use node_address::{NodeAddress, NodeAddressError};
 pub use placement::RingPlacement;
 pub use start_error::StartError;
 pub use store::{
-    BrickRows, ColumnStore, HeldBrick, LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick,
-    SyncedTo,
+    BrickRows, ColumnStore, CountBricks, HeldBrick, LogPosition, NodeStore, RoundOptions, StoreFailed,
+    StoredBrick, SyncedTo,
 };
 pub use tables::{DefinitionError, RowsRefused, Tables};
 pub use texts::{NoText, RowCodes, RowTexts};

@@ -73,6 +73,10 @@ pub struct HeldBrick {
     pub bytes: u64,
 }
 
+/// Looks at bricks, with nothing locked: each is counted as it is then, with all that was done to it before this was made. May wait for
+/// the threads that change bricks. Fails if the store has.
+pub type CountBricks = Box<dyn FnOnce() -> Result<Vec<HeldBrick>, StoreFailed> + Send>;
+
 /// What a node keeps: the log of the protocol's records, and the bricks that these make.
 ///
 /// No call waits for a disk. Rows are bytes that were checked when they came; what they mean is the store's business.
@@ -133,11 +137,12 @@ pub trait NodeStore: Send + 'static {
         Ok(bricks)
     }
 
-    /// The bricks of which there is something, with how much that is.
+    /// What looks how much there is of each brick, apart from the store: there may be many. Cost: of a few reference counts for each
+    /// table.
     ///
     /// # Errors
     /// If the store has failed.
-    fn held(&mut self) -> Result<Vec<HeldBrick>, StoreFailed>;
+    fn held(&mut self) -> Result<CountBricks, StoreFailed>;
 
     /// Whether what is logged is synced before it counts as such.
     fn durability(&self) -> Durability;

@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// What the server is asked.
 const SQL: &str = "SELECT node, address, state, has_keeper, is_own, connection, queued_bytes, last_error, copied_bytes, bricks, \
-     rows, bricks_to_come FROM coeval_cluster_nodes ORDER BY node";
+     rows, bricks_to_come, has_answered FROM coeval_cluster_nodes ORDER BY node";
 /// What stands above its answer.
 const HEADINGS: [&str; 9] =
     ["node", "address", "state", "keeper", "connection", "waiting", "bricks", "rows", "to come"];
@@ -150,7 +150,7 @@ fn holder(dir: &Path) -> Result<coeval::Holder, Failure> {
 }
 
 /// A table of the nodes with what of the bricks each has, and behind it what went wrong on the way to those that are not connected, and
-/// how much has come to the one that was asked.
+/// how much has come to the one that was asked. Where nobody has answered in time, that stands in place of numbers.
 fn shown(rows: &[Vec<Option<String>>]) -> String {
     let cell = |row: &[Option<String>], place: usize| {
         row.get(place).and_then(Option::as_deref).unwrap_or_default().to_owned()
@@ -164,6 +164,7 @@ fn shown(rows: &[Vec<Option<String>>]) -> String {
         let waiting = if is_true(row, 4) { String::new() } else { format!("{} bytes", cell(row, 6)) };
         let [bricks, in_them, to_come] =
             [9, 10, 11].map(|place| counted(row.get(place).and_then(Option::as_deref)));
+        let bricks = if cell(row, 12) == "f" { "no answer".to_owned() } else { bricks };
         let keeper = keeper.to_owned();
         table.push([
             cell(row, 0),
@@ -205,19 +206,21 @@ mod tests {
 
     #[test]
     fn nodes_stand_below_each_other_and_errors_behind_them() {
-        let row = |cells: [&str; 12]| {
-            cells.iter().map(|cell| (!cell.is_empty()).then(|| (*cell).to_owned())).collect::<Vec<_>>()
+        let row = |cells: &str| {
+            cells.split('|').map(|cell| (!cell.is_empty()).then(|| cell.to_owned())).collect::<Vec<_>>()
         };
         let rows = [
-            row(["1", "db1:7001", "live", "t", "f", "connected", "120", "", "", "96", "1200000", "0"]),
-            row(["2", "db2.example:7001", "joining", "f", "t", "", "0", "", "4096", "12", "150000", "84"]),
-            row(["3", "db3:7001", "away", "f", "f", "pausing", "0", "db3:7001: not there", "", "", "", ""]),
+            row("1|db1:7001|live|t|f|connected|120|||96|1200000|0|t"),
+            row("2|db2.example:7001|joining|f|t||0||4096|12|150000|84|t"),
+            row("3|db3:7001|away|f|f|pausing|0|db3:7001: not there|||||"),
+            row("4|db4:7001|live|f|f|connected|0||||||f"),
         ];
         let expected = "\
-node  address           state    keeper  connection  waiting    bricks  rows       to come
-1     db1:7001          live     here    connected   120 bytes  96      1,200,000  0
-2     db2.example:7001  joining          this one               12      150,000    84
+node  address           state    keeper  connection  waiting    bricks     rows       to come
+1     db1:7001          live     here    connected   120 bytes  96         1,200,000  0
+2     db2.example:7001  joining          this one               12         150,000    84
 3     db3:7001          away             pausing     0 bytes
+4     db4:7001          live             connected   0 bytes    no answer
 node 2: 4096 bytes of bricks have come to it
 node 3: db3:7001: not there
 ";

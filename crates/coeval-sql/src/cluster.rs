@@ -31,8 +31,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A node of a cluster, this process's own. No call blocks its thread but [`Cluster::shares`], [`Cluster::compare`],
-/// [`Cluster::drain`], [`Cluster::remove`] and [`Cluster::recover`]; a future may be dropped at any time.
+/// A node of a cluster, this process's own. No call blocks its thread but [`Cluster::compare`], [`Cluster::drain`],
+/// [`Cluster::remove`] and [`Cluster::recover`]; a future may be dropped at any time.
 pub trait Cluster: Debug + Send + Sync {
     /// On how many nodes each brick is.
     fn replicas(&self) -> usize;
@@ -75,9 +75,9 @@ pub trait Cluster: Debug + Send + Sync {
     }
 
     /// What of the bricks each live node has, by number, as it says itself: all are asked at once. Who does not answer within a
-    /// second is left out. Cost: a look at all bricks, on each node.
-    fn shares(&self) -> BTreeMap<u32, ClusterNodeShare> {
-        BTreeMap::new()
+    /// second is left out. Cost: a look at all bricks, on each node; nobody waits for it but who has asked.
+    fn shares(&self) -> BoxFuture<'_, BTreeMap<u32, ClusterNodeShare>> {
+        Box::pin(std::future::ready(BTreeMap::<u32, ClusterNodeShare>::new()))
     }
 
     /// Compares the rows of all live replicas of all bricks of spread tables, as one snapshot sees them. Tells what differs, in a line
@@ -130,8 +130,8 @@ pub trait Cluster: Debug + Send + Sync {
 /// Ages: epochs that rows name, up to which their readers see spread tables
 /// ([`World::brick_age`](coeval_store::World::brick_age)).
 pub trait ClusterAges: Send + Sync {
-    /// Up to which epoch a new [snapshot](Cluster::snapshot) of this node sees everything. Nothing while the node is not there. Costs a
-    /// lock that is held for a moment.
+    /// Up to which epoch a new [snapshot](Cluster::snapshot) of this node sees everything. Nothing while the node is not there. Cheap: it is
+    /// asked with each statement.
     fn newest(&self) -> Option<Epoch>;
 
     /// What a reader sees of spread tables whose rows name this age: all up to it, and nothing later, on every node the same. Waits until

@@ -645,7 +645,7 @@ impl Session {
         let engine = &self.engine;
         let State::Active(block) = &mut self.state else { unreachable!("a block is open") };
         let clock = block.next_clock();
-        self.spread.get_mut().begin_statement(block.statement_place());
+        self.spread.get_mut().begin_statement(block.statement_place(), engine);
         let reader = (&**block, is_query);
         if let Err(error) = await_load(reader, self.spread.get_mut(), engine, &mut self.floor) {
             return Err(self.fail(error));
@@ -705,6 +705,8 @@ impl Session {
         loop {
             attempt += 1;
             self.tique.get_mut().rollback();
+            self.spread.get_mut().end();
+            self.spread.get_mut().begin_statement(options.statement_place(Within::Statement), engine);
             let mut transaction = if attempt == 1 {
                 let deferral = options.deferral(engine.store());
                 options.begin(engine, &mut self.floor, deferral, &self.cancel)?
@@ -712,8 +714,6 @@ impl Session {
                 options.begin_again(engine)
             };
             claim(&mut self.priority, &self.settings, engine, &mut transaction);
-            self.spread.get_mut().end();
-            self.spread.get_mut().begin_statement(options.statement_place(Within::Statement));
             begin_statement(&mut transaction, &self.settings, &self.cancel, sql)?;
             self.notices.truncate(said);
             let mut context = StatementContext {

@@ -22,11 +22,16 @@
 //! that is before them, one after the other), transactions with rows alone, and readers.
 //!
 //! **What readers see of both.** At SERIALIZABLE, spread tables of the age of their rows (`spread_age.rs`): so they all have one order. A statement
-//! outside blocks that reads no rows sees what its node has. Below SERIALIZABLE a reader has two snapshots, each of some moment of this statement or
-//! transaction: two such readers may have a commit of rows and a load in different orders.
+//! outside blocks that reads no rows sees what its node has.
+//!
+//! **Below SERIALIZABLE, on the primary**, a reader sees loads up to what its node showed just before the reader took its rows ([`Shown`]), or up
+//! to what these name, if that is later. So whoever sees a load has all rows that were committed before the load began: they were published
+//! before, and the rows were taken behind. That costs a look at a number for each statement, or transaction. Two such readers may still
+//! have a commit of rows and a load in different orders, if a commit comes between the two looks of one of them. On a replica rows are as old as they are,
+//! and its readers have two snapshots, each of some moment of this statement or transaction.
 
 use crate::cancel;
-use crate::cluster::{Cluster, ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode};
+use crate::cluster::{Cluster, ClusterAges, ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode};
 use crate::engine::{Engine, spread_number};
 use crate::error::{SqlError, SqlState};
 use crate::spread_age::{self, Again};
@@ -89,10 +94,51 @@ enum Change {
     Lost,
 }
 
+/// What the node showed of spread tables before a transaction below SERIALIZABLE took its rows.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    age: Epoch,
+    /// Published by then: rows of this version or a later one have all that was committed before any of these loads began.
+    version: Version,
+}
+
+impl Shown {
+    /// Nothing on a replica, and without a cluster.
+    fn now(engine: &Engine) -> Option<Self> {
+        let ages = engine.cluster()?.ages()?;
+        if engine.store().is_following() {
+            return None;
+        }
+        let age = ages.newest()?;
+        // Behind the age.
+        let version = engine.store().world().version();
+        Some(Self { age, version })
+    }
+
+    /// Up to which load a transaction sees spread tables, of a session that has loaded or seen what `floor` names. Nothing if that is not to
+    /// be had at once, as behind a promotion.
+    fn beside_rows(
+        (shown, floor): (Option<Self>, Epoch),
+        ages: &dyn ClusterAges,
+        transaction: &Transaction,
+    ) -> Option<Epoch> {
+        // A transaction that has to keep its rows has older ones. What rows name themselves was shown before they were there, and is kept as
+        // long as they are; who goes by no ages does without.
+        let shown = shown.filter(|shown| shown.version <= transaction.begin_version()).map(|shown| shown.age);
+        let age = shown.max(spread_age::of_rows(transaction).unwrap_or_default())?;
+        // All loads up to the session's own had begun before it took its rows: whoever begins later has a later epoch.
+        let newest = ages.newest()?;
+        let age = if floor <= newest { age.max(floor) } else { age };
+        (age <= newest).then_some(age)
+    }
+}
+
 /// The part of one session's transaction.
 #[derive(Debug, Default)]
 pub(crate) struct SpreadPart {
     place: StatementPlace,
+    /// What was shown before the statement, or the transaction, took its rows.
+    shown: Option<Shown>,
     snapshot: Option<Arc<dyn ClusterSnapshot>>,
     /// The age of the snapshot, if it goes by that of rows.
     age: Option<Epoch>,
@@ -108,14 +154,24 @@ pub(crate) struct SpreadPart {
 }
 
 impl SpreadPart {
-    /// A statement begins. At READ COMMITTED it sees what there is by now.
-    pub(crate) fn begin_statement(&mut self, place: StatementPlace) {
+    /// A statement begins, and has not taken its rows yet. At READ COMMITTED it sees what there is by now.
+    pub(crate) fn begin_statement(&mut self, place: StatementPlace, engine: &Engine) {
         if place.isolation == Isolation::ReadCommitted {
             (self.snapshot, self.age) = (None, None);
         }
+        self.note_shown(place.isolation, engine);
         self.place = place;
         self.is_earlier = self.has_change();
         self.is_changing = false;
+    }
+
+    /// The transaction is about to take its rows; at REPEATABLE READ for the first time, or it has them.
+    pub(crate) fn note_shown(&mut self, isolation: Isolation, engine: &Engine) {
+        match isolation {
+            Isolation::ReadCommitted => self.shown = Shown::now(engine),
+            Isolation::Snapshot if self.shown.is_none() => self.shown = Shown::now(engine),
+            Isolation::Snapshot | Isolation::Serializable => {}
+        }
     }
 
     /// The transaction is over, or has not begun. What it has changed and not committed is rolled back.
@@ -300,7 +356,7 @@ pub(crate) fn snapshot(
     cluster: &Arc<dyn Cluster>,
     (transaction, planned): (&Transaction, Planned),
 ) -> Result<Arc<dyn ClusterSnapshot>, SqlError> {
-    let by_rows = {
+    let (by_rows, beside_rows) = {
         let mut part = part.lock();
         if part.is_earlier {
             return Err(SqlError::unsupported(
@@ -313,11 +369,16 @@ pub(crate) fn snapshot(
             return Ok(Arc::clone(taken));
         }
         let goes_by_rows = part.goes_by_rows(planned);
-        cluster.ages().filter(|_| goes_by_rows).map(|ages| (ages, part.floor, part.again()))
+        let by_rows = cluster.ages().filter(|_| goes_by_rows).map(|ages| (ages, part.floor, part.again()));
+        let is_below = part.place.isolation != Isolation::Serializable && !engine.store().is_following();
+        (by_rows, cluster.ages().filter(|_| is_below).map(|ages| (ages, (part.shown, part.floor))))
     };
-    let (taken, age) = match by_rows {
-        None => (wait(engine, cluster.snapshot())?, None),
-        Some((ages, floor, again)) => {
+    let below =
+        beside_rows.and_then(|(ages, shown)| Some((ages, Shown::beside_rows(shown, ages, transaction)?)));
+    let (taken, age) = match (by_rows, below) {
+        (None, None) => (wait(engine, cluster.snapshot())?, None),
+        (None, Some((ages, age))) => (wait(engine, ages.snapshot_at(age))?, None),
+        (Some((ages, floor, again)), _) => {
             let age = spread_age::of_reader(engine, ages, transaction, (floor, again))?;
             (wait(engine, ages.snapshot_at(age))?, Some(age))
         }

@@ -5,7 +5,8 @@
 //! say here. `coeval_bricks`, `coeval_cluster_nodes`, `coeval_conflicts`, `coeval_dimensions`, `coeval_epochs`, `coeval_ingest_offsets`,
 //! `coeval_lock_waits`, `coeval_memory`, `coeval_safe_snapshots`, `coeval_snapshots`, `coeval_store`, `coeval_tables` and
 //! `coeval_transactions` are ours and are found without a schema.
-//! Each is put together when a statement names it; nothing is kept.
+//! Each is put together when a statement names it, and `coeval_cluster_nodes` when it is read, since others are asked for it; nothing is
+//! kept.
 
 mod bricks;
 mod cluster_nodes;
@@ -46,6 +47,9 @@ pub(crate) fn provider(
     match schema {
         Some(INFORMATION_SCHEMA) => standard_table(name, source, view_columns),
         Some(PG_CATALOG) => catalog::provider(name, source, view_columns),
+        None if name == "coeval_cluster_nodes" => {
+            Ok(Some(cluster_nodes::cluster_nodes(source.engine.cluster(), &source.rights())))
+        }
         None => match own_table(name, source)? {
             Some(rows) => Ok(Some(rows.into_provider())),
             None => catalog::provider(name, source, view_columns),
@@ -95,7 +99,6 @@ fn own_table(name: &str, source: &Source<'_>) -> Result<Option<Rows>, SqlError> 
     let (store, registry) = (source.engine.store(), source.engine.registry());
     Ok(Some(match name {
         "coeval_bricks" => bricks::bricks(source.transaction, &source.rights()),
-        "coeval_cluster_nodes" => cluster_nodes::cluster_nodes(source.engine.cluster(), &source.rights()),
         "coeval_epochs" => bricks::epochs(store, registry),
         "coeval_ingest_offsets" => bricks::ingest_offsets(source.transaction, &source.rights())?,
         "coeval_dimensions" => dimensions::dimensions(source.transaction),

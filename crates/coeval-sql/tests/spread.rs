@@ -11,7 +11,7 @@ use arrow::util::display::array_value_to_string;
 use coeval_sql::{Acknowledgement, CommitMode, Engine, Execution, Session, SqlError, SqlState};
 use coeval_store::files::DiskFiles;
 use coeval_store::{Follower, Store, StoreOptions, demote};
-use fake::{Ages, NextCommit, Node, Shared};
+use fake::{Ages, Answers, NextCommit, Node, Shared};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -162,6 +162,25 @@ fn rows_and_spread_tables_are_of_one_age() {
     assert_eq!(rows(&mut reader, BOTH), ["2 0"], "below SERIALIZABLE each is of its own moment");
     drop((reader, loader, block));
     nodes.assert_nothing_is_open();
+}
+
+/// Break: have `spread_part::snapshot` take `cluster.snapshot()` below SERIALIZABLE.
+#[test]
+fn below_serializable_no_load_is_seen_without_rows_that_were_there_before_it() {
+    let nodes = Nodes::with_ages(Ages::Named);
+    nodes.note_age();
+    let (mut reader, mut other) = (nodes.session(0), nodes.session(0));
+    reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    assert_eq!(rows(&mut reader, "SELECT count(*) FROM done"), ["0"]);
+    other.execute("INSERT INTO done VALUES (1)").unwrap();
+    other.execute(LOAD).unwrap();
+    assert_eq!(rows(&mut reader, BOTH), ["0 0"], "its rows are of before");
+    reader.execute("COMMIT").unwrap();
+    for level in ["REPEATABLE READ", "READ COMMITTED"] {
+        reader.execute(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+        assert_eq!(rows(&mut reader, BOTH), ["1 1"], "{level}");
+        reader.execute("COMMIT").unwrap();
+    }
 }
 
 /// A declared reader has older rows while a writer is open. It comes behind another reader, who sees newer rows and fewer loads.
@@ -703,14 +722,52 @@ fn a_replica_loads_into_spread_tables_and_writes_nothing_else() {
 #[test]
 fn what_nodes_have_is_shown_as_far_as_they_say_so() {
     const NODES: &str =
-        "SELECT node, state, bricks, rows, bytes, bricks_to_come FROM coeval_cluster_nodes ORDER BY node";
+        "SELECT node, state, has_answered, bricks, rows, bytes, bricks_to_come FROM coeval_cluster_nodes
+        ORDER BY node";
     let nodes = Nodes::new();
     let mut session = nodes.session(1);
     session
         .execute("INSERT INTO facts VALUES (1, 'a', 1, 'x'), (2, 'a', 2, NULL), (11, 'a', 3, NULL)")
         .unwrap();
-    assert_eq!(rows(&mut session, NODES), ["1 live 2 3 24 0", "2 live 0 0 0 ", "3 away    "]);
+    assert_eq!(rows(&mut session, NODES), ["1 live true 2 3 24 0", "2 live true 0 0 0 ", "3 away     "]);
+    nodes.shared.set_answers(Answers::First);
+    assert_eq!(rows(&mut session, NODES), ["1 live true 2 3 24 0", "2 live false    ", "3 away     "]);
     assert!(rows(&mut engine().session(), NODES).is_empty(), "it is no node");
+}
+
+/// Break: ask where the table is looked up, or whatever the query names.
+#[test]
+fn nodes_are_asked_when_the_table_is_read_and_nobody_is_asked_without_need() {
+    let nodes = Nodes::new();
+    let mut session = nodes.session(0);
+    let questions = |session: &mut Session, sql: &str| {
+        session.execute(sql).unwrap();
+        nodes.shared.take_share_questions()
+    };
+    assert_eq!(questions(&mut session, "SELECT count(bricks) FROM coeval_cluster_nodes"), 1);
+    assert_eq!(questions(&mut session, "SELECT * FROM coeval_cluster_nodes"), 1);
+    for sql in [
+        "EXPLAIN SELECT bricks FROM coeval_cluster_nodes",
+        "PREPARE looks AS SELECT bricks FROM coeval_cluster_nodes",
+        "SELECT count(*) FROM coeval_cluster_nodes WHERE state = 'live'",
+        "SELECT node, address, last_error FROM coeval_cluster_nodes ORDER BY node",
+    ] {
+        assert_eq!(questions(&mut session, sql), 0, "{sql}");
+    }
+    assert_eq!(rows(&mut session, "SELECT count(*) FROM coeval_cluster_nodes WHERE state = 'live'"), ["2"]);
+}
+
+/// Break: wait for the answers where nobody can tell the statement to end, as before a plan runs.
+#[test]
+fn who_waits_for_answers_of_nodes_can_be_told_to_end() {
+    let nodes = Nodes::new();
+    let mut session = nodes.session(0);
+    nodes.shared.set_answers(Answers::Never);
+    session.execute("SET statement_timeout = '50ms'").unwrap();
+    refused(&mut session, "SELECT sum(bricks) FROM coeval_cluster_nodes", SqlState::QueryCanceled);
+    session.execute("RESET statement_timeout").unwrap();
+    nodes.shared.set_answers(Answers::All);
+    assert_eq!(rows(&mut session, "SELECT sum(bricks) FROM coeval_cluster_nodes"), ["0"]);
 }
 
 /// Break: read the rows of a spread table that are in the store.

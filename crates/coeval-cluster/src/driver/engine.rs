@@ -73,7 +73,7 @@ impl std::fmt::Display for EndReason {
 pub(super) struct Engine {
     pub(super) protocol: Protocol,
     pub(super) dictionaries: Dictionaries<RingPlacement>,
-    placement: RingPlacement,
+    pub(super) placement: RingPlacement,
     pub(super) store: Box<dyn NodeStore>,
     pub(super) peers: Peers,
     pub(super) keeper: KeeperLink,
@@ -194,11 +194,6 @@ impl Engine {
     /// The nodes that have a brick, by this view.
     pub(super) fn holders(&self, brick: BrickAddress) -> Vec<NodeId> {
         self.protocol.view().serving(&self.placement, brick)
-    }
-
-    /// The nodes that it comes to, by this view.
-    pub(super) fn receiving(&self, brick: BrickAddress) -> Vec<NodeId> {
-        self.protocol.view().receiving(&self.placement, brick)
     }
 
     /// The other ones that have it, for a reader.

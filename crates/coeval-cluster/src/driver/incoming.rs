@@ -157,9 +157,7 @@ impl Incoming {
 
     /// Says what of the bricks is here, in numbers.
     async fn share(&self, answer: &AnswerParts) -> Result<(), CallRefusal> {
-        let share = self.0.look_into(Engine::share);
-        let share = share.ok_or_else(|| CallRefusal("the node has ended".to_owned()))?;
-        let part = share.map_or(BrickAnswer::NotNow, BrickAnswer::Share);
+        let part = self.0.own_share().await.map_or(BrickAnswer::NotNow, BrickAnswer::Share);
         answer.give(encode(&part).into()).await?;
         Ok(())
     }

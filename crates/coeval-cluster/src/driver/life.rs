@@ -13,9 +13,11 @@ use crate::node::Incarnation;
 use crate::start_error::StartError;
 use crate::store::{LogPosition, NodeStore, SyncedTo};
 use crate::transport::{Peers, Transport};
+use coeval_txn::Epoch;
 use coeval_txn::cluster::{LogRecord, Member, ViewNumber};
 use parking_lot::Mutex;
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
@@ -46,6 +48,8 @@ pub(crate) struct Life {
     /// Of bricks that come for good.
     pub(super) pace: Pace,
     pub(super) runtime: Handle,
+    /// Up to which epoch readers see everything, as of the last step: for who asks with each statement.
+    shown: AtomicU64,
     /// Told after each step: whoever waits for something looks whether it is there.
     changed: Notify,
     pub(super) end: CancellationToken,
@@ -93,6 +97,7 @@ impl Life {
                 pace: Pace::new(own.copied_bytes_a_second),
                 options: own,
                 runtime: handle,
+                shown: AtomicU64::default(),
                 changed: Notify::new(),
                 end: CancellationToken::new(),
                 itself: itself.clone(),
@@ -121,6 +126,7 @@ impl Life {
             let engine = guard.as_mut()?;
             let done = act(engine);
             engine.pump();
+            self.shown.store(engine.protocol.newest_shown().get(), Ordering::Release);
             (done, std::mem::take(&mut engine.to_copy), engine.end.take())
         };
         for (from, view) in to_copy {
@@ -131,6 +137,11 @@ impl Life {
         }
         self.changed.notify_waiters();
         Some(done)
+    }
+
+    /// Up to which epoch readers see everything. Nothing if the life is over. Locks nothing.
+    pub(super) fn newest_shown(&self) -> Option<Epoch> {
+        (!self.end.is_cancelled()).then(|| Epoch::new(self.shown.load(Ordering::Acquire)))
     }
 
     /// Looks at the state. Nothing if the life is over.

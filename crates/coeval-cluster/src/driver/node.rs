@@ -327,7 +327,7 @@ impl Node {
     /// has ended.
     #[must_use]
     pub fn newest_shown(&self) -> Option<Epoch> {
-        self.life().look(|engine| engine.protocol.newest_shown())
+        self.life().newest_shown()
     }
 
     /// What can be seen of it; nothing between two lives, and when it has ended.
@@ -337,8 +337,8 @@ impl Node {
     }
 
     /// What of the bricks each live node has, as it says itself: this one looks at all its bricks, and so do the others, which are
-    /// asked at once. Who does not answer within `patience` is left out; nobody is there between two lives, and when it has ended.
-    /// May be given up.
+    /// asked at once; nothing waits for them meanwhile. Who does not answer within `patience` is left out; nobody is there between two
+    /// lives, and when it has ended. May be given up.
     pub async fn shares(&self, patience: Duration) -> BTreeMap<NodeId, NodeShare> {
         let life = self.life();
         let end = life.end.clone();

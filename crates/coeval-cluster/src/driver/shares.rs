@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`NodeShare`]: what of the bricks each node has, and how many are still to come to it.
 //!
-//! A node knows of its own bricks alone. So all others that are live are asked at once, for no longer than whoever wants to know
-//! waits; of who says nothing, nothing is told.
+//! A node knows of its own bricks alone. So all that are live are asked at once, for no longer than whoever wants to know waits; of who
+//! says nothing, nothing is told. There may be many bricks, so they are looked at with nothing locked, and by a thread that may wait: under
+//! the lock only that is taken along by which they are counted ([`Counting`]).
 //!
 //! ```text
 //!    to come to a node  =  what all givers say that they give to it  -  what it says has come
@@ -14,12 +15,14 @@ use super::engine::Engine;
 use super::life::Life;
 use super::reading::Refused;
 use crate::node::NodeId;
-use crate::store::{HeldBrick, StoreFailed};
+use crate::placement::RingPlacement;
+use crate::store::{CountBricks, HeldBrick, StoreFailed};
 use crate::wire::{BrickAnswer, BrickRequest, BrickShare, Gift, Malformed, decode, encode};
-use coeval_txn::cluster::{BrickAddress, ViewNumber};
+use coeval_txn::cluster::{BrickAddress, View, ViewNumber};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -36,24 +39,25 @@ pub struct NodeShare {
     pub to_come: Option<u64>,
 }
 
-/// The bricks that have come to this node for good, in the present layout.
-#[derive(Debug, Default)]
+/// The bricks that have come to this node for good, in the present layout. Clones are for who looks at them without the lock: while
+/// one is there, the list is copied once when the next brick comes.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Arrived {
     layout: ViewNumber,
-    bricks: BTreeSet<BrickAddress>,
+    bricks: Arc<BTreeSet<BrickAddress>>,
 }
 
 impl Arrived {
     /// One more has come. It may come again, if something went wrong behind it.
     pub(super) fn note(&mut self, layout: ViewNumber, brick: BrickAddress) {
         self.forget_others(layout);
-        self.bricks.insert(brick);
+        Arc::make_mut(&mut self.bricks).insert(brick);
     }
 
     /// What has come in other layouts is served by now, or comes anew.
     pub(super) fn forget_others(&mut self, layout: ViewNumber) {
         if self.layout != layout {
-            *self = Self { layout, bricks: BTreeSet::new() };
+            *self = Self { layout, bricks: Arc::default() };
         }
     }
 
@@ -72,18 +76,24 @@ struct Layout {
 impl Life {
     /// What the members of the view have, as far as they say so within this time.
     pub(super) async fn shares(&self, patience: Duration) -> BTreeMap<NodeId, NodeShare> {
-        let here = self.look_into(|engine| (engine.own(), engine.share(), engine.others(), engine.layout()));
-        let Some((own, share, others, layout)) = here else { return BTreeMap::new() };
-        let mut said: BTreeMap<NodeId, BrickShare> =
-            share.ok().map(|share| (own, share)).into_iter().collect();
+        let here = self.look(|engine| (engine.others(), engine.layout()));
+        let Some((others, layout)) = here else { return BTreeMap::new() };
         let mut answers = FuturesUnordered::new();
-        for node in others {
+        for node in std::iter::once(self.member.node).chain(others) {
             answers.push(self.share_within(node, patience));
         }
+        let mut said: BTreeMap<NodeId, BrickShare> = BTreeMap::new();
         while let Some(answered) = answers.next().await {
             said.extend(answered);
         }
         combined(&layout, &said)
+    }
+
+    /// What of the bricks is here, in numbers. Nothing if the life is over, or the store has failed.
+    pub(super) async fn own_share(&self) -> Option<BrickShare> {
+        let counting = self.look_into(Engine::counting)?.ok()?;
+        // It waits for the threads that change bricks, and there may be a hundred thousand bricks.
+        self.runtime.spawn_blocking(move || counting.share()).await.ok()?.ok()
     }
 
     async fn share_within(&self, node: NodeId, patience: Duration) -> Option<(NodeId, BrickShare)> {
@@ -92,6 +102,9 @@ impl Life {
     }
 
     async fn share_of(&self, node: NodeId) -> Result<BrickShare, Refused> {
+        if node == self.member.node {
+            return self.own_share().await.ok_or(Refused::NotNow);
+        }
         let mut answer = self.peers.fetch(node, encode(&BrickRequest::Share)).await?;
         let part = answer.next().await.ok_or(Malformed::Cut)??;
         match decode(part)? {
@@ -105,6 +118,41 @@ impl Life {
             | BrickAnswer::Made(_)
             | BrickAnswer::Running => Err(Malformed::Contradiction("numbers were asked for").into()),
         }
+    }
+}
+
+/// What this node is about to say of its bricks: all but a look at them.
+struct Counting {
+    own: NodeId,
+    view: View,
+    placement: RingPlacement,
+    arrived: Arrived,
+    bricks: CountBricks,
+}
+
+impl Counting {
+    /// Cost: a look at each brick that is here.
+    fn share(self) -> Result<BrickShare, StoreFailed> {
+        let Self { own, view, placement, arrived, bricks } = self;
+        let mut share = BrickShare { layout: view.layout(), ..BrickShare::default() };
+        let mut gives: BTreeMap<NodeId, u64> = BTreeMap::new();
+        for HeldBrick { brick, rows, bytes } in bricks()?.into_iter().filter(|held| held.rows > 0) {
+            let serving = view.serving(&placement, brick);
+            let has_arrived = arrived.has(view.layout(), brick);
+            if serving.contains(&own) || has_arrived {
+                share.bricks += 1;
+                share.rows += rows;
+                share.bytes += bytes;
+                share.arrived += u64::from(has_arrived);
+            }
+            if serving.first() == Some(&own) {
+                for to in view.receiving(&placement, brick) {
+                    *gives.entry(to).or_default() += 1;
+                }
+            }
+        }
+        share.gives = gives.into_iter().map(|(to, bricks)| Gift { to, bricks }).collect();
+        Ok(share)
     }
 }
 
@@ -131,32 +179,15 @@ fn combined(layout: &Layout, said: &BTreeMap<NodeId, BrickShare>) -> BTreeMap<No
 }
 
 impl Engine {
-    /// What this node has of the bricks, and what it gives. Cost: a look at each brick that is here.
+    /// What is needed to say what this node has of the bricks, and what it gives. Cost: a copy of the view, which has some words for
+    /// each node; no brick is looked at.
     ///
     /// # Errors
     /// If the store has failed.
-    pub(super) fn share(&mut self) -> Result<BrickShare, StoreFailed> {
-        let held = self.store.held()?;
-        let (view, own) = (self.protocol.view(), self.own());
-        let mut share = BrickShare { layout: view.layout(), ..BrickShare::default() };
-        let mut gives: BTreeMap<NodeId, u64> = BTreeMap::new();
-        for HeldBrick { brick, rows, bytes } in held.into_iter().filter(|held| held.rows > 0) {
-            let serving = self.holders(brick);
-            let has_arrived = self.arrived.has(view.layout(), brick);
-            if serving.contains(&own) || has_arrived {
-                share.bricks += 1;
-                share.rows += rows;
-                share.bytes += bytes;
-                share.arrived += u64::from(has_arrived);
-            }
-            if serving.first() == Some(&own) {
-                for to in self.receiving(brick) {
-                    *gives.entry(to).or_default() += 1;
-                }
-            }
-        }
-        share.gives = gives.into_iter().map(|(to, bricks)| Gift { to, bricks }).collect();
-        Ok(share)
+    fn counting(&mut self) -> Result<Counting, StoreFailed> {
+        let bricks = self.store.held()?;
+        let (view, placement) = (self.protocol.view().clone(), self.placement.clone());
+        Ok(Counting { own: self.own(), view, placement, arrived: self.arrived.clone(), bricks })
     }
 
     /// The other members of the view.

@@ -193,8 +193,9 @@ impl State {
                 self.tell_behind(self.told);
             }
             HoldingInput::Followed(records) => {
-                // It is on disk with what is held next. What is lost of it is learned again.
                 records.iter().for_each(|record| self.holder.learn(record));
+                // Nobody waits for it. But those from whom it could be learned again may be lost for good.
+                self.write_held()?;
             }
             HoldingInput::At(view) => {
                 if view == ViewNumber::default() && self.holder.settled().is_empty() {

@@ -2,7 +2,7 @@
 //! [`ColumnBricks`]: the bricks that a log makes, in columns.
 
 use super::round::TableViews;
-use super::{HeldBrick, StoreFailed, StoredBrick};
+use super::{CountBricks, HeldBrick, StoreFailed, StoredBrick};
 use crate::brick_change::{BrickChange, LabelledChanges};
 use crate::tables::{KnownTable, RowsRefused, Tables};
 use crate::texts::RowCodes;
@@ -273,20 +273,18 @@ impl ColumnBricks {
         Ok(bricks)
     }
 
-    /// The same with how much there is of each; none of tables that are gone for good.
-    pub(super) fn held(&mut self) -> Result<Vec<HeldBrick>, ShardStopped> {
-        self.settle()?;
-        let mut held = Vec::new();
-        for (table, known) in self.known.iter().filter(|(table, _)| !self.tables.is_forgotten(**table)) {
-            let view = known.rows.view(&known.rows.selection());
-            held.extend(view.bricks().iter().map(|brick| {
-                let memory = brick.memory();
-                let bytes = (memory.block_bytes + memory.epochs_bytes) as u64;
-                let at = BrickAddress { table: *table, brick: brick.id().get() };
-                HeldBrick { brick: at, rows: brick.rows() as u64, bytes }
-            }));
+    /// What looks how much there is of each, when all is done that was asked for by now; none of tables that are gone for good.
+    pub(super) fn held(&self) -> Result<CountBricks, ShardStopped> {
+        if self.has_failed {
+            return Err(ShardStopped);
         }
-        Ok(held)
+        let there = self.known.iter().filter(|(table, _)| !self.tables.is_forgotten(**table));
+        let tables: Vec<(u64, KnownTable)> = there.map(|(table, known)| (*table, known.clone())).collect();
+        let under_way = self.under_way.clone();
+        Ok(Box::new(move || -> Result<Vec<HeldBrick>, StoreFailed> {
+            under_way.into_iter().try_for_each(|ticket| ticket.wait().map(drop))?;
+            Ok(tables.iter().flat_map(|(table, known)| held_of(*table, known)).collect())
+        }))
     }
 
     /// Those of a table; none of one that is gone for good.
@@ -297,4 +295,16 @@ impl ColumnBricks {
         let view = known.rows.view(&known.rows.selection());
         Ok(view.bricks().iter().map(|brick| BrickAddress { table, brick: brick.id().get() }).collect())
     }
+}
+
+/// How much there is of each brick of a table. Cost: a look at each of its blocks.
+fn held_of(table: u64, known: &KnownTable) -> Vec<HeldBrick> {
+    let view = known.rows.view(&known.rows.selection());
+    let held = view.bricks().iter().map(|brick| {
+        let memory = brick.memory();
+        let bytes = (memory.block_bytes + memory.epochs_bytes) as u64;
+        let at = BrickAddress { table, brick: brick.id().get() };
+        HeldBrick { brick: at, rows: brick.rows() as u64, bytes }
+    });
+    held.collect()
 }

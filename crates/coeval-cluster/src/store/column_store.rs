@@ -4,7 +4,7 @@
 use super::column_bricks::{ApplyError, ColumnBricks};
 use super::node_log::{NodeLog, OnDisk};
 use super::round::Round;
-use super::{HeldBrick, LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick, SyncedTo};
+use super::{CountBricks, LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick, SyncedTo};
 use crate::brick_change::BrickChange;
 use crate::log::{Durability, LogError};
 use crate::tables::{RowsRefused, Tables};
@@ -149,7 +149,7 @@ impl NodeStore for ColumnStore {
         self.note(bricks)
     }
 
-    fn held(&mut self) -> Result<Vec<HeldBrick>, StoreFailed> {
+    fn held(&mut self) -> Result<CountBricks, StoreFailed> {
         let held = self.bricks.held();
         self.note(held)
     }

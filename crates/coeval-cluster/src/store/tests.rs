@@ -8,7 +8,7 @@
 use super::column_bricks::Rule;
 use super::memory_bricks::MemoryBricks;
 use super::store_files::FileOrder;
-use super::{ColumnStore, NodeStore, RoundOptions};
+use super::{ColumnStore, CountBricks, NodeStore, RoundOptions};
 use crate::brick_change::BrickChange;
 use crate::log::Durability;
 use crate::tables::Tables;
@@ -595,4 +595,28 @@ fn a_table_that_is_gone_is_in_nobodys_way() {
     let all = EpochSet::through(Epoch::new(2));
     let rows: usize = bricks.iter().map(|at| store.brick(*at).unwrap().rows(all.clone()).count()).sum();
     assert_eq!(rows, 6);
+}
+
+/// To break it: have `held` look at once and give what it has found, or leave out that it waits for what was asked for.
+#[test]
+fn bricks_are_counted_when_they_are_looked_at_and_without_the_store() {
+    let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
+    let log = |store: &mut ColumnStore, epoch: u64| {
+        for (brick, rows) in tables.rows(TABLES[0], &batch(&[1, 2, 3])).unwrap() {
+            store.check(brick, &rows).unwrap();
+            let (epoch, rows) = (Epoch::new(epoch), BrickChange::Rows(rows));
+            store.log(LogRecord::Append { epoch, number: 0, brick, rows });
+        }
+    };
+    let rows = |count: CountBricks| count().unwrap().iter().map(|held| held.rows).sum::<u64>();
+    let mut store = open(directory.path(), &tables, None).unwrap();
+    log(&mut store, 1);
+    assert_eq!(rows(store.held().unwrap()), 3);
+    let early = store.held().unwrap();
+    log(&mut store, 2);
+    // Whoever looks at bricks waits until the rows are there.
+    assert!(!store.bricks().unwrap().is_empty());
+    let late = store.held().unwrap();
+    drop(store);
+    assert_eq!((rows(early), rows(late)), (6, 6));
 }

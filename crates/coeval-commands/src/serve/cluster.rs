@@ -63,6 +63,8 @@ const FOLDER: &str = "cluster";
 const NODE_THREADS: usize = 2;
 /// How often the published world is looked at for tables that have come or gone.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
+/// A node that has waited for so long for the definition of a table says what may be behind it.
+const WAIT_SAID: Duration = Duration::from_secs(30);
 /// How long the node's tasks may take to end.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 /// A server that begins again at the same address may find the one before not quite gone.
@@ -243,6 +245,7 @@ fn attempt(start: &Start, declarations: &Declarations) -> Result<Node, NotStarte
 
 /// Starts the node once definitions of tables have come.
 async fn start_later(mut start: Start, node: Arc<OwnNode>) {
+    let (begun, mut is_said) = (Instant::now(), false);
     loop {
         tokio::time::sleep(LOOK_PAUSE).await;
         let declarations = Arc::clone(&node.declarations);
@@ -255,6 +258,14 @@ async fn start_later(mut start: Start, node: Arc<OwnNode>) {
         start = again;
         match attempted {
             Ok(started) => return run(start, started, node).await,
+            Err(NotStarted::Waits(table)) if !is_said && begun.elapsed() >= WAIT_SAID => {
+                is_said = true;
+                tracing::warn!(
+                    table,
+                    "the node still waits for the definition of a table that it has rows of: its server has not followed the primary so \
+                     far. If a promotion has given the definition up, the wait ends with the first commit of the new primary that comes here"
+                );
+            }
             Err(NotStarted::Waits(_)) => {}
             Err(NotStarted::Failed(why)) => {
                 tracing::error!(%why, "the node does not start");

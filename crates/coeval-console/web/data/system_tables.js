@@ -105,6 +105,7 @@ export const SYSTEM_TABLES = [
       'rows',
       'bytes',
       'bricks_to_come',
+      'has_answered',
     ],
   },
   {

@@ -9,7 +9,8 @@ import { Table } from '../table.js';
 import { useQuestion } from './watch.js';
 
 const NODES = `
-  SELECT node, address, is_own, has_keeper, state, connection, last_error, bricks, rows, bytes, bricks_to_come
+  SELECT node, address, is_own, has_keeper, state, connection, last_error, bricks, rows, bytes, bricks_to_come,
+    has_answered
   FROM coeval_cluster_nodes ORDER BY node`;
 
 const STATE_CLASSES = { away: 'bad', joining: 'warning', draining: 'warning', unknown: 'warning', removed: 'muted' };
@@ -31,7 +32,7 @@ function Node({ row, most }) {
   return html`<div><dt>${name} <${State} row=${row} /></dt>
     <dd>${
       row.bricks === null
-        ? html`<span class="muted">has not said what it has</span>`
+        ? html`<span class="muted">${row.has_answered === 'f' ? 'does not answer' : 'has not said what it has'}</span>`
         : html`${plural(row.bricks, 'brick')}${toCome > 0 && html` <small>${count(toCome)} to come</small>`}
           <meter min="0" max=${most} value=${Number(row.bricks)} aria-label="Bricks of node ${row.node}"></meter>`
     }</dd></div>`;
@@ -64,7 +65,7 @@ const COLUMNS = [
 ];
 
 export function Cluster() {
-  // Each node looks at all its bricks for that.
+  // Each node looks at all its bricks for that, which nothing waits for there.
   const { rows, error } = useQuestion(NODES, 5000);
   if (!error && !(rows?.length > 0)) return null;
   return html`<${Panel} title="Cluster" className="whole"><${Failure} error=${error} />

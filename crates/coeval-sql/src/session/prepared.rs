@@ -238,6 +238,7 @@ impl Session {
             State::Active(block) => {
                 let reader = (&**block, is_query_statement(statement));
                 await_load(reader, self.spread.get_mut(), engine, &mut self.floor)?;
+                self.spread.get_mut().note_shown(block.statement_place().isolation, engine);
                 block.transaction(engine, &mut self.floor, &self.cancel)?
             }
             State::Idle | State::Failed(_) => {

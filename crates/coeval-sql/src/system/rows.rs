@@ -58,15 +58,21 @@ impl Rows {
     }
 
     /// The table.
-    pub(super) fn into_provider(mut self) -> Arc<dyn TableProvider> {
+    pub(super) fn into_provider(self) -> Arc<dyn TableProvider> {
+        let batch = self.into_batch();
+        let table =
+            MemTable::try_new(batch.schema(), vec![vec![batch]]).expect("the batch has the table's schema");
+        Arc::new(table)
+    }
+
+    /// The rows in one batch.
+    pub(super) fn into_batch(mut self) -> RecordBatch {
         let fields: Vec<Field> =
             self.columns.iter().map(|(name, ty)| Field::new(*name, ty.arrow(), true)).collect();
         let schema = Arc::new(Schema::new(fields));
         let arrays = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
-        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)
-            .expect("builders make columns of the declared types and of one length");
-        let table = MemTable::try_new(schema, vec![vec![batch]]).expect("the batch has the table's schema");
-        Arc::new(table)
+        RecordBatch::try_new(schema, arrays)
+            .expect("builders make columns of the declared types and of one length")
     }
 }
 

@@ -85,6 +85,20 @@ struct State {
     regions: Vec<String>,
     next: NextCommit,
     reads: Vec<(u64, Vec<usize>)>,
+    answers: Answers,
+    /// How often nodes were asked what they have.
+    share_questions: usize,
+}
+
+/// Which nodes say what they have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Answers {
+    #[default]
+    All,
+    /// The first one alone.
+    First,
+    /// Nobody, and it is waited for.
+    Never,
 }
 
 /// Rows of one load in one brick.
@@ -100,6 +114,15 @@ struct Run {
 impl Shared {
     pub(crate) fn set_next(&self, next: NextCommit) {
         self.state.lock().next = next;
+    }
+
+    pub(crate) fn set_answers(&self, answers: Answers) {
+        self.state.lock().answers = answers;
+    }
+
+    /// How often nodes were asked what they have since the last time.
+    pub(crate) fn take_share_questions(&self) -> usize {
+        std::mem::take(&mut self.state.lock().share_questions)
     }
 
     /// What commits have waited for, in their order.
@@ -285,12 +308,18 @@ impl Cluster for Node {
     }
 
     /// The first has all, and the second does not know what is to come to it. A third one says nothing.
-    fn shares(&self) -> BTreeMap<u32, ClusterNodeShare> {
-        let state = self.shared.state.lock();
+    fn shares(&self) -> BoxFuture<'_, BTreeMap<u32, ClusterNodeShare>> {
+        let mut state = self.shared.state.lock();
+        state.share_questions += 1;
         let bricks: BTreeSet<(u64, u64)> = state.rows.iter().map(|run| (run.table, run.brick)).collect();
         let rows: u64 = state.rows.iter().map(|run| run.rows.num_rows() as u64).sum();
         let first = ClusterNodeShare { bricks: bricks.len() as u64, rows, bytes: 8 * rows, to_come: Some(0) };
-        BTreeMap::from([(1, first), (2, ClusterNodeShare::default())])
+        let shares = match state.answers {
+            Answers::All => BTreeMap::from([(1, first), (2, ClusterNodeShare::default())]),
+            Answers::First => BTreeMap::from([(1, first)]),
+            Answers::Never => return std::future::pending().boxed(),
+        };
+        async { shares }.boxed()
     }
 }
 

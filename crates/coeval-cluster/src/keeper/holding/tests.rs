@@ -114,3 +114,23 @@ fn the_log_of_a_former_keeper_is_taken_over() {
     std::fs::remove_file(directory.path().join(LOG_NAME)).unwrap();
     assert_eq!(asked(directory.path(), 10, 10).log_since, Incarnation::new(10), "it is not taken over twice");
 }
+
+/// To break it: have `State::take` write what was followed with what is held next. A keeper that begins without lost nodes does not hear of it
+/// then from a node that has been started again, and gives up what that has acknowledged.
+#[test]
+fn what_a_node_has_followed_it_still_has_when_it_starts_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (node, first) = (member(4), Incarnation::new(4));
+    let (_, founded) = ViewKeeper::found(&[node], 2);
+    let change = ViewChange::Known { node: node.node, address: Arc::from("db2:7001"), start: None };
+    let records = vec![founded.clone(), ViewRecord { number: founded.number.next(), change }];
+    let (given, _taken) = channel();
+    let give = Box::new(move |outgoing| drop(given.send(outgoing)));
+    let holding = Holding::start(node, first, directory.path(), KeeperLink::default(), give).unwrap();
+    holding.put(HoldingInput::Followed(records.clone()));
+    drop(holding);
+    let HolderBody::Has { settled, records: held, .. } = asked(directory.path(), 5, 1).body else {
+        panic!("it has promised nothing")
+    };
+    assert_eq!((settled, held), (ViewNumber::new(2), records));
+}

@@ -6,13 +6,20 @@
 //! table that is not declared yet.
 //!
 //! Why a file: the node's log may have rows of a table that the world does not have when the node starts. Either it was dropped, and is
-//! to be forgotten; or this is a replica whose own log ends before that, and the table is about to come. A world that is as new as the
-//! one in which the table was seen tells the two apart. So each table is noted with that world's version, durably, before rows come:
+//! to be forgotten; or this is a replica whose own log ends before that, and the table is about to come. So each table is noted durably,
+//! before rows come, with the version of the world in which it was seen and the number of the term that was being written:
 //!
 //! ```text
-//! 17 2041
-//! 23 2310      table 23 was seen in the world of version 2310
+//! 17 2041 1
+//! 23 2310 4294967297      table 23 was seen in the world of version 2310, in the first term of the second timeline
 //! ```
+//! A table that the world has not is gone if that world has all that there ever was before ([`Reach::has_passed`]):
+//!
+//! - It is the primary's. What that does not have was dropped, or a promotion has given it up (`--accept-loss`), or a crash has taken it.
+//! - It is as new as the one in which the table was seen. Versions are those of commits, in their order, in every history.
+//! - It shows something of a later term. Terms follow each other in a log, each as a whole, and the record that made the table was of the
+//!   noted term or of one before; so if this history has it at all, it was before that. This is the case behind a promotion that has given up
+//!   the table: the new history may need long to come to the version in which it was seen, and with the node waiting may never.
 
 #[cfg(test)]
 mod tests;
@@ -39,27 +46,55 @@ pub(super) struct Declarations {
     store: Store,
     tables: Tables,
     directory: PathBuf,
+    /// The store has all that there is: it is the primary's.
+    has_all: bool,
     seen: Mutex<Seen>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// The tables that were seen, each with the version of a world that had it.
-    versions: BTreeMap<u64, u64>,
+    /// The tables that were seen, each with a world that had it.
+    worlds: BTreeMap<u64, SeenAt>,
     /// Those that were forgotten since the start.
     gone: BTreeSet<u64>,
-    /// The version that was looked at last, and its definitions.
-    looked: Option<(u64, Arc<Catalog>)>,
+    /// How far the world went that was looked at last, and its definitions.
+    looked: Option<(Reach, Arc<Catalog>)>,
     /// Those that the node does not take, which has been said.
     refused: BTreeSet<u64>,
 }
 
 impl Seen {
-    /// Whether nothing has come or gone since the last look: the definitions are the same, and no table was to come by this version.
-    fn has_looked_at(&self, version: u64, catalog: &Arc<Catalog>) -> bool {
+    /// Whether nothing has come or gone since the last look: the definitions are the same, and no table was to come by now.
+    fn has_looked_at(&self, reach: Reach, catalog: &Arc<Catalog>) -> bool {
         let Some((looked, known)) = &self.looked else { return false };
-        let was_to_come = |seen_at: &u64| (looked + 1..=version).contains(seen_at);
-        Arc::ptr_eq(known, catalog) && !self.versions.values().any(was_to_come)
+        let was_to_come = |seen_at: &SeenAt| reach.has_passed(*seen_at) && !looked.has_passed(*seen_at);
+        Arc::ptr_eq(known, catalog) && !self.worlds.values().any(was_to_come)
+    }
+}
+
+/// In which world a table was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SeenAt {
+    version: u64,
+    /// The number of a term whose log, with that of the terms before, has all of that world. An older program has noted none.
+    term: Option<u64>,
+}
+
+/// How far the published world goes, at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reach {
+    version: u64,
+    /// The number of the newest term of which it shows something, if that is known.
+    term: Option<u64>,
+    /// It is the primary's.
+    has_all: bool,
+}
+
+impl Reach {
+    /// Whether a table that was seen so is here, if this history has its definition and nobody has dropped it.
+    fn has_passed(self, seen_at: SeenAt) -> bool {
+        let is_behind = |(seen, now): (u64, u64)| seen < now;
+        self.has_all || seen_at.version <= self.version || seen_at.term.zip(self.term).is_some_and(is_behind)
     }
 }
 
@@ -81,14 +116,16 @@ impl Declarations {
     /// If the file cannot be read, or is damaged.
     pub(super) fn open(store: Store, tables: Tables, directory: &Path) -> Result<Self, Failure> {
         let path = directory.join(FILE_NAME);
-        let versions = match std::fs::read_to_string(&path) {
+        let worlds = match std::fs::read_to_string(&path) {
             Ok(text) => parse(&text)
                 .ok_or_else(|| Failure::Work(format!("{} is damaged: no list of tables", path.display())))?,
             Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
             Err(error) => return Err(Failure::work(format_args!("cannot read {}", path.display()), error)),
         };
-        let seen = Mutex::new(Seen { versions, ..Seen::default() });
-        Ok(Self { store, tables, directory: directory.to_owned(), seen })
+        let seen = Mutex::new(Seen { worlds, ..Seen::default() });
+        // One that is read only, as some of it is damaged, is not asked what there is.
+        let has_all = !store.is_following() && !store.is_salvaged();
+        Ok(Self { store, tables, directory: directory.to_owned(), has_all, seen })
     }
 
     /// Tells the node what is new in the published world. Cheap if no definition has changed, however many rows have: a look at the
@@ -102,11 +139,15 @@ impl Declarations {
 
     fn follow_locked(&self, seen: &mut Seen) -> io::Result<()> {
         // Behind the lock, so that it is no older than what somebody else has declared from.
+        let shown_term = self.shown_term();
         let world = self.store.world();
-        let version = world.version().get();
-        if seen.has_looked_at(version, world.catalog()) {
+        let reach = self.reach(shown_term, world.version().get());
+        if seen.has_looked_at(reach, world.catalog()) {
             return Ok(());
         }
+        // Read behind the world: its log is of this term or of earlier ones.
+        let term = self.store.terms().last().map(|term| term.number);
+        let seen_now = SeenAt { version: reach.version, term };
         let mut present = BTreeSet::new();
         for table in world.tables() {
             let Some((number, schema)) = spread(table.def()) else { continue };
@@ -114,7 +155,7 @@ impl Declarations {
             if self.tables.is_declared_as(number, &schema) {
                 continue;
             }
-            self.note(seen, number, version)?;
+            self.note(seen, number, seen_now)?;
             if let Err(error) = self.tables.declare(number, schema)
                 && seen.refused.insert(number)
             {
@@ -122,15 +163,27 @@ impl Declarations {
             }
         }
         // What was seen in a later world, before a restart, is about to come.
-        let is_dropped = |(table, seen_at): &(&u64, &u64)| **seen_at <= version && !present.contains(*table);
-        let dropped: Vec<u64> = seen.versions.iter().filter(is_dropped).map(|(table, _)| *table).collect();
+        let is_gone =
+            |(table, seen_at): &(&u64, &SeenAt)| reach.has_passed(**seen_at) && !present.contains(*table);
+        let dropped: Vec<u64> = seen.worlds.iter().filter(is_gone).map(|(table, _)| *table).collect();
         for table in dropped {
             if seen.gone.insert(table) {
                 self.tables.forget(table);
             }
         }
-        seen.looked = Some((version, Arc::clone(world.catalog())));
+        seen.looked = Some((reach, Arc::clone(world.catalog())));
         Ok(())
+    }
+
+    /// The number of the newest term of which readers see something. To be asked before the world is taken of which that is said: it
+    /// goes as far then, or further.
+    fn shown_term(&self) -> Option<u64> {
+        let shown = self.store.shown_position()?;
+        self.store.terms().of_record(shown).map(|term| term.number)
+    }
+
+    fn reach(&self, term: Option<u64>, version: u64) -> Reach {
+        Reach { version, term, has_all: self.has_all }
     }
 
     /// Sees that a table is declared that a statement is about to use: by the newest definition, whatever the statement has.
@@ -179,18 +232,17 @@ impl Declarations {
     /// As [`follow`](Self::follow).
     pub(super) fn fate(&self, table: u64) -> io::Result<Fate> {
         self.follow()?;
+        let shown_term = self.shown_term();
         let world = self.store.world();
+        let reach = self.reach(shown_term, world.version().get());
         let is_here =
             u32::try_from(table).ok().and_then(|number| world.table(SpaceId::new(number))).is_some();
         if is_here {
             return Ok(if self.tables.has(table) { Fate::Declared } else { Fate::NotYet });
         }
-        let seen_at = self.lock().versions.get(&table).copied();
-        let is_gone = match seen_at {
-            Some(version) => version <= world.version().get(),
-            // The primary has everything that there ever was, so it was a definition that a crash has taken.
-            None => !self.store.is_following(),
-        };
+        let seen_at = self.lock().worlds.get(&table).copied();
+        // One that nobody has noted, and that the primary does not have, was a definition that a crash has taken.
+        let is_gone = seen_at.map_or(self.has_all, |seen_at| reach.has_passed(seen_at));
         if is_gone {
             self.forget(table);
         }
@@ -198,14 +250,14 @@ impl Declarations {
     }
 
     /// Notes durably that there is a table.
-    fn note(&self, seen: &mut Seen, table: u64, version: u64) -> io::Result<()> {
-        if seen.versions.contains_key(&table) {
+    fn note(&self, seen: &mut Seen, table: u64, seen_at: SeenAt) -> io::Result<()> {
+        if seen.worlds.contains_key(&table) {
             return Ok(());
         }
-        seen.versions.insert(table, version);
-        let written = write_file(&self.directory, FILE_NAME, &text_of(&seen.versions));
+        seen.worlds.insert(table, seen_at);
+        let written = write_file(&self.directory, FILE_NAME, &text_of(&seen.worlds));
         if written.is_err() {
-            seen.versions.remove(&table);
+            seen.worlds.remove(&table);
         }
         written
     }
@@ -231,19 +283,24 @@ fn spread(def: &TableDef) -> Option<(u64, BrickSchema)> {
     Some((u64::from(def.id.get()), schema))
 }
 
-fn text_of(versions: &BTreeMap<u64, u64>) -> String {
+fn text_of(worlds: &BTreeMap<u64, SeenAt>) -> String {
     let mut text = String::new();
-    for (table, version) in versions {
+    for (table, SeenAt { version, term }) in worlds {
+        let term = term.map(|term| format!(" {term}")).unwrap_or_default();
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{table} {version}");
+        let _ = writeln!(text, "{table} {version}{term}");
     }
     text
 }
 
-fn parse(text: &str) -> Option<BTreeMap<u64, u64>> {
+fn parse(text: &str) -> Option<BTreeMap<u64, SeenAt>> {
     let line = |line: &str| {
-        let (table, version) = line.split_once(' ')?;
-        Some((table.parse().ok()?, version.parse().ok()?))
+        let numbers: Option<Vec<u64>> = line.split(' ').map(|number| number.parse().ok()).collect();
+        match numbers?[..] {
+            [table, version] => Some((table, SeenAt { version, term: None })),
+            [table, version, term] => Some((table, SeenAt { version, term: Some(term) })),
+            _ => None,
+        }
     };
     text.lines().map(line).collect()
 }

@@ -192,16 +192,17 @@ impl Cluster for OwnNode {
         nodes
     }
 
-    fn shares(&self) -> BTreeMap<u32, ClusterNodeShare> {
-        let Some(node) = self.present() else { return BTreeMap::new() };
-        let (answer, answered) = std::sync::mpsc::channel();
-        self.threads().spawn(async move {
-            // Whoever has asked is waiting for it.
-            let _ = answer.send(node.shares(SHARE_PATIENCE).await);
-        });
-        // If the threads have ended, nobody answers.
-        let shares = answered.recv().unwrap_or_default();
-        shares.into_iter().map(|(node, share)| (node.get(), share_of(share))).collect()
+    fn shares(&self) -> BoxFuture<'_, BTreeMap<u32, ClusterNodeShare>> {
+        let Some(node) = self.present() else {
+            return Box::pin(std::future::ready(BTreeMap::<u32, ClusterNodeShare>::new()));
+        };
+        let asked = working::begin(self.threads(), async move { Ok(node.shares(SHARE_PATIENCE).await) });
+        Box::pin(async move {
+            // If the threads have ended, nobody answers.
+            let shares = asked.await.unwrap_or_default();
+            let shares = shares.into_iter().map(|(node, share)| (node.get(), share_of(share)));
+            shares.collect::<BTreeMap<u32, ClusterNodeShare>>()
+        })
     }
 
     fn compare(&self, stop: &Arc<AtomicBool>) -> Result<String, SqlError> {

@@ -107,7 +107,7 @@
 //!
 //! Whoever runs the cluster may say that some nodes, L, are lost with their disks, when too few are left to begin by. Then a keeper begins
 //! behind the best list of the others ([`NextKeeper::begin_without`]). Each other member of each view that it goes by, with its disk, has
-//! answered (`HearsAllLeft`), and fewer nodes with bricks are in L than a brick has replicas. Its first record,
+//! answered (`HearsAllLeft`), so has its own node, and fewer nodes with bricks are in L than a brick has replicas. Its first record,
 //! [`Recovered`](super::ViewChange::Recovered), has L removed; it is held by as many as ever, or by all that are left, if these are fewer.
 //!
 //! **What is kept**: each record that somebody has followed who is not in L, and is a member of a view that the keeper goes by. That one has
@@ -155,7 +155,9 @@
 //!
 //! In one run of four with machines that break, `tests/simulator` has keepers begin anywhere at any moment while those
 //! before them go on; two settled records of one number are a violation, and so is all that comes of them.
-//! `tests/succession.rs` has a story for each rule, which ends badly without it.
+//! `tests/succession.rs` has a story for each rule, which ends badly without it. In runs of their own (`tests/simulator/losses.rs`) machines are
+//! gone for good, and a keeper begins without them wherever it cannot begin by the others: views may be given up then that none of the others
+//! has followed whom it had to hear, and nothing else.
 //!
 //! # Costs
 //!
@@ -164,7 +166,9 @@
 //!
 //! # What the caller owes
 //!
-//! Two keepers have not the same term. What [`ViewHolder::take_records`] gives is on disk before an answer leaves. A life
+//! Two keepers have not the same term. What [`ViewHolder::take_records`] gives is on disk before an answer leaves, and what a node has
+//! followed before it does anything by that which somebody counts on: else a node that ends, and starts again, may not tell whoever begins
+//! without lost nodes of views that it has followed, and loads that it has acknowledged there are given up. A life
 //! of a node says truly since which one its disk has its records, all that it has promised among them.
 
 mod holder;

@@ -28,6 +28,11 @@ fn opened(database: &Database, directory: &Path) -> Declarations {
     Declarations::open(store, Tables::start(1).unwrap(), directory).unwrap()
 }
 
+/// The same, as if this was a replica, whose primary may have more.
+fn following(database: &Database, directory: &Path) -> Declarations {
+    Declarations { has_all: false, ..opened(database, directory) }
+}
+
 const HITS: &str = "CREATE TABLE hits (day date, n bigint) USING brick \
      PARTITION BY (day RANGE SIZE '10 days' FROM '2026-01-01')";
 
@@ -63,9 +68,52 @@ fn a_table_that_is_about_to_come_is_waited_for() {
     // Of another database, whose world is not so new.
     let younger = Database::in_memory().unwrap();
     assert!(younger.world().version().get() < version);
-    assert_eq!(opened(&younger, directory.path()).fate(hits).unwrap(), Fate::NotYet);
+    assert_eq!(following(&younger, directory.path()).fate(hits).unwrap(), Fate::NotYet);
     run(&database, "DROP TABLE hits");
-    assert_eq!(opened(&database, directory.path()).fate(hits).unwrap(), Fate::Gone);
+    assert_eq!(following(&database, directory.path()).fate(hits).unwrap(), Fate::Gone);
+}
+
+/// To break it: have `Reach::has_passed` leave out `has_all`. A replica that was promoted, and lacks what it had seen, waits for its own
+/// commits then.
+#[test]
+fn what_the_primary_does_not_have_does_not_come() {
+    let Told { database, declarations, directory } = told();
+    run(&database, HITS);
+    declarations.follow().unwrap();
+    let (hits, version) = (number_of(&database, "hits"), database.world().version().get());
+    drop(declarations);
+    let promoted = Database::in_memory().unwrap();
+    assert!(promoted.world().version().get() < version);
+    assert_eq!(opened(&promoted, directory.path()).fate(hits).unwrap(), Fate::Gone);
+    let declarations = opened(&promoted, directory.path());
+    declarations.follow().unwrap();
+    assert!(declarations.lock().gone.contains(&hits));
+}
+
+/// To break it: have `Reach::has_passed` leave out terms: a replica of whoever was promoted waits until that has made as many commits as the
+/// former primary had. Or have `shown_term` give the last of the terms: what is about to come is forgotten. Or have `has_looked_at` go by
+/// versions: rows of the table are kept.
+#[test]
+fn a_table_that_a_later_term_does_not_have_does_not_come() {
+    const GONE: u64 = 999;
+    let parent = tempfile::tempdir().unwrap();
+    let (dir, folder) = (parent.path().join("database"), parent.path().join("cluster"));
+    std::fs::create_dir(&folder).unwrap();
+    let former = Database::open(&dir).unwrap();
+    run(&former, "CREATE TABLE others (n int)");
+    let term = former.engine().store().terms().last().unwrap().number;
+    std::fs::write(folder.join(FILE_NAME), format!("{GONE} 1000000 {term}\n")).unwrap();
+    assert_eq!(following(&former, &folder).fate(GONE).unwrap(), Fate::NotYet);
+    drop(former);
+    // As whoever is promoted, it writes in a later term.
+    let promoted = super::super::super::once_closed(|| Database::open(&dir)).unwrap();
+    let declarations = following(&promoted, &folder);
+    declarations.follow().unwrap();
+    assert_eq!(declarations.fate(GONE).unwrap(), Fate::NotYet, "nothing is shown of that term");
+    run(&promoted, "INSERT INTO others VALUES (1)");
+    declarations.follow().unwrap();
+    assert!(declarations.lock().gone.contains(&GONE));
+    assert_eq!(following(&promoted, &folder).fate(GONE).unwrap(), Fate::Gone);
 }
 
 /// To break it: look again only when definitions have changed. Rows of a table that a crash has taken are kept for ever then.
@@ -78,7 +126,7 @@ fn a_table_that_has_not_come_by_its_version_is_forgotten() {
     let (hits, version) = (number_of(&database, "hits"), database.world().version().get());
     drop(declarations);
     let younger = Database::in_memory().unwrap();
-    let declarations = opened(&younger, directory.path());
+    let declarations = following(&younger, directory.path());
     run(&younger, "CREATE TABLE kept (n int)");
     assert!(younger.world().version().get() < version);
     declarations.follow().unwrap();
@@ -133,10 +181,12 @@ fn a_statement_has_the_newest_definition_declared() {
 
 #[test]
 fn what_is_noted_is_read_again_or_refused() {
-    let versions: BTreeMap<u64, u64> = [(17, 2_041), (23, 0)].into();
-    assert_eq!(parse(&text_of(&versions)), Some(versions));
+    let (plain, of_term) = (SeenAt { version: 2_041, term: None }, SeenAt { version: 0, term: Some(5) });
+    let worlds: BTreeMap<u64, SeenAt> = [(17, plain), (23, of_term)].into();
+    assert_eq!(text_of(&worlds), "17 2041\n23 0 5\n");
+    assert_eq!(parse(&text_of(&worlds)), Some(worlds));
     assert_eq!(parse(""), Some(BTreeMap::new()));
-    for text in ["17", "17 x", "17 1 2", "a 1"] {
+    for text in ["17", "17 x", "17 1 2 3", "17 1 x", "a 1"] {
         assert_eq!(parse(text), None, "{text:?}");
     }
 }

@@ -192,7 +192,7 @@ impl NextKeeper {
     ///
     /// # Errors
     ///
-    /// If one of them has answered, a member that is not lost has not, some bricks would be lost too, or there is a newer keeper. And if one
+    /// If one of them has answered, a member that is not lost or the own node has not, some bricks would be lost too, or there is a newer keeper. And if one
     /// of them is the founder whose answer [`begin`](Self::begin) would need.
     pub fn begin_without(&self, lost: &BTreeSet<NodeId>) -> Result<TermKeeper, RecoverError> {
         let best = self.best()?;
@@ -221,6 +221,10 @@ impl NextKeeper {
             if has_told || *node == self.place.node {
                 return Err(RecoverError::Lives(*node));
             }
+        }
+        // It holds the first record before all others do, so it has to go by the same list.
+        if !self.answers.contains_key(&self.place.node) {
+            return Err(RecoverError::Unheard(vec![self.place.node]));
         }
         let unheard = needed.iter().filter(|member| !lost.contains(&member.node) && !has_answered(member));
         let unheard: BTreeSet<NodeId> = unheard.map(|member| member.node).collect();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The protocol holds over random schedules; and not, if a rule is left out.
 
-use super::simulator::{AGES_FROM, Counts, Faults, simulate};
+use super::simulator::{AGES_FROM, Counts, Faults, LOSSES_FROM, simulate};
 use crate::epochs::cluster::rules::{Rule, Rules};
 
 /// So many seeds; `COEVAL_CLUSTER_SEEDS` asks for more.
@@ -58,6 +58,26 @@ fn readers_that_come_with_the_age_of_their_rows_see_all_up_to_it() {
         assert!(counts.by_age > 2 * seeds, "too few readers have come");
         assert!(counts.safe > seeds / 50, "LSE has moved too seldom");
     }
+}
+
+#[test]
+fn the_others_go_on_without_machines_that_are_lost_for_good() {
+    let (seeds, counts) = run_from(LOSSES_FROM, Faults::Machines);
+    let seeds = usize::try_from(seeds).unwrap();
+    assert!(counts.committed > seeds && counts.reads > 2 * seeds, "too little has happened");
+    assert!(counts.gone > seeds / 4, "too few machines are gone");
+    assert!(counts.recovered > seeds / 20, "too few keepers have begun without lost nodes");
+    assert!(counts.given_up > 0, "no views were given up");
+}
+
+/// A keeper that begins behind what the first one to answer has gives up what others have followed.
+#[test]
+fn a_keeper_that_does_not_hear_all_that_are_left_is_noticed() {
+    let rules = Rules::without(Rule::HearsAllLeft);
+    let violation = |seed: u64| Some((seed, simulate(LOSSES_FROM + seed, Faults::Machines, rules).err()?));
+    let found = (0..SEEDS_TO_NOTICE).find_map(violation);
+    println!("{found:?}");
+    assert!(found.is_some(), "it was not noticed");
 }
 
 /// Enough has happened to dictionaries.

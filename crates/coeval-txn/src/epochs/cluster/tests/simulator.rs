@@ -14,7 +14,7 @@
 //! - a code has one text and a text one code, over all that any node was told at any time; what was told is on the disks of
 //!   all that serve its dictionary's place; whatever rows a node has, it has the texts of their codes; whoever knows all texts
 //!   sends nothing to get them;
-//! - what keepers settle, whichever and wherever they are, is one sequence of views;
+//! - what keepers settle, whichever and wherever they are, is one sequence of views; where machines are gone for good, what `losses` says;
 //! - nodes that come get numbers that nobody has had, the same when they ask again; who was removed is in no view any more;
 //!   who was drained has no bricks in the end;
 //! - when faults end, everything ends within a bound of rounds, and LCE reaches the newest acknowledged epoch everywhere.
@@ -22,6 +22,7 @@
 mod ages;
 mod check;
 mod keepers;
+mod losses;
 mod machine;
 mod nodes;
 mod run;
@@ -45,6 +46,8 @@ use crate::epochs::{Epoch, EpochSet};
 pub(super) use ages::AGES_FROM;
 use ages::RowAges;
 use keepers::{Keeping, moves_keeper};
+pub(super) use losses::LOSSES_FROM;
+use losses::Losses;
 use machine::{Bricks, Machine};
 use nodes::{Asking, COMING_MAX, changes_nodes};
 
@@ -88,8 +91,12 @@ struct Truth {
     owner: Member,
     rows: BTreeMap<BrickAddress, Vec<u64>>,
     told: Option<LoadFate>,
+    /// The view of the node that has told it.
+    told_in: ViewNumber,
     /// Whether those who have it in their snapshot find its rows.
     is_visible: Option<bool>,
+    /// The view of the node where somebody has found that first.
+    seen_in: ViewNumber,
     /// Of a delete: what it sees, once that is known. Its rows are markers.
     delete: Option<Option<EpochSet>>,
 }
@@ -157,6 +164,12 @@ pub(super) struct Counts {
     pub(super) by_age: usize,
     /// How many keepers began after another one.
     pub(super) keepers: usize,
+    /// How many machines are gone for good.
+    pub(super) gone: usize,
+    /// How many keepers began without lost nodes, and had their first record settled.
+    pub(super) recovered: usize,
+    /// How many of these had views given up.
+    pub(super) given_up: usize,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -182,6 +195,9 @@ impl std::ops::AddAssign for Counts {
         self.removed += other.removed;
         self.by_age += other.by_age;
         self.keepers += other.keepers;
+        self.gone += other.gone;
+        self.recovered += other.recovered;
+        self.given_up += other.given_up;
     }
 }
 
@@ -218,6 +234,8 @@ struct Simulation {
     terms: u64,
     to_holders: Vec<(usize, KeeperSays)>,
     to_keepers: Vec<HolderSays>,
+    /// Who is gone for good, in runs in which somebody is.
+    losses: Option<Losses>,
     /// How often machines break: so often for 100 other events.
     storm: u32,
     /// A machine that nothing reaches and that reaches nobody, for a while.
@@ -235,8 +253,8 @@ struct Simulation {
     copies: Vec<Copying>,
     truth: BTreeMap<Epoch, Truth>,
     held: Vec<Held>,
-    /// The snapshots that declared readers have got.
-    declared: Vec<Epoch>,
+    /// The snapshots that declared readers have got, each with the view of the node that has given it.
+    declared: Vec<(Epoch, ViewNumber)>,
     next_row: u64,
     /// The rows that have a code.
     row_codes: BTreeMap<u64, (DictionaryId, Code)>,
@@ -268,7 +286,8 @@ impl Simulation {
         let mut random = StdRng::seed_from_u64(seed);
         let count: u32 = [2, 2, 3, 3, 3, 4, 4, 5][random.random_range(0..8)];
         let ring = Ring { replicas: [1, 2, 2, 2, 3, 3][random.random_range(0..6)].min(count as usize) };
-        let changes_nodes = changes_nodes(seed, faults);
+        let losses = Losses::of_run(seed, faults);
+        let changes_nodes = losses.is_none() && changes_nodes(seed, faults);
         let nodes_max = if changes_nodes { count + COMING_MAX } else { count };
         let storm = if faults == Faults::Machines { random.random_range(1..8) } else { 0 };
         let member = |node| Member { node: NodeId::new(node), incarnation: Incarnation::new(1) };
@@ -283,15 +302,16 @@ impl Simulation {
             texts_random: StdRng::seed_from_u64(!seed),
             nodes_random: StdRng::seed_from_u64(seed ^ (1 << 63)),
             changes_nodes,
-            row_ages: (seed >= AGES_FROM).then(RowAges::default),
+            row_ages: (seed >= AGES_FROM && losses.is_none()).then(RowAges::default),
             nodes_max,
             asking: None,
             keepers_random: StdRng::seed_from_u64(seed ^ (1 << 62)),
-            moves_keeper: moves_keeper(seed, faults),
+            moves_keeper: losses.is_some() || moves_keeper(seed, faults),
             keepers: Vec::new(),
             terms: 0,
             to_holders: Vec::new(),
             to_keepers: Vec::new(),
+            losses,
             storm,
             isolated: None,
             ring,

@@ -81,7 +81,7 @@ impl Simulation {
         let Some(node) = &mut self.machines[machine].process else { return };
         let Ok((reader, set)) = node.read_only_at(age) else { return };
         assert_eq!(set.newest(), age, "it sees what its rows name, and nothing later");
-        self.declared.push(age);
+        self.declared.push((age, node.view().number()));
         self.counts.by_age += 1;
         self.held.push(Held { owner: node.member(), own: None, reader: Some(reader), set });
         if self.held.len() > 6 {

@@ -3,15 +3,17 @@
 
 use super::machine::Bricks;
 use super::{BrickAddress, Held, Simulation, Truth, bricks};
-use crate::epochs::cluster::{LoadFate, LoadOutcome, NodeId, View, ViewChange, ViewRecord};
+use crate::epochs::cluster::{LoadFate, LoadOutcome, NodeId, View, ViewChange, ViewNumber, ViewRecord};
 use crate::epochs::{Epoch, EpochSet};
 
 impl Simulation {
     /// Notes what a user is told.
-    pub(super) fn note_outcome(&mut self, outcome: LoadOutcome) {
+    pub(super) fn note_outcome(&mut self, machine: usize, outcome: LoadOutcome) {
         let LoadOutcome { epoch, fate } = outcome;
+        let view = self.view_of(machine);
         let truth = self.truth.get_mut(&epoch).expect("it has begun");
         let before = truth.told.replace(fate);
+        truth.told_in = view;
         let is_delete = truth.delete.is_some() && !truth.rows.is_empty();
         match fate {
             LoadFate::Committed => {
@@ -27,10 +29,17 @@ impl Simulation {
         self.check_visible(epoch);
     }
 
-    /// Notes what the keeper records of transactions of dead coordinators.
+    /// The view that a machine is at.
+    pub(super) fn view_of(&self, machine: usize) -> ViewNumber {
+        self.machines[machine].process.as_ref().map(|node| node.view().number()).unwrap_or_default()
+    }
+
+    /// Notes what the keeper records of transactions of dead coordinators, and that one begins without lost nodes.
     pub(super) fn note_outcomes(&mut self, record: &ViewRecord) {
-        if let ViewChange::Outcomes { committed, .. } = &record.change {
-            self.counts.closed_committed += committed.len();
+        match &record.change {
+            ViewChange::Outcomes { committed, .. } => self.counts.closed_committed += committed.len(),
+            ViewChange::Recovered { .. } => self.counts.recovered += 1,
+            _ => {}
         }
     }
 
@@ -85,12 +94,16 @@ impl Simulation {
     }
 
     fn check_found(&mut self, machine: usize, brick: BrickAddress, epoch: Epoch, found: &[u64]) {
+        let view = self.view_of(machine);
         let truth = self.truth.get_mut(&epoch).expect("it has begun");
         let all: &[u64] = truth.rows.get(&brick).map_or(&[], |rows| rows);
         if all.is_empty() && found.is_empty() {
             return;
         }
         let is_found = !found.is_empty();
+        if truth.is_visible.is_none() {
+            truth.seen_in = view;
+        }
         let is_seen = *truth.is_visible.get_or_insert(is_found);
         if (is_found && found != all) || is_seen != is_found {
             let (told, node) = (truth.told, self.machines[machine].member.node);
@@ -145,8 +158,8 @@ impl Simulation {
                 truth.delete.is_none() && is_there(truth) && !truth.rows.is_empty() && !seen.contains(**epoch)
             };
             let Some((load, _)) = self.truth.iter().find(is_unseen) else { continue };
-            if let Some(reader) = self.declared.iter().find(|reader| *load <= **reader && **reader < *delete)
-            {
+            let mut readers = self.declared.iter().map(|(reader, _)| *reader);
+            if let Some(reader) = readers.find(|reader| *load <= *reader && *reader < *delete) {
                 circle =
                     Some(format!("a reader up to {reader} sees {load}, which delete {delete} does not see"));
             }
@@ -197,8 +210,9 @@ impl Simulation {
         let newest =
             self.truth.iter().filter(|(_, truth)| is_acknowledged(truth)).map(|(epoch, _)| *epoch).max();
         let mut wrong = Vec::new();
-        let removed = self.keeper.view().removed().clone();
-        for machine in self.machines.iter_mut().filter(|machine| !removed.contains(&machine.member.node)) {
+        let gone: Vec<bool> = (0..self.machines.len()).map(|machine| self.is_gone(machine)).collect();
+        let present = self.machines.iter_mut().zip(gone).filter(|(_, is_gone)| !is_gone);
+        for (machine, _) in present {
             let node = machine.process.as_mut().expect("all run");
             let shown = node.declared_read_only().map(|(reader, set)| (node.release(reader), set.newest()).1);
             if shown != Ok(node.latest_committed()) {
@@ -224,8 +238,8 @@ impl Simulation {
 
     /// A last reader finds all that was acknowledged, everywhere.
     fn read_all(&mut self) {
-        let stays = (0..self.machines.len()).find(|machine| !self.is_removed(*machine));
-        let stays = stays.expect("not all nodes are removed");
+        let stays = (0..self.machines.len()).find(|machine| !self.is_gone(*machine));
+        let stays = stays.expect("not all nodes are gone");
         let latest = self.machines[stays].process.as_ref().expect("all run").latest_committed();
         for brick in bricks() {
             for node in self.keeper.view().serving(&self.ring, brick) {

@@ -5,7 +5,7 @@
 
 use rand::Rng;
 
-use super::{Faults, Simulation};
+use super::{Faults, Losses, Simulation};
 use crate::epochs::cluster::{
     BeginError, HolderSays, KeeperPlace, KeeperSays, KeeperTerm, NextKeeper, NodeId, TermKeeper, ViewChange,
     ViewKeeper, ViewNumber, ViewRecord, WholeView, count_through,
@@ -62,6 +62,7 @@ impl Simulation {
                 self.say(index);
             }
             195 => self.promote_any(),
+            196..200 => self.lose_for_good(),
             _ => {}
         }
         let most = MESSAGES * self.machines.len();
@@ -110,8 +111,10 @@ impl Simulation {
         {
             return;
         }
-        let count = self.keepers_random.random_range(0..=self.records.len());
+        let most = self.reachable(machine);
+        let count = self.keepers_random.random_range(0..=most);
         self.machines[machine].follow_whole(&self.records[..count]);
+        self.write_followed(machine);
         self.pump(machine);
     }
 
@@ -206,18 +209,21 @@ impl Simulation {
         if self.is_cut(machine_of(said.from), self.keepers[index].machine) {
             return;
         }
+        let lost = self.losses.as_ref().and_then(Losses::nodes);
         let has_ended = match &mut self.keepers[index].step {
             Step::Asks(next) => {
                 next.receive(said);
-                match next.begin() {
-                    Ok(keeper) => {
-                        self.counts.keepers += 1;
-                        self.keepers[index].step = Step::Keeps(Box::new(keeper));
-                        false
-                    }
-                    Err(BeginError::TooFew { .. }) => false,
-                    Err(BeginError::Superseded(_)) => true,
+                let (begun, has_ended) = match (next.begin(), lost) {
+                    (Ok(keeper), _) => (Some(keeper), false),
+                    (Err(BeginError::Superseded(_)), _) => (None, true),
+                    (Err(BeginError::TooFew { .. }), None) => (None, false),
+                    (Err(BeginError::TooFew { .. }), Some(lost)) => (next.begin_without(lost).ok(), false),
+                };
+                if let Some(keeper) = begun {
+                    self.counts.keepers += 1;
+                    self.keepers[index].step = Step::Keeps(Box::new(keeper));
                 }
+                has_ended
             }
             Step::Keeps(keeper) => {
                 keeper.receive(said);
@@ -226,7 +232,8 @@ impl Simulation {
         };
         self.note_settled(index);
         if has_ended {
-            self.keepers.remove(index);
+            // Other keepers may have ended, too.
+            self.keepers.retain(|keeping| keeping.term() != said.to);
         }
     }
 
@@ -236,14 +243,17 @@ impl Simulation {
         let settled = keeper.settled();
         let new: Vec<ViewRecord> = settled.iter().skip(count_through(settled, *noted)).cloned().collect();
         *noted = keeper.view().number();
-        let before = self.records.len();
+        let (through, before) = (*noted, self.records.len());
         for record in new {
             let known = self.records.get(..count_through(&self.records, record.number));
             let known = known.and_then(|known| match record.change {
                 ViewChange::Whole(_) => WholeView::of(known),
                 _ => known.last().cloned(),
             });
+            let gives_up =
+                matches!(&record.change, ViewChange::Recovered { lost, .. } if self.may_give_up(lost));
             match known {
+                Some(known) if known != record && gives_up => self.give_up(record),
                 Some(known) if known != record => {
                     self.violate(format!("two keepers have settled {known:?} and {record:?}"));
                 }
@@ -255,6 +265,7 @@ impl Simulation {
             self.keeper = ViewKeeper::recover(&self.records, self.ring.replicas);
             self.keeper.keep_rules(self.rules);
         }
+        self.note_reachable(through);
     }
 
     /// Whether the disk of a machine may be lost for all that keepers need: nothing is under way, and of the members enough are left

@@ -60,6 +60,8 @@ pub(super) struct Machine {
     pub(super) log_since: Incarnation,
     on_disk: usize,
     pub(super) followed: usize,
+    /// So many it has followed in the life in which it followed most, since its disk was empty.
+    pub(super) ever_followed: usize,
     /// Each with the length of the log that has to be on disk before.
     waiting: Vec<(usize, Waiting)>,
     pub(super) bricks: Bricks,
@@ -99,6 +101,7 @@ impl Machine {
             log_since: member.incarnation,
             on_disk: 0,
             followed: 0,
+            ever_followed: 0,
             waiting: Vec::new(),
             bricks: Bricks::new(),
         };
@@ -152,6 +155,7 @@ impl Machine {
         self.held.clear();
         self.log_since = Incarnation::new(self.member.incarnation.get() + 1);
         self.on_disk = 0;
+        self.ever_followed = 0;
         self.bricks.clear();
     }
 
@@ -176,6 +180,14 @@ impl Machine {
 
     pub(super) fn wait(&mut self, what: Waiting) {
         self.waiting.push((self.log.len(), what));
+    }
+
+    /// What the machine holds for keepers: if it does not run, what it would have if it was started.
+    pub(super) fn holder_now(&self) -> ViewHolder {
+        match self.process {
+            Some(_) => self.holder.clone(),
+            None => ViewHolder::recover(self.member.node, self.log_since, &self.held),
+        }
     }
 
     /// What the machine holds for keepers is on its disk.
@@ -222,6 +234,7 @@ impl Machine {
         let (Some(node), Some(whole)) = (&mut self.process, WholeView::of(records)) else { return };
         assert_eq!(self.followed, 0, "it stands for the records from the first on");
         self.followed = records.len();
+        self.ever_followed = self.ever_followed.max(self.followed);
         node.follow(&whole);
         self.texts.follow(node.view());
         self.holder.learn(&whole);
@@ -233,6 +246,7 @@ impl Machine {
             return false;
         };
         self.followed += 1;
+        self.ever_followed = self.ever_followed.max(self.followed);
         node.follow(record);
         self.texts.follow(node.view());
         self.holder.learn(record);

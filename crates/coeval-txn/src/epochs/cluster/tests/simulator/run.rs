@@ -30,7 +30,9 @@ impl Simulation {
                 self.mend();
             }
             self.step();
-            self.step_texts();
+            if self.losses.is_none() {
+                self.step_texts();
+            }
             self.step_nodes();
             self.step_ages();
             self.step_keepers();
@@ -112,7 +114,10 @@ impl Simulation {
             self.learn(machine, &rows.texts);
         }
         if let Some(node) = &mut self.machines[machine].process {
-            node.receive(message);
+            // Callers take nothing of those without whom a keeper has begun.
+            if !node.view().given_up().contains(&message.from.node) {
+                node.receive(message);
+            }
         }
         self.pump(machine);
     }
@@ -165,8 +170,17 @@ impl Simulation {
         if self.isolated == Some(machine) {
             return;
         }
-        if self.machines[machine].follow(&self.records) {
+        let reachable = self.reachable(machine);
+        if self.machines[machine].follow(&self.records[..reachable]) {
+            self.write_followed(machine);
             self.pump(machine);
+        }
+    }
+
+    /// What a machine follows is written, in runs that lose machines: else it may be lost with these.
+    pub(super) fn write_followed(&mut self, machine: usize) {
+        if self.losses.is_some() {
+            self.machines[machine].write_held();
         }
     }
 
@@ -261,7 +275,7 @@ impl Simulation {
                 Effect::Copy { from, view } => {
                     self.copies.push(Copying { to: machine, from, view, given: None });
                 }
-                Effect::Tell(outcome) => self.note_outcome(outcome),
+                Effect::Tell(outcome) => self.note_outcome(machine, outcome),
                 Effect::Fetch(_) => {}
             }
         }
@@ -277,7 +291,7 @@ impl Simulation {
             10 => self.isolated = Some(index),
             11 => self.isolated = None,
             0..3 if is_running => self.stop(index),
-            0..4 if !is_running => self.start(index),
+            0..4 if !is_running && !self.is_lost(index) => self.start(index),
             4..7 if !is_running && self.may_lose_disk(index) => {
                 self.machines[index].lose_disk();
                 self.counts.losses += 1;
@@ -289,7 +303,9 @@ impl Simulation {
             {
                 let isolated = self.isolated.map(|isolated| self.machines[isolated].member.node);
                 let gone = isolated.unwrap_or(node);
-                self.decide(|keeper| keeper.remove(gone).ok());
+                if self.may_be_removed(gone) {
+                    self.decide(|keeper| keeper.remove(gone).ok());
+                }
             }
             _ if self.machines[index].process.as_ref().is_some_and(|node| node.has_left()) => {
                 self.stop(index);
@@ -308,7 +324,7 @@ impl Simulation {
         self.keeper.keep_rules(self.rules);
     }
 
-    fn stop(&mut self, index: usize) {
+    pub(super) fn stop(&mut self, index: usize) {
         let kept = self.random.random_range(0..=self.machines[index].not_on_disk());
         self.machines[index].stop(kept);
         self.forget_held(index);
@@ -317,7 +333,7 @@ impl Simulation {
         self.counts.crashes += 1;
     }
 
-    fn start(&mut self, index: usize) {
+    pub(super) fn start(&mut self, index: usize) {
         self.machines[index].start();
         self.check_all_spelled(index);
         self.pump(index);
@@ -330,7 +346,7 @@ impl Simulation {
         let copies = self.ring.replicas.min(view.placed().len());
         let lost = view.lost() + self.unnoticed_losses();
         let leaves_replicas = !view.is_placed(self.machines[index].member.node) || lost + 1 < copies;
-        leaves_replicas && self.keepers_spare(index)
+        leaves_replicas && !self.has_lost_machines() && self.keepers_spare(index)
     }
 
     /// How many nodes have lost their disks while the view still counts on them.
@@ -354,7 +370,7 @@ impl Simulation {
     fn mend(&mut self) {
         self.isolated = None;
         for index in 0..self.machines.len() {
-            if self.machines[index].process.is_none() && !self.is_removed(index) {
+            if self.machines[index].process.is_none() && !self.is_gone(index) {
                 self.start(index);
             }
         }
@@ -363,12 +379,13 @@ impl Simulation {
     /// Everything that is under way arrives, every disk writes, every user comes to an end.
     fn round(&mut self) {
         self.round_keepers();
+        self.remove_lost();
         for index in 0..self.machines.len() {
             // Whose node was removed may stand still for good.
             if self.machines[index].process.is_none() {
                 continue;
             }
-            while self.machines[index].followed < self.records.len() {
+            while self.machines[index].followed < self.reachable(index) {
                 self.follow(index);
             }
             if self.machines[index].process.as_ref().is_some_and(|node| node.has_left()) {

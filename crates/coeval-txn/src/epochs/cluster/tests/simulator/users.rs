@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rand::Rng;
 
 use super::{BRICKS, BrickAddress, Held, Simulation, Truth, bricks};
-use crate::epochs::cluster::Member;
+use crate::epochs::cluster::{Member, ViewNumber};
 use crate::epochs::{Epoch, EpochSet};
 
 impl Simulation {
@@ -26,7 +26,9 @@ impl Simulation {
             owner,
             rows: BTreeMap::new(),
             told: None,
+            told_in: ViewNumber::default(),
             is_visible: None,
+            seen_in: ViewNumber::default(),
             delete: deletes.then_some(None),
         };
         let before = self.truth.insert(epoch, truth);
@@ -115,7 +117,7 @@ impl Simulation {
         let held = if is_declared { node.declared_read_only() } else { node.read_only() };
         let Ok((reader, set)) = held else { return };
         if is_declared {
-            self.declared.push(set.newest());
+            self.declared.push((set.newest(), node.view().number()));
             self.counts.declared += 1;
         }
         self.held.push(Held { owner: node.member(), own: None, reader: Some(reader), set });
