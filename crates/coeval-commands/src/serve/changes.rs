@@ -9,13 +9,14 @@ use coeval::{
 use coeval_archive::{Archive, ArchivedLog, ArchivedPart, BackupChoice, copy_backup};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 /// Bytes of columns that were read and stay in memory.
 const DATA_MEMORY: u64 = 64 << 20;
 
-/// How long to wait for what is published and not given yet.
+/// How long to wait for what is published and not given yet, or for the archive, before looking whether to go on.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// See the module.
@@ -25,6 +26,32 @@ pub(super) struct ArchivedChanges {
 
 fn failed(error: impl std::fmt::Display) -> ChangeFeedError {
     ChangeFeedError::Output(io::Error::other(error.to_string()))
+}
+
+/// Does something that waits for the archive, on a thread of its own; meanwhile the sink says whether it goes on. If it does not, `stop` is
+/// set, and the work is waited for until it has ended.
+///
+/// # Errors
+/// The sink's; [`ChangeFeedError::Output`] if there is no thread.
+fn while_wanted<T: Send>(
+    sink: &mut dyn ChangeSink,
+    stop: &AtomicBool,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, ChangeFeedError> {
+    thread::scope(|scope| {
+        let working = thread::Builder::new().name("coeval-changes".to_owned());
+        let working = working.spawn_scoped(scope, work).map_err(failed)?;
+        let mut wanted = Ok(());
+        while !working.is_finished() {
+            if wanted.is_ok() {
+                wanted = sink.look();
+                stop.store(wanted.is_err(), Ordering::Relaxed);
+            }
+            thread::sleep(LOOK_INTERVAL);
+        }
+        let done = working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        wanted.map(|()| done).map_err(ChangeFeedError::Output)
+    })
 }
 
 impl ChangeSource for ArchivedChanges {
@@ -39,7 +66,9 @@ impl ChangeSource for ArchivedChanges {
         let dir = tempfile::Builder::new().prefix("coeval-changes-").tempdir().map_err(failed)?;
         let copy = dir.path().join("copy");
         let choice = BackupChoice::UpTo(from.world_before());
-        copy_backup(&self.archive, &copy, choice, &mut |_| {}).map_err(failed)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let archive = self.archive.until(Arc::clone(&stop));
+        while_wanted(sink, &stop, || copy_backup(&archive, &copy, choice, &mut |_| {}))?.map_err(failed)?;
         let options = ChangeFeedOptions { kept_bytes: 0, data_memory: Some(DATA_MEMORY) };
         let mut feed = ChangeFeed::open(Arc::new(DiskFiles), &copy, ChangeStart::Behind(from), options)?;
         if let Some(until) = until {
@@ -57,14 +86,17 @@ impl ArchivedChanges {
         newest: Version,
         sink: &mut dyn ChangeSink,
     ) -> Result<(), ChangeFeedError> {
-        let mut log = ArchivedLog::new(&self.archive, Arc::new(AtomicBool::new(false)));
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut log = ArchivedLog::new(&self.archive, Arc::clone(&stop));
         while !has_ended(feed, newest) {
-            let next = log.next(&feed.terms(), feed.position()).map_err(failed)?;
+            let (terms, position) = (feed.terms(), feed.position());
+            let next = while_wanted(sink, &stop, || log.next(&terms, position))?.map_err(failed)?;
             let Some(stretch) = next else { break };
             for part in stretch.parts() {
                 match part {
                     ArchivedPart::File(file) => {
-                        file.write_to(feed.receive_file(file.name())?).map_err(failed)?;
+                        let to = feed.receive_file(file.name())?;
+                        while_wanted(sink, &stop, || file.write_to(to))?.map_err(failed)?;
                     }
                     ArchivedPart::Records(records) => feed.take(up_to(records, newest)?, sink)?,
                 }
@@ -104,7 +136,10 @@ fn from_log(
             }
             Some(Fed::Records(records)) => feed.take(up_to(&records, newest)?, sink)?,
             Some(Fed::Published(_) | Fed::Boundary(_)) => {}
-            None => log.wait(LOOK_INTERVAL),
+            None => {
+                sink.look().map_err(ChangeFeedError::Output)?;
+                log.wait(LOOK_INTERVAL);
+            }
         }
     }
     Ok(())
@@ -124,4 +159,54 @@ fn up_to(records: &[LogRecord], newest: Version) -> Result<&[LogRecord], StoreEr
         }
     }
     Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coeval::{FedChange, FedTransaction, TableDef};
+
+    /// Wants what is to come for so many looks.
+    struct Wants(u32);
+
+    impl ChangeSink for Wants {
+        fn wants(&self, _: &TableDef) -> bool {
+            true
+        }
+
+        fn change(&mut self, _: &FedTransaction, _: &FedChange<'_>) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn end(&mut self, _: &FedTransaction) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn idle(&mut self, _: &ChangeToken) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn look(&mut self) -> io::Result<()> {
+            self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::Interrupted)?;
+            Ok(())
+        }
+    }
+
+    /// Fails, without an end, if the sink is not asked or `stop` not set: a statement that asked an archive which did not answer could not be
+    /// cancelled for minutes.
+    #[test]
+    fn an_archive_is_waited_for_as_long_as_somebody_wants_what_it_has() {
+        let stop = AtomicBool::new(false);
+        assert_eq!(while_wanted(&mut Wants(u32::MAX), &stop, || 7).unwrap(), 7);
+        assert!(!stop.load(Ordering::Relaxed));
+        let given_up = while_wanted(&mut Wants(3), &stop, || {
+            while !stop.load(Ordering::Relaxed) {
+                thread::sleep(LOOK_INTERVAL / 10);
+            }
+        });
+        match given_up {
+            Err(ChangeFeedError::Output(why)) => assert_eq!(why.kind(), io::ErrorKind::Interrupted),
+            other => panic!("{other:?}"),
+        }
+    }
 }

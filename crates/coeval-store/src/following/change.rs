@@ -148,4 +148,12 @@ pub trait ChangeSink {
     /// # Errors
     /// Why it goes no further.
     fn idle(&mut self, reached: &ChangeToken) -> io::Result<()>;
+
+    /// Called again and again while what is to come is waited for, which may be for as long as a replica or a storage is away.
+    ///
+    /// # Errors
+    /// Why it is waited for no longer.
+    fn look(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

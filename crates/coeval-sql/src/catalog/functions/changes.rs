@@ -138,6 +138,10 @@ impl ChangeSink for Rows<'_> {
     }
 
     fn idle(&mut self, _: &ChangeToken) -> io::Result<()> {
+        self.look()
+    }
+
+    fn look(&mut self) -> io::Result<()> {
         self.meter.look().map_err(|error| self.stop(error))
     }
 }
