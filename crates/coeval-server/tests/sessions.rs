@@ -2,6 +2,8 @@
 //! Sessions from the outside: how they begin, are limited, cancelled and ended.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../tests/bounded.rs"]
+mod bounded;
 #[path = "sessions/client_certificates.rs"]
 mod client_certificates;
 mod support;
@@ -12,6 +14,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use support::{
@@ -590,12 +593,17 @@ fn figures_are_given_to_who_asks_for_them() {
 }
 
 /// `psql -c SELECT 1` as `app`, with this in its connection string.
-fn psql(server: &Running, more: &str) -> Option<std::process::Output> {
+fn psql(server: &Running, more: &str) -> Option<Output> {
     let port = server.address.port();
     let to = format!("host=127.0.0.1 port={port} user=app dbname=coeval {more}");
-    let output = std::process::Command::new("psql").args(["-XAtc", "SELECT 1", &to]).output();
-    match output {
-        Ok(output) => Some(output),
+    let mut command = Command::new("psql");
+    command
+        .args(["-XAtc", "SELECT 1", &to])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    match command.spawn() {
+        Ok(child) => Some(bounded::end_of(child, "psql", bounded::END_PATIENCE)),
         Err(error) => {
             let is_required = std::env::var("COEVAL_CLIENTS").is_ok_and(|value| value == "required");
             assert!(!is_required, "psql: {error}; apt-get install postgresql-client-15");

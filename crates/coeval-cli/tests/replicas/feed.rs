@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Feeds of changes, from servers and archives: killed, gone on from their tokens, and applied to a model.
 
-use super::{PATIENCE, PROGRAM, Server, Sql, directories, replica_of};
+use super::{PATIENCE, PROGRAM, Server, Sql, bounded, directories, replica_of};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -14,6 +14,8 @@ use std::time::Instant;
 struct Feed {
     process: Child,
     lines: BufReader<ChildStdout>,
+    /// Whoever waits for a line that does not come finds the end.
+    alarm: Option<bounded::Alarm>,
 }
 
 impl Feed {
@@ -21,7 +23,8 @@ impl Feed {
         let mut process =
             command(source, options).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap());
-        Self { process, lines }
+        let alarm = Some(bounded::Alarm::set(&process, bounded::END_PATIENCE));
+        Self { process, lines, alarm }
     }
 
     /// The next line; none if it has ended, or died within it.
@@ -47,6 +50,7 @@ impl Feed {
 
 impl Feed {
     fn kill(&mut self) {
+        self.alarm = None;
         // It may have ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -66,7 +70,7 @@ pub(super) fn command(source: &str, options: &[&str]) -> Command {
 }
 
 pub(super) fn feed(source: &str, options: &[&str]) -> Output {
-    command(source, options).output().unwrap()
+    bounded::output(&mut command(source, options))
 }
 
 fn refusal(source: &str, options: &[&str]) -> String {
