@@ -320,7 +320,8 @@ impl Worker {
         if let Some(sender) = &mut self.sender {
             // So that nobody who follows the archive takes the log before the backup for a gap.
             sender.set_archive(patient.clone());
-            let sent = sender.send_to(copy.position());
+            let bytes_max = self.options.keep_max;
+            let sent = sender.send_to(copy.position(), &mut |from| check_kept(&store, from, bytes_max));
             sender.set_archive(self.archive.once());
             sent?;
         }
@@ -370,13 +371,7 @@ impl Worker {
 
     /// A backup without a sender of the log holds the log itself.
     fn check_held(&self, begun: Lsn) -> Result<(), ArchiveError> {
-        let durable = self.store.log_position().map_or(Lsn::START, |(_, durable)| durable);
-        let held = durable.get().saturating_sub(begun.get());
-        let bytes_max = self.options.keep_max;
-        if self.sender.is_none() && held > bytes_max {
-            return Err(ArchiveError::HeldTooMuch { bytes: held, bytes_max });
-        }
-        Ok(())
+        if self.sender.is_some() { Ok(()) } else { check_kept(&self.store, begun, self.options.keep_max) }
     }
 
     fn let_go_of_too_much(&mut self) {
@@ -440,6 +435,13 @@ impl Worker {
         let patience = self.archive.patience();
         self.archive.with_patience(Patience { attempts: patience.attempts.min(BACKUP_ATTEMPTS), ..patience })
     }
+}
+
+/// Fails if more log is durable behind a place than may be kept.
+fn check_kept(store: &Store, from: Lsn, bytes_max: u64) -> Result<(), ArchiveError> {
+    let durable = store.log_position().map_or(Lsn::START, |(_, durable)| durable);
+    let bytes = durable.get().saturating_sub(from.get());
+    if bytes > bytes_max { Err(ArchiveError::HeldTooMuch { bytes, bytes_max }) } else { Ok(()) }
 }
 
 /// Whether the database has not got the log any more, or a file that it names.
