@@ -6,12 +6,15 @@
 mod bounded;
 #[path = "sessions/client_certificates.rs"]
 mod client_certificates;
+#[path = "../../../tests/skipping.rs"]
+mod skipping;
 mod support;
 
 use coeval::Database;
 use coeval_server::{Roles, ServerOptions};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use skipping::needed;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
@@ -593,6 +596,7 @@ fn figures_are_given_to_who_asks_for_them() {
 }
 
 /// `psql -c SELECT 1` as `app`, with this in its connection string.
+#[track_caller]
 fn psql(server: &Running, more: &str) -> Option<Output> {
     let port = server.address.port();
     let to = format!("host=127.0.0.1 port={port} user=app dbname=coeval {more}");
@@ -602,15 +606,8 @@ fn psql(server: &Running, more: &str) -> Option<Output> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    match command.spawn() {
-        Ok(child) => Some(bounded::end_of(child, "psql", bounded::END_PATIENCE)),
-        Err(error) => {
-            let is_required = std::env::var("COEVAL_CLIENTS").is_ok_and(|value| value == "required");
-            assert!(!is_required, "psql: {error}; apt-get install postgresql-client-15");
-            println!("skipped: psql is not installed (apt-get install postgresql-client-15)");
-            None
-        }
-    }
+    let child = needed("client psql", command.spawn().ok())?;
+    Some(bounded::end_of(child, "psql", bounded::END_PATIENCE))
 }
 
 #[test]
