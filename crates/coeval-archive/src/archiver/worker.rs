@@ -261,12 +261,12 @@ impl Worker {
     /// Whether one is due though it has no more rows of spread tables than the last one.
     fn is_due(&self) -> bool {
         let Some((position, made)) = self.last_backup else { return true };
-        let age = Duration::from_micros(LogTime::now().micros().saturating_sub(made.micros()));
         let end = self.sender.as_ref().map_or(position, |sender| sender.sent().end);
         let log_bytes = end.get().saturating_sub(position.get());
         let has_rows = || self.source.is_some() && !spread_tables(&self.store).is_empty();
         // Without anything new, a backup would be the same. What is loaded into spread tables is not in the log.
-        let is_old = age >= self.options.backup_interval && (log_bytes > 0 || has_rows());
+        let is_old =
+            is_old(made, LogTime::now(), self.options.backup_interval) && (log_bytes > 0 || has_rows());
         is_old || (log_bytes > 0 && log_bytes >= self.options.backup_log_bytes)
     }
 
@@ -437,6 +437,12 @@ impl Worker {
     }
 }
 
+/// Whether a backup was made so long ago. Of one that was made later than it is now nobody knows when that was: a clock was wrong, which the next
+/// backup ends, and waiting until then might take years.
+fn is_old(made: LogTime, now: LogTime, interval: Duration) -> bool {
+    now.micros().checked_sub(made.micros()).is_none_or(|micros| Duration::from_micros(micros) >= interval)
+}
+
 /// Fails if more log is durable behind a place than may be kept.
 fn check_kept(store: &Store, from: Lsn, bytes_max: u64) -> Result<(), ArchiveError> {
     let durable = store.log_position().map_or(Lsn::START, |(_, durable)| durable);
@@ -450,5 +456,21 @@ fn is_gone(error: &ArchiveError) -> bool {
         ArchiveError::Store(StoreError::Log(LogError::Gone { .. })) => true,
         ArchiveError::Store(StoreError::File(error)) => error.is_not_found(),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a time to come counts as now: behind a clock that had been ahead for a while no backup was due for as long.
+    #[test]
+    fn a_backup_of_a_time_to_come_is_as_good_as_old() {
+        let (hour, time) = (Duration::from_secs(3_600), LogTime::from_micros);
+        let now = time(10_000_000_000);
+        assert!(!is_old(now, now, hour));
+        assert!(!is_old(time(6_400_000_001), now, hour));
+        assert!(is_old(time(6_400_000_000), now, hour));
+        assert!(is_old(time(10_000_000_001), now, hour));
     }
 }
