@@ -28,7 +28,7 @@ use coeval::{
     BaseCopy, CandidacyError, CommandTag, FORMAT_VERSION, Fed, Frame, LogFeed, Lsn, Promise, SqlError,
     SqlState, StoreError, Timeline, Word,
 };
-use coeval_sql::{CopyEncoding, Following, Reply};
+use coeval_sql::{CopyEncoding, Following, QuotaShare, Reply};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -246,8 +246,12 @@ impl Connection {
     fn begin_copy_of_database(&mut self) -> Result<(), Failure> {
         let store = self.shared.engine.store().clone();
         let (sender, pieces) = mpsc::channel(PIECES_AHEAD);
+        let mut place = QuotaShare::of(&self.shared.copies);
+        place.take(1)?;
         let read = move || {
             let copied = store.checkpoint().and_then(|_| store.base_copy());
+            // What sends it ends with its client.
+            drop(place);
             let last = match copied.and_then(|copy| send_copy(copy, &sender)) {
                 Ok(feed) => feed.map(Piece::CopyEnd),
                 Err(error) => Some(Piece::Failed(error.into())),
