@@ -19,6 +19,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_coeval");
 const PATIENCE: Duration = Duration::from_secs(90);
 /// How long a server may take until it listens: some make a copy before.
 const START_PATIENCE: Duration = Duration::from_secs(240);
+/// How long a statement may take: none of them waits for what does not come.
+const STATEMENT_PATIENCE: Duration = Duration::from_secs(240);
 
 /// A server, and what it says.
 struct Server {
@@ -149,7 +151,7 @@ impl Nodes {
         let mut config = Config::new();
         config.host(self.host.to_string()).port(self.ports[number - 1].0).user("coeval").dbname("coeval");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        let asking = async {
             let (client, connection) = config.connect(NoTls).await.map_err(said)?;
             tokio::spawn(async move { drop(connection.await) });
             // As on replicas, which have no other for whoever loads.
@@ -162,8 +164,10 @@ impl Nodes {
                 SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_owned)),
                 _ => None,
             });
-            Ok(rows.collect())
-        })
+            Ok::<_, String>(rows.collect())
+        };
+        let answered = runtime.block_on(async { tokio::time::timeout(STATEMENT_PATIENCE, asking).await });
+        answered.unwrap_or_else(|_| Err(format!("it has not ended within {STATEMENT_PATIENCE:?}")))
     }
 
     /// Waits until a statement gives this on a node.

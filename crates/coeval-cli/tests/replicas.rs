@@ -59,6 +59,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_coeval");
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a server may take until it listens: some make a copy before.
 const START_PATIENCE: Duration = Duration::from_secs(240);
+/// How long a statement may take: none of them waits for what does not come.
+const STATEMENT_PATIENCE: Duration = Duration::from_secs(240);
 
 /// A server, and what it says.
 struct Server {
@@ -168,13 +170,21 @@ impl Sql {
         Ok(Self { runtime, client })
     }
 
+    #[track_caller]
     fn run(&self, sql: &str) -> Result<(), tokio_postgres::Error> {
-        self.runtime.block_on(self.client.batch_execute(sql))
+        self.outcome(sql, self.client.batch_execute(sql))
+    }
+
+    /// What a statement comes to, which has to end.
+    #[track_caller]
+    fn outcome<T>(&self, sql: &str, running: impl Future<Output = T>) -> T {
+        let ended = self.runtime.block_on(async { tokio::time::timeout(STATEMENT_PATIENCE, running).await });
+        ended.unwrap_or_else(|_| panic!("it has not ended within {STATEMENT_PATIENCE:?}: {sql}"))
     }
 
     /// The first column of the first row, as text.
     fn value(&self, sql: &str) -> Result<Option<String>, tokio_postgres::Error> {
-        let messages = self.runtime.block_on(self.client.simple_query(sql))?;
+        let messages = self.outcome(sql, self.client.simple_query(sql))?;
         Ok(messages
             .iter()
             .find_map(|message| match message {
