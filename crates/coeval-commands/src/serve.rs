@@ -74,6 +74,9 @@ const REOPEN_PATIENCE: Duration = Duration::from_secs(30);
 /// See [`REOPEN_PATIENCE`].
 const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 
+/// Sessions were given their time before. A checkpoint that one of them has begun may take longer; a file that does not answer may never do.
+const LEAVING_PATIENCE: Duration = Duration::from_secs(60);
+
 /// A replica that could not be cut back is served for so long before its sessions are ended for the next attempt: at first, and at
 /// most.
 const PARTED_PAUSE_MIN: Duration = Duration::from_secs(5);
@@ -245,7 +248,17 @@ fn serve(arguments: &ServeArguments, before: Before, stop: &mut StopNote) -> Res
         None => ended,
     };
     drop((following, watch));
+    end_threads(runtime, LEAVING_PATIENCE);
     Ok(ended)
+}
+
+/// Ends the threads of a server whose sessions were told to end. What does not end for so long is left where it is.
+fn end_threads(runtime: Runtime, patience: Duration) {
+    let begun = Instant::now();
+    runtime.shutdown_timeout(patience);
+    if begun.elapsed() >= patience {
+        tracing::warn!("what a session was doing does not end: it is left, and ends with the program");
+    }
 }
 
 /// A replica may be promoted while its sessions end for it to be cut back. Others have promised it that, and whoever has asked was told
@@ -674,6 +687,24 @@ mod tests {
         again.then(move || hears.send(()).unwrap()).unwrap();
         ask();
         heard.recv_timeout(PATIENCE).unwrap();
+    }
+
+    /// To break it: drop the runtime. A server that was to stop went on as long as a session read a pipe that nobody wrote into.
+    #[test]
+    fn a_server_ends_whatever_its_sessions_do_that_does_not_end() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let (_never, waiting) = std::sync::mpsc::channel::<()>();
+        let (begins, has_begun) = std::sync::mpsc::channel();
+        runtime.spawn(async move {
+            tokio::task::block_in_place(|| {
+                begins.send(()).unwrap();
+                waiting.recv().unwrap_err()
+            })
+        });
+        has_begun.recv().unwrap();
+        let begun = Instant::now();
+        end_threads(runtime, Duration::from_millis(100));
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     }
 
     #[test]
