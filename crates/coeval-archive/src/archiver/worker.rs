@@ -27,6 +27,9 @@ const LAST_ATTEMPT: Duration = Duration::from_secs(5);
 /// See [`LAST_ATTEMPT`].
 const LAST_ATTEMPTS: u32 = 3;
 
+/// And all of it so long: what a storage was too slow for may be gigabytes. The rest stays for the next start.
+const LAST_TIME_MAX: Duration = Duration::from_secs(30);
+
 /// A backup asks so often before it gives up, and goes on later with what was sent.
 const BACKUP_ATTEMPTS: u32 = 4;
 
@@ -406,7 +409,7 @@ impl Worker {
         let Some(sender) = &mut self.sender else { return };
         let patience =
             Patience { attempt_max: LAST_ATTEMPT, attempts: LAST_ATTEMPTS, ..self.archive.patience() };
-        sender.set_archive(self.archive.with_patience(patience).whatever_comes());
+        sender.set_archive(self.archive.with_patience(patience).until_moment(Instant::now() + LAST_TIME_MAX));
         let (_, durable) = self.store.log_position().unwrap_or_default();
         // A commit that waits for a replica which does not come would be waited for without an end. It stays for the next start.
         if let Err(error) = sender.send_published(durable) {

@@ -12,7 +12,7 @@ use crate::patience::Patience;
 use crate::restore::{RestoreReport, Target};
 use coeval_store::log::Lsn;
 use coeval_store::{ReplicaChoice, SynchronousReplicas};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// It held all that came while a slow storage took the backup. Seen to fail without the check.
 #[test]
@@ -73,6 +73,28 @@ fn what_is_not_published_is_waited_for_as_long_as_there_is_room_for_it() {
     let refused = refused.unwrap_err();
     assert!(matches!(refused, ArchiveError::HeldTooMuch { bytes, .. } if bytes > 0), "{refused}");
     assert!(sender.sent().end > Lsn::START, "what is published was sent");
+}
+
+/// Fails if only each request has a bound: an archiver that was far behind had sent all of it before its server ended.
+#[test]
+fn what_waits_in_the_end_is_sent_up_to_a_moment_and_no_longer() {
+    let archive = archive_in(&Faulty::in_memory(7, 0));
+    let mut primary = Primary::new(81);
+    (0..20).for_each(|_| primary.commit());
+    primary.wait_durable();
+    let store = primary.store();
+    archive.claim(store.terms().database_id()).unwrap();
+    let (_, durable) = store.log_position().unwrap();
+    let sent_until = |moment: Instant| {
+        let feed = store.base_copy().unwrap().into_feed().unwrap();
+        let mut sender = LogSender::new(archive.until_moment(moment), store, feed, 100);
+        let outcome = sender.send_published(durable);
+        (outcome, sender.sent().end)
+    };
+    let (late, sent) = sent_until(Instant::now());
+    assert!(matches!(late, Err(ArchiveError::Stopping)) && sent < durable, "{late:?}");
+    let (in_time, sent) = sent_until(Instant::now() + Duration::from_secs(600));
+    assert!(in_time.is_ok() && sent >= durable, "{in_time:?}");
 }
 
 /// A replica of the archive showed what the database did not. Seen to fail if `published_copy` makes a checkpoint, or takes one, whatever it has.
