@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A feed that runs.
 struct Feed {
@@ -524,4 +524,35 @@ fn what_replicas_do_not_have_yet_is_not_fed_and_a_feed_is_no_replica() {
     let other = Sql::open(primary.port);
     other.run("SET synchronous_standby_names = ''").unwrap();
     assert_eq!(running.transaction().unwrap()[0]["after"]["id"], 2);
+}
+
+/// Fails if what is held for who follows without a slot has no bound: log stayed for a feed that nobody read until the disk was full.
+#[test]
+fn a_feed_that_nobody_reads_is_not_kept_log_for_without_an_end() {
+    let (_parent, primary_dir, _) = directories();
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (id int PRIMARY KEY, filling text)").unwrap();
+    sql.run("SET max_slot_wal_keep_size = '1MB'; SET wal_sender_timeout = '3s'").unwrap();
+    // Its lines fill the pipe, and then all buffers on the way.
+    let _feed = Feed::start(&replica_of(&primary), &["--from", "start"]);
+    let followers = || sql.value("SELECT count(*) FROM pg_stat_replication").unwrap().unwrap();
+    let begun = Instant::now();
+    while followers() == "0" {
+        assert!(begun.elapsed() < PATIENCE, "the feed does not follow");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for first in (0..).step_by(100) {
+        let rows = format!("generate_series({first}, {first} + 99) AS g");
+        sql.run(&format!("INSERT INTO t SELECT g, repeat(md5(g::text), 100) FROM {rows}")).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        if primary.said.lock().unwrap().contains("more log is held for a follower than for a slot") {
+            break;
+        }
+        assert!(begun.elapsed() < 2 * PATIENCE, "it is held for still: {}", primary.said.lock().unwrap());
+    }
+    while followers() != "0" {
+        assert!(begun.elapsed() < 3 * PATIENCE, "it is not given up");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
