@@ -48,7 +48,7 @@ def test_another_process_is_refused(connect, tmp_path):
         "import sys\nfrom adbc_driver_manager import dbapi\n"
         f"dbapi.connect({LIBRARY!r}, db_kwargs={{'uri': {str(tmp_path / 'db')!r}}})"
     )
-    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert other.returncode != 0
     assert "55006" in other.stderr
 

@@ -181,6 +181,12 @@ impl Archive {
         Self { stop: None, check: None, ..self.clone() }
     }
 
+    /// The same, waited for whether it is to stop or not, up to this moment: what is under way then ends with [`ArchiveError::Stopping`].
+    pub(crate) fn until_moment(&self, end: Instant) -> Self {
+        let in_time = move || if Instant::now() < end { Ok(()) } else { Err(ArchiveError::Stopping) };
+        Self { stop: None, check: Some(Arc::new(in_time)), ..self.clone() }
+    }
+
     /// The same, asked once: for who tries again by himself.
     pub(crate) fn once(&self) -> Self {
         self.with_patience(self.patience.once())

@@ -126,14 +126,20 @@ impl LogSender {
         Ok(())
     }
 
-    /// Reads and sends until the archive has the log up to `end`, which is durable. What is not published yet is waited for.
-    pub(crate) fn send_to(&mut self, end: Lsn) -> Result<(), ArchiveError> {
+    /// Reads and sends until the archive has the log up to `end`, which is durable. What is not published yet is waited for, which may be for
+    /// as long as a replica is away: `look` is asked meanwhile, and told up to where the archive has the log.
+    pub(crate) fn send_to(
+        &mut self,
+        end: Lsn,
+        look: &mut dyn FnMut(Lsn) -> Result<(), ArchiveError>,
+    ) -> Result<(), ArchiveError> {
         loop {
             self.send_published(end)?;
             if self.sent.end >= end {
                 return Ok(());
             }
             self.archive.check_running()?;
+            look(self.sent.end)?;
             self.feed.wait(LOOK_INTERVAL);
         }
     }

@@ -4,12 +4,15 @@
 // Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
 
-use std::process::{Command, Stdio};
+#[path = "../../../tests/bounded.rs"]
+mod bounded;
+
+use std::process::Command;
 
 fn bench(arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_coeval"));
-    command.args(["bench", "replica", "--tiny"]).args(arguments).stdin(Stdio::null());
-    let output = command.output().unwrap();
+    command.args(["bench", "replica", "--tiny"]).args(arguments);
+    let output = bounded::output(&mut command);
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }

@@ -2,6 +2,9 @@
 //! A cluster as an operator runs it: three servers on one machine, of which one is killed and comes back.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../tests/bounded.rs"]
+mod bounded;
+
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
@@ -14,6 +17,10 @@ use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_coeval");
 /// Longest wait for something that has to come.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// How long a server may take until it listens: some make a copy before.
+const START_PATIENCE: Duration = Duration::from_secs(240);
+/// How long a statement may take: none of them waits for what does not come.
+const STATEMENT_PATIENCE: Duration = Duration::from_secs(240);
 
 /// A server, and what it says.
 struct Server {
@@ -100,10 +107,12 @@ impl Nodes {
         let mut process = self.node_command(number).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
         let said = Arc::new(Mutex::new(String::new()));
+        let alarm = bounded::Alarm::set(&process, START_PATIENCE);
         let listens = lines.by_ref().map(Result::unwrap).any(|line| {
             *said.lock().unwrap() += &format!("{line}\n");
             line.starts_with("Listening on ")
         });
+        drop(alarm);
         let kept = Arc::clone(&said);
         // It must not wait for somebody to read what it says.
         std::thread::spawn(move || {
@@ -124,7 +133,7 @@ impl Nodes {
         let mut server = self.servers[number - 1].take().unwrap();
         let pid = server.process.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        let status = server.process.wait().unwrap();
+        let status = bounded::status(&mut server.process, &format!("node {number}"));
         assert!(status.success(), "{status}: {}", server.said.lock().unwrap());
     }
 
@@ -142,7 +151,7 @@ impl Nodes {
         let mut config = Config::new();
         config.host(self.host.to_string()).port(self.ports[number - 1].0).user("coeval").dbname("coeval");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        let asking = async {
             let (client, connection) = config.connect(NoTls).await.map_err(said)?;
             tokio::spawn(async move { drop(connection.await) });
             // As on replicas, which have no other for whoever loads.
@@ -155,8 +164,10 @@ impl Nodes {
                 SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_owned)),
                 _ => None,
             });
-            Ok(rows.collect())
-        })
+            Ok::<_, String>(rows.collect())
+        };
+        let answered = runtime.block_on(async { tokio::time::timeout(STATEMENT_PATIENCE, asking).await });
+        answered.unwrap_or_else(|_| Err(format!("it has not ended within {STATEMENT_PATIENCE:?}")))
     }
 
     /// Waits until a statement gives this on a node.
@@ -221,7 +232,7 @@ impl Nodes {
 
     /// What `coeval cluster` says about a node's cluster.
     fn cluster(&self, words: &[&str], number: usize) -> Output {
-        Command::new(PROGRAM).arg("cluster").args(words).arg(self.dir(number)).output().unwrap()
+        bounded::output(Command::new(PROGRAM).arg("cluster").args(words).arg(self.dir(number)))
     }
 }
 
@@ -288,7 +299,7 @@ fn what_a_node_cannot_be_is_refused_by_name() {
         (4, vec!["--join", first], "--replica-of"),
         (4, vec!["--replica-of", replica_of], "--join"),
     ] {
-        let refused = nodes.command(number, &options).output().unwrap();
+        let refused = bounded::output(&mut nodes.command(number, &options));
         let said = text_of(&refused.stderr);
         assert_eq!(refused.status.code(), Some(2), "{options:?}: {said}");
         assert!(said.contains(what), "{options:?}: {said}");
@@ -462,7 +473,7 @@ fn a_fourth_node_joins_and_another_one_goes() {
     for number in [1, 3, 4] {
         nodes.until(number, &state_of(2), "removed");
     }
-    let refused = nodes.node_command(2).output().unwrap();
+    let refused = bounded::output(&mut nodes.node_command(2));
     assert_eq!(refused.status.code(), Some(1));
     assert!(text_of(&refused.stderr).contains("was removed"), "{}", text_of(&refused.stderr));
     nodes.all_count(&rows);
@@ -518,7 +529,7 @@ fn one_of_two_nodes_goes_on_when_the_other_one_is_lost() {
 /// What the program prints, which does what it is told.
 #[track_caller]
 fn printed(words: &[&str]) -> String {
-    let output = Command::new(PROGRAM).args(words).output().unwrap();
+    let output = bounded::output(Command::new(PROGRAM).args(words));
     assert!(output.status.success(), "{words:?}: {}", text_of(&output.stderr));
     text_of(&output.stdout)
 }
@@ -526,7 +537,7 @@ fn printed(words: &[&str]) -> String {
 /// Why the program does not do what it is told.
 #[track_caller]
 fn refused(words: &[&str]) -> String {
-    let output = Command::new(PROGRAM).args(words).output().unwrap();
+    let output = bounded::output(Command::new(PROGRAM).args(words));
     assert_eq!(output.status.code(), Some(1), "{words:?}: {}", text_of(&output.stdout));
     text_of(&output.stderr)
 }
@@ -600,8 +611,7 @@ fn a_cluster_whose_machines_are_all_lost_comes_back_from_a_backup() {
 
 /// A directory whose rows of spread tables wait for a cluster: who does without one is told.
 fn without_a_cluster(dir: &str, archive: &str) {
-    let output =
-        Command::new(PROGRAM).args(["sql", dir, "-c", "SELECT count(*) FROM hits"]).output().unwrap();
+    let output = bounded::output(Command::new(PROGRAM).args(["sql", dir, "-c", "SELECT count(*) FROM hits"]));
     let said = text_of(&output.stderr);
     assert!(!output.status.success() && said.contains("--cluster"), "{said}");
     let said = refused(&["backup", dir, archive]);

@@ -28,6 +28,8 @@
 //! | `Silence::silent` finds nobody | the others do not go on without a node that is gone |
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../tests/bounded.rs"]
+mod bounded;
 #[path = "cluster_kills/dashboards.rs"]
 mod dashboards;
 #[path = "cluster_kills/ledger.rs"]

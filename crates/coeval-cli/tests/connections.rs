@@ -4,6 +4,9 @@
 // Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../tests/bounded.rs"]
+mod bounded;
+
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use tokio_postgres::NoTls;
@@ -31,6 +34,7 @@ impl Served {
         let mut process = limited(ulimit, &arguments).spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
         let mut said = Vec::new();
+        let _alarm = bounded::Alarm::set(&process, bounded::END_PATIENCE);
         for line in lines.by_ref() {
             if let Some(port) = line.strip_prefix("Listening on 127.0.0.1:") {
                 let port = port.parse().unwrap();
@@ -117,7 +121,7 @@ fn clients_that_only_connect_leave_files_to_the_database() {
 fn the_benchmark_of_connections_starts_its_server_and_says_if_files_are_too_few() {
     let arguments =
         ["bench", "connections", "--connections", "150", "--active", "5", "--seconds", "0.3", "--runs", "1"];
-    let ended = limited("-Sn 100", &arguments).output().unwrap();
+    let ended = bounded::output(&mut limited("-Sn 100", &arguments));
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(ended.status.success(), "{said}");
     let line = String::from_utf8(ended.stdout).unwrap();
@@ -128,7 +132,7 @@ fn the_benchmark_of_connections_starts_its_server_and_says_if_files_are_too_few(
     }
     assert_eq!((&figures["connections"], &report["checks"]["lost_updates"]), (&150.into(), &0.into()));
 
-    let refused = limited("-n 100", &arguments).output().unwrap();
+    let refused = bounded::output(&mut limited("-n 100", &arguments));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2), "{said}");
     assert!(said.contains("150 connections need 662 open files, and this process may have 100"), "{said}");

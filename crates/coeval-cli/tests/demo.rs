@@ -3,6 +3,9 @@
 // Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../tests/bounded.rs"]
+mod bounded;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -22,7 +25,7 @@ fn demo(dir: &Path, more: &[&str]) -> Command {
 
 #[track_caller]
 fn finish(mut command: Command) -> String {
-    let Output { status, stdout, stderr } = command.output().unwrap();
+    let Output { status, stdout, stderr } = bounded::output(&mut command);
     let (shown, said) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
     assert!(status.success(), "{status:?}\n{shown}\n{said}");
     shown
@@ -53,10 +56,12 @@ fn a_demo_that_was_killed_is_whole_when_it_is_opened_again() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path().join("demo");
     let mut child = demo(&dir, &["--seconds", "60"]).spawn().unwrap();
+    let alarm = bounded::Alarm::set(&child, bounded::END_PATIENCE);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     // The second line of figures: transactions are running and have been acknowledged for a while.
     let running = lines.by_ref().map(Result::unwrap).filter(|line| line.contains("transactions/s")).nth(1);
     assert!(running.is_some(), "the demo ended by itself");
+    drop(alarm);
     child.kill().unwrap();
     child.wait().unwrap();
     finish(command(&["check"], &dir));
@@ -75,10 +80,12 @@ fn the_firehose_is_checked_and_goes_on_behind_its_offsets_when_it_was_killed() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path().join("demo");
     let mut child = firehose(&dir, &["--seconds", "60"]).spawn().unwrap();
+    let alarm = bounded::Alarm::set(&child, bounded::END_PATIENCE);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let running = lines.by_ref().map(Result::unwrap).find(|line| line.contains("rows/s, load"));
     let running = running.expect("the demo goes on until it is killed");
     assert!(running.contains("passed"), "{running}");
+    drop(alarm);
     child.kill().unwrap();
     child.wait().unwrap();
     finish(command(&["check"], &dir));
@@ -86,7 +93,7 @@ fn the_firehose_is_checked_and_goes_on_behind_its_offsets_when_it_was_killed() {
     for part in ["nothing is missing", "going on behind them", "By region", "all passed", "Look further"] {
         assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
     }
-    let output = demo(&dir, &["--seconds", "1"]).output().unwrap();
+    let output = bounded::output(&mut demo(&dir, &["--seconds", "1"]));
     assert_eq!(output.status.code(), Some(1), "the other demo leaves this one's data alone");
 }
 
@@ -97,7 +104,7 @@ fn somebody_elses_database_is_left_alone() {
     let mut sql = command(&["sql"], &dir);
     sql.args(["-c", "CREATE TABLE letters (id int PRIMARY KEY)"]);
     finish(sql);
-    let output = demo(&dir, &["--seconds", "1"]).output().unwrap();
+    let output = bounded::output(&mut demo(&dir, &["--seconds", "1"]));
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stderr).unwrap().contains("not a demo's"));
 }
@@ -116,7 +123,7 @@ fn a_cluster_loses_a_node_and_nothing_else() {
     }
     finish(command(&["check"], &dir.join("node-1")));
     std::fs::remove_file(dir.join("demo.cluster")).unwrap();
-    let output = cluster().output().unwrap();
+    let output = bounded::output(&mut cluster());
     assert_eq!(output.status.code(), Some(1), "what is not a demo's is left alone");
 }
 
@@ -154,7 +161,7 @@ fn a_replica_takes_the_place_of_the_primary_that_is_killed_and_the_next_demo_goe
     for part in ["going on without loading", &format!("kill -9 of {primary}"), "all passed"] {
         assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
     }
-    let output = demo(&dir, &["--seconds", "1"]).output().unwrap();
+    let output = bounded::output(&mut demo(&dir, &["--seconds", "1"]));
     assert_eq!(output.status.code(), Some(1), "the other demo leaves this one's data alone");
 }
 
@@ -163,14 +170,16 @@ fn a_demo_with_replicas_that_was_killed_leaves_no_server_and_whole_databases() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path().join("demo");
     let mut child = with_replicas(&dir, &["--seconds", "120"]).spawn().unwrap();
+    let alarm = bounded::Alarm::set(&child, bounded::END_PATIENCE);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let running = lines.by_ref().map(Result::unwrap).filter(|line| line.contains("transactions/s")).nth(1);
     assert!(running.is_some(), "the demo ended by itself");
+    drop(alarm);
     child.kill().unwrap();
     child.wait().unwrap();
     // The servers notice that it is gone.
     let begun = Instant::now();
-    while !command(&["check"], &dir.join("node-1")).output().unwrap().status.success() {
+    while !bounded::output(&mut command(&["check"], &dir.join("node-1"))).status.success() {
         assert!(begun.elapsed() < Duration::from_secs(20), "a server is there still");
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -181,6 +190,7 @@ fn a_demo_with_replicas_that_was_killed_leaves_no_server_and_whole_databases() {
 #[test]
 fn replicas_are_about_commits_that_are_durable() {
     let directory = tempfile::tempdir().unwrap();
-    let output = with_replicas(&directory.path().join("demo"), &["--durability", "none"]).output().unwrap();
+    let dir = directory.path().join("demo");
+    let output = bounded::output(&mut with_replicas(&dir, &["--durability", "none"]));
     assert_eq!(output.status.code(), Some(2));
 }

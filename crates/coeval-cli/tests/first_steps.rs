@@ -3,10 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "../../../tests/bounded.rs"]
+mod bounded;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 fn coeval(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_coeval")).args(arguments).output().unwrap()
+    bounded::output(Command::new(env!("CARGO_BIN_EXE_coeval")).args(arguments))
 }
 
 fn printed(output: &Output) -> String {
@@ -85,4 +90,35 @@ fn completions_and_the_manual_know_the_commands() {
         let text = std::fs::read_to_string(dir.path().join(page)).unwrap();
         assert!(text.contains(".TH"), "{page}");
     }
+}
+
+/// Fails, without an end, if whoever waits for a program has no bound: a feed that did not end held up a whole run of the tests, and
+/// nobody saw which one it was.
+#[test]
+fn a_program_that_does_not_end_is_killed_and_named() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo so far; echo and so on >&2; exec sleep 3600"]);
+    let patience = Duration::from_secs(1);
+    let waiting = AssertUnwindSafe(|| bounded::output_within(&mut command, patience));
+    let panic = catch_unwind(waiting).unwrap_err();
+    let said = panic.downcast_ref::<String>().unwrap();
+    for part in ["sleep 3600", "does not end within 1s", "so far", "and so on"] {
+        assert!(said.contains(part), "{part:?} is missing in {said}");
+    }
+    // One that has ended is heard to its end, also if somebody else has its output still.
+    command = Command::new("sh");
+    command.args(["-c", "sleep 3600 & echo $!"]);
+    let waiting = AssertUnwindSafe(|| bounded::output_within(&mut command, patience));
+    let panic = catch_unwind(waiting).unwrap_err();
+    let said = panic.downcast_ref::<String>().unwrap();
+    let left: u32 = said.lines().find_map(|line| line.parse().ok()).unwrap();
+    assert!(Command::new("kill").arg(left.to_string()).status().unwrap().success());
+
+    let ended = bounded::output(Command::new("sh").args(["-c", "echo all; exit 3"]));
+    assert_eq!((ended.status.code(), ended.stdout.as_slice()), (Some(3), b"all\n".as_slice()));
+    let mut child = Command::new("sleep").arg("3600").spawn().unwrap();
+    let alarm = bounded::Alarm::set(&child, Duration::from_millis(50));
+    let status = bounded::status(&mut child, "what is killed by its alarm");
+    drop(alarm);
+    assert!(!status.success());
 }

@@ -2,6 +2,8 @@
 //! Replicas and archives as an operator runs them: copies that follow over the wire, kills, promotion; backups, restores.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../tests/bounded.rs"]
+mod bounded;
 #[path = "replicas/chain.rs"]
 mod chain;
 #[path = "replicas/disk_full.rs"]
@@ -57,6 +59,10 @@ use tokio_postgres::{Client, Config, NoTls};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_coeval");
 /// Longest wait for something that has to come.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a server may take until it listens: some make a copy before.
+const START_PATIENCE: Duration = Duration::from_secs(240);
+/// How long a statement may take: none of them waits for what does not come.
+const STATEMENT_PATIENCE: Duration = Duration::from_secs(240);
 
 /// A server, and what it says.
 struct Server {
@@ -85,10 +91,12 @@ impl Server {
             .unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
         let said = Arc::new(Mutex::new(String::new()));
+        let alarm = bounded::Alarm::set(&process, START_PATIENCE);
         let listens = lines.by_ref().map(Result::unwrap).find_map(|line| {
             *said.lock().unwrap() += &format!("{line}\n");
             line.strip_prefix("Listening on ").and_then(|address| address.rsplit_once(':')?.1.parse().ok())
         });
+        drop(alarm);
         let kept = Arc::clone(&said);
         // It must not wait for somebody to read what it says.
         std::thread::spawn(move || {
@@ -109,7 +117,7 @@ impl Server {
     fn stop(mut self) {
         let pid = self.process.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        let status = self.process.wait().unwrap();
+        let status = bounded::status(&mut self.process, &format!("the server at {}", self.port));
         assert!(status.success(), "{status}: {}", self.said.lock().unwrap());
     }
 
@@ -164,13 +172,21 @@ impl Sql {
         Ok(Self { runtime, client })
     }
 
+    #[track_caller]
     fn run(&self, sql: &str) -> Result<(), tokio_postgres::Error> {
-        self.runtime.block_on(self.client.batch_execute(sql))
+        self.outcome(sql, self.client.batch_execute(sql))
+    }
+
+    /// What a statement comes to, which has to end.
+    #[track_caller]
+    fn outcome<T>(&self, sql: &str, running: impl Future<Output = T>) -> T {
+        let ended = self.runtime.block_on(async { tokio::time::timeout(STATEMENT_PATIENCE, running).await });
+        ended.unwrap_or_else(|_| panic!("it has not ended within {STATEMENT_PATIENCE:?}: {sql}"))
     }
 
     /// The first column of the first row, as text.
     fn value(&self, sql: &str) -> Result<Option<String>, tokio_postgres::Error> {
-        let messages = self.runtime.block_on(self.client.simple_query(sql))?;
+        let messages = self.outcome(sql, self.client.simple_query(sql))?;
         Ok(messages
             .iter()
             .find_map(|message| match message {
@@ -225,7 +241,7 @@ fn until_it_reads(replica: &Sql, sql: &str, wanted: &str) {
 }
 
 fn check(dir: &Path) {
-    let checked = Command::new(PROGRAM).arg("check").arg(dir).output().unwrap();
+    let checked = bounded::output(Command::new(PROGRAM).arg("check").arg(dir));
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
 }
 
@@ -348,12 +364,12 @@ fn what_comes_later_comes_there(copy: &Sql, sql: &Sql) {
 
 /// Neither directory is taken for what it is not; the copy becomes a database of its own.
 fn it_is_promoted(primary_dir: &Path, copy_dir: &Path, wanted: &str) {
-    let opened = Command::new(PROGRAM).args(["sql", "-c", "SELECT 1"]).arg(copy_dir).output().unwrap();
+    let opened = bounded::output(Command::new(PROGRAM).args(["sql", "-c", "SELECT 1"]).arg(copy_dir));
     assert!(String::from_utf8_lossy(&opened.stderr).contains("holds a replica"), "{opened:?}");
     check(copy_dir);
     check(primary_dir);
 
-    let promoted = Command::new(PROGRAM).arg("promote").arg(copy_dir).output().unwrap();
+    let promoted = bounded::output(Command::new(PROGRAM).arg("promote").arg(copy_dir));
     assert!(promoted.status.success(), "{promoted:?}");
     let promoted = Server::start(copy_dir, 0, &[]);
     let sql = Sql::open(promoted.port);
@@ -385,12 +401,9 @@ fn who_may_not_follow_is_told_why() {
     .unwrap();
     let try_as = |user: &str, password: &str| {
         let address = format!("host=127.0.0.1,port={},user={user},password={password}", primary.port);
-        let tried = Command::new(PROGRAM)
-            .arg("serve")
-            .arg(&copy_dir)
-            .args(["--listen", "127.0.0.1:0", "--replica-of", &address])
-            .output()
-            .unwrap();
+        let mut trying = Command::new(PROGRAM);
+        trying.arg("serve").arg(&copy_dir).args(["--listen", "127.0.0.1:0", "--replica-of", &address]);
+        let tried = bounded::output(&mut trying);
         assert!(!tried.status.success());
         String::from_utf8_lossy(&tried.stderr).into_owned()
     };
@@ -427,10 +440,8 @@ fn who_may_not_follow_is_told_why() {
 /// What `coeval check --replica --against` says; whether it found nothing.
 fn compared(replica: &Server, primary: &Server) -> (bool, String) {
     let words = |server: &Server| format!("host=127.0.0.1,port={},user=coeval", server.port);
-    let compared = Command::new(PROGRAM)
-        .args(["check", "--replica", &words(replica), "--against", &words(primary)])
-        .output()
-        .unwrap();
+    let arguments = ["check", "--replica", &words(replica), "--against", &words(primary)];
+    let compared = bounded::output(Command::new(PROGRAM).args(arguments));
     let said = [compared.stdout, compared.stderr].concat();
     (compared.status.success(), String::from_utf8_lossy(&said).into_owned())
 }
@@ -558,7 +569,7 @@ fn until_writable(port: u16) -> Sql {
 }
 
 fn run(arguments: &[&str]) -> String {
-    let ended = Command::new(PROGRAM).args(arguments).output().unwrap();
+    let ended = bounded::output(Command::new(PROGRAM).args(arguments));
     let said = String::from_utf8_lossy(&ended.stdout).into_owned();
     assert!(ended.status.success(), "{arguments:?}: {said}{}", String::from_utf8_lossy(&ended.stderr));
     said
@@ -600,10 +611,9 @@ fn a_lost_machine_comes_back_from_its_archive() {
     assert!(latest("SELECT w FROM last_words").contains("goodbye"));
     let before = restored("before", &["--to-lsn", &first]);
     assert!(before("SELECT count(*) || ' ' || min(word) FROM items").contains("10000 first"));
-    let tried = Command::new(PROGRAM)
-        .args(["restore", archive, parent.path().join("never").to_str().unwrap(), "--to", "2101-01-01 00:00"])
-        .output()
-        .unwrap();
+    let never = parent.path().join("never");
+    let arguments = ["restore", archive, never.to_str().unwrap(), "--to", "2101-01-01 00:00"];
+    let tried = bounded::output(Command::new(PROGRAM).args(arguments));
     assert!(String::from_utf8_lossy(&tried.stderr).contains("is not in the archive"), "{tried:?}");
     // A restored database is backed up to the same place, in a history of its own.
     let to = parent.path().join("latest");

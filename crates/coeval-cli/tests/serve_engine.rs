@@ -4,6 +4,9 @@
 // Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../tests/bounded.rs"]
+mod bounded;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -28,6 +31,7 @@ impl Served {
             .unwrap();
         let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
         let mut before = Vec::new();
+        let _alarm = bounded::Alarm::set(&process, bounded::END_PATIENCE);
         for line in said.by_ref() {
             let line = line.unwrap();
             if let Some(address) = line.strip_prefix("Listening on ") {
@@ -37,7 +41,7 @@ impl Served {
             }
             before.push(line);
         }
-        assert!(!process.wait().unwrap().success());
+        assert!(!bounded::status(&mut process, "a server that does not listen").success());
         Err(before.join("\n"))
     }
 

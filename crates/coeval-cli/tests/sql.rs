@@ -3,12 +3,15 @@
 // Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../tests/bounded.rs"]
+mod bounded;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 fn coeval(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_coeval")).args(arguments).stdin(Stdio::null()).output().unwrap()
+    bounded::output(Command::new(env!("CARGO_BIN_EXE_coeval")).args(arguments))
 }
 
 fn coeval_with_input(arguments: &[&str], input: &str) -> Output {
@@ -20,7 +23,7 @@ fn coeval_with_input(arguments: &[&str], input: &str) -> Output {
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
+    bounded::end_of(child, &format!("coeval {arguments:?}"), bounded::END_PATIENCE)
 }
 
 fn stdout(output: &Output) -> String {
@@ -274,7 +277,7 @@ fn a_directory_in_use_names_who_uses_it() {
     let said = stderr(&output);
     assert!(said.contains(&holder.id().to_string()) && said.contains("in use"), "{said}");
     drop(typed);
-    assert!(holder.wait().unwrap().success());
+    assert!(bounded::status(&mut holder, "the shell that has the directory").success());
     assert_ends_well(&coeval(&["sql", dir, "-c", "SELECT 1"]));
 }
 
@@ -288,7 +291,7 @@ fn a_reader_that_goes_away_is_no_failure() {
         .spawn()
         .unwrap();
     drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
+    let output = bounded::end_of(child, "a query whose reader has gone", bounded::END_PATIENCE);
     assert_ends_well(&output);
 }
 
@@ -311,6 +314,7 @@ fn what_is_kept_is_served(path: &str) {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let alarm = bounded::Alarm::set(&server, bounded::END_PATIENCE);
     let port = lines.find_map(|line| line.strip_prefix("Listening on 127.0.0.1:")?.parse().ok());
     std::thread::spawn(move || lines.count());
     let mut config = tokio_postgres::Config::new();
@@ -335,6 +339,7 @@ fn what_is_kept_is_served(path: &str) {
             assert_eq!(refused.code().map(tokio_postgres::error::SqlState::code), Some(state), "{statement}");
         }
     });
+    drop(alarm);
     server.kill().unwrap();
     server.wait().unwrap();
 }

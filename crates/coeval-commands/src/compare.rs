@@ -5,6 +5,8 @@
 //! taken on the primary, and the replica asked to show exactly that version; once a transaction holds it there, it
 //! goes on. So both servers work on while they are compared.
 //!
+//! A replica that is paused stays so until somebody has it go on: whatever ends the comparison, Ctrl-C too, that is done before.
+//!
 //! Definitions are compared as the catalog lists them. A table with a key is compared by ranges of it: each server gives the count
 //! and a checksum of a range's rows, and only the rows of ranges that differ go over the wire. Other tables are compared row by
 //! row, as the text that COPY gives.
@@ -12,14 +14,20 @@
 mod sequences;
 
 use crate::failure::Failure;
+use crate::interrupt::{Interrupt, STOPPING};
 use crate::readable::grouped;
 use crate::remote::Server;
 use futures::StreamExt;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// How long the replica may take to come to the version of the primary's snapshot, before another is tried.
 const VERSION_PATIENCE: Duration = Duration::from_secs(20);
+
+/// For so long the replica stays paused at most, whatever the primary does not answer.
+const PAUSE_MAX: Duration = Duration::from_secs(90);
 
 /// How often the replica is looked at.
 const LOOK: Duration = Duration::from_millis(2);
@@ -106,24 +114,39 @@ pub(crate) fn run(replica: &str, primary: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::work("cannot start a runtime", error))?;
     runtime.block_on(async {
         let (primary, replica) = (Server::open(primary).await?, Server::open(replica).await?);
-        let version = at_one_version(&primary, &replica).await?;
-        println!("both at version {version}");
-        let mut found = Found::default();
-        for (what, query) in DEFINITIONS {
-            found.compare_lists(what, &primary.column(query).await?, &replica.column(query).await?);
+        let interrupted = Arc::new(Notify::new());
+        let noting = Arc::clone(&interrupted);
+        Interrupt::watch_and(STOPPING, move || noting.notify_one());
+        let version = at_one_version(&primary, &replica, &interrupted).await?;
+        tokio::select! {
+            compared = compare(&primary, &replica, &version) => compared,
+            () = interrupted.notified() => Err(stopped()),
         }
-        found.compare_sequences(&primary, &replica).await?;
-        let tables = primary.rows(TABLES).await?;
-        for row in &tables {
-            let [Some(table), key, columns] = row.as_slice() else { continue };
-            match Keyed::of(table, key.as_deref(), columns.as_deref()) {
-                Some(table) => found.compare_by_ranges(&table, &primary, &replica).await?,
-                None => found.compare_rows(table, "", &primary, &replica).await?,
-            }
-        }
-        println!("{} tables, {} rows compared", tables.len(), grouped(found.rows));
-        if found.differences == 0 { Ok(()) } else { Err(Failure::Said) }
     })
+}
+
+fn stopped() -> Failure {
+    Failure::Work("the comparison was stopped before its end".to_owned())
+}
+
+/// Compares what two servers show, each in a snapshot of this version, and says what differs.
+async fn compare(primary: &Server, replica: &Server, version: &str) -> Result<(), Failure> {
+    println!("both at version {version}");
+    let mut found = Found::default();
+    for (what, query) in DEFINITIONS {
+        found.compare_lists(what, &primary.column(query).await?, &replica.column(query).await?);
+    }
+    found.compare_sequences(primary, replica).await?;
+    let tables = primary.rows(TABLES).await?;
+    for row in &tables {
+        let [Some(table), key, columns] = row.as_slice() else { continue };
+        match Keyed::of(table, key.as_deref(), columns.as_deref()) {
+            Some(table) => found.compare_by_ranges(&table, primary, replica).await?,
+            None => found.compare_rows(table, "", primary, replica).await?,
+        }
+    }
+    println!("{} tables, {} rows compared", tables.len(), grouped(found.rows));
+    if found.differences == 0 { Ok(()) } else { Err(Failure::Said) }
 }
 
 impl Server {
@@ -134,10 +157,17 @@ impl Server {
     }
 }
 
-/// Has both servers hold snapshots of one version, and the replica go on.
-async fn at_one_version(primary: &Server, replica: &Server) -> Result<String, Failure> {
+/// Has both servers hold snapshots of one version, and the replica go on, whatever comes of it.
+async fn at_one_version(primary: &Server, replica: &Server, interrupted: &Notify) -> Result<String, Failure> {
     replica.rows("SELECT pg_wal_replay_pause()").await?;
-    let outcome = hold_one_version(primary, replica).await;
+    let outcome = tokio::select! {
+        outcome = hold_one_version(primary, replica) => outcome,
+        () = interrupted.notified() => Err(stopped()),
+        () = tokio::time::sleep(PAUSE_MAX) => {
+            let seconds = PAUSE_MAX.as_secs();
+            Err(Failure::Work(format!("the servers do not answer within {seconds} s")))
+        }
+    };
     if outcome.is_err() {
         // Whatever the transaction there has come to.
         replica.rows("ROLLBACK").await?;

@@ -38,7 +38,11 @@ pub(crate) fn run(arguments: &FeedArguments) -> Result<(), Failure> {
     let sources = sources(arguments)?;
     let interrupt = Interrupt::watch(STOPPING);
     let copies = Copies::new(arguments.state.as_deref(), arguments.keep_log as u64)?;
-    let (mut feed, link) = copies.open(&sources, begin)?;
+    let (mut feed, link) = match copies.open(&sources, begin, &interrupt.flag()) {
+        // Nothing was given: the next one begins as this one did.
+        Err(_) if interrupt.was_asked() => return Ok(()),
+        opened => opened?,
+    };
     if let Some(until) = until {
         feed = feed.until(until);
     }

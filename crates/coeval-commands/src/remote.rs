@@ -4,11 +4,25 @@
 use crate::failure::Failure;
 use coeval_replica::PrimaryAddress;
 use std::error::Error;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::TlsStream;
 use tokio_postgres::{Client, Config, Connection, NoTls, SimpleQueryMessage, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// How long a server may take to let somebody in: there is one that is stopped, or overloaded, or no server of a database at all.
+const OPENING_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// After so much silence a server's machine is asked whether it is there, and then so often; a statement may take as long as it takes.
+const KEEPALIVE_TIME: Duration = Duration::from_secs(30);
+/// See [`KEEPALIVE_TIME`].
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// See [`KEEPALIVE_TIME`].
+const KEEPALIVES_MAX: u32 = 6;
+
+/// How long a server is asked to end a statement.
+const CANCEL_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The client of a connection that lasts as long as it; how it ends is told by the statements.
 fn running<S>((client, connection): (Client, Connection<Socket, S>)) -> Client
@@ -46,13 +60,27 @@ impl Server {
         Self::connect(&address).await
     }
 
-    /// Connects. Within a runtime.
+    /// Connects, for half a minute at most. Within a runtime with a clock.
     ///
     /// # Errors
     /// If there is no connection.
     pub(crate) async fn connect(address: &PrimaryAddress) -> Result<Self, Failure> {
+        Self::connect_within(address, OPENING_TIME_MAX).await
+    }
+
+    async fn connect_within(address: &PrimaryAddress, patience: Duration) -> Result<Self, Failure> {
+        let connected = tokio::time::timeout(patience, Self::begin(address)).await;
+        connected.unwrap_or_else(|_| {
+            let seconds = patience.as_secs_f64();
+            Err(Failure::Work(format!("cannot connect to {address}: it does not answer within {seconds} s")))
+        })
+    }
+
+    async fn begin(address: &PrimaryAddress) -> Result<Self, Failure> {
         let mut config = Config::new();
         config.host(&address.host).port(address.port).user(&address.user).dbname("coeval");
+        config.keepalives_idle(KEEPALIVE_TIME).keepalives_interval(KEEPALIVE_INTERVAL);
+        config.keepalives_retries(KEEPALIVES_MAX);
         address.password.as_ref().map(|password| config.password(password));
         let tls = address.tls_config().map_err(|error| Failure::Usage(error.to_string()))?;
         let tls = tls.map(MakeRustlsConnect::new);
@@ -120,12 +148,40 @@ impl Server {
     /// Asks for the end of the statement that runs: its own answer says whether it has been ended.
     pub(crate) async fn cancel(&self) {
         let token = self.client.cancel_token();
-        let asked = match &self.tls {
-            None => token.cancel_query(NoTls).await,
-            Some(tls) => token.cancel_query(tls.clone()).await,
+        let asking = async {
+            match &self.tls {
+                None => token.cancel_query(NoTls).await,
+                Some(tls) => token.cancel_query(tls.clone()).await,
+            }
         };
-        if let Err(error) = asked {
-            eprintln!("coeval: the server is not told to stop: {}", reason(&error));
-        }
+        let why = match tokio::time::timeout(CANCEL_TIME_MAX, asking).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => reason(&error),
+            Err(_) => format!("it does not answer within {} s", CANCEL_TIME_MAX.as_secs()),
+        };
+        eprintln!("coeval: the server is not told to stop: {why}");
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// Somebody who lets clients connect and says nothing, and where that is.
+    pub(crate) fn silent() -> (TcpListener, PrimaryAddress) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        (listener, PrimaryAddress::parse(&format!("host=127.0.0.1,port={port},user=coeval")).unwrap())
+    }
+
+    /// Fails, without an end, if it is only waited for the connection: a server that stands still takes that, and says nothing behind it.
+    #[test]
+    fn a_server_that_takes_a_connection_and_says_nothing_is_given_up() {
+        let (_listener, address) = silent();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let asked = runtime.block_on(Server::connect_within(&address, Duration::from_millis(200)));
+        let Err(Failure::Work(said)) = asked.map(drop) else { panic!("somebody has answered") };
+        assert!(said.contains("does not answer within 0.2 s"), "{said}");
     }
 }

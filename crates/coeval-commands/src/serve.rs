@@ -74,6 +74,9 @@ const REOPEN_PATIENCE: Duration = Duration::from_secs(30);
 /// See [`REOPEN_PATIENCE`].
 const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 
+/// Sessions were given their time before. A checkpoint that one of them has begun may take longer; a file that does not answer may never do.
+const LEAVING_PATIENCE: Duration = Duration::from_secs(60);
+
 /// A replica that could not be cut back is served for so long before its sessions are ended for the next attempt: at first, and at
 /// most.
 const PARTED_PAUSE_MIN: Duration = Duration::from_secs(5);
@@ -245,7 +248,17 @@ fn serve(arguments: &ServeArguments, before: Before, stop: &mut StopNote) -> Res
         None => ended,
     };
     drop((following, watch));
+    end_threads(runtime, LEAVING_PATIENCE);
     Ok(ended)
+}
+
+/// Ends the threads of a server whose sessions were told to end. What does not end for so long is left where it is.
+fn end_threads(runtime: Runtime, patience: Duration) {
+    let begun = Instant::now();
+    runtime.shutdown_timeout(patience);
+    if begun.elapsed() >= patience {
+        tracing::warn!("what a session was doing does not end: it is left, and ends with the program");
+    }
 }
 
 /// A replica may be promoted while its sessions end for it to be cut back. Others have promised it that, and whoever has asked was told
@@ -262,7 +275,7 @@ fn rather_promoted(ended: Ended, following: &replica::Following) -> Ended {
 /// Waits until a replica at this address is not to be served any more, or not as what it is. For `pause` it is not closed to be cut
 /// back.
 async fn end_of_replica(
-    signals: StopSignals,
+    signals: &mut StopSignals,
     database: &Database,
     following: &replica::Following,
     (address, pause): (SocketAddr, Duration),
@@ -413,6 +426,9 @@ fn say_where(arguments: &ServeArguments, address: SocketAddr) -> Option<ServedFi
     .ok()
 }
 
+/// Said where a second signal does nothing.
+const NOT_HEARD: &str = "it is not heard when the program is asked once more to end";
+
 /// The signals that ask the program to end, from when this is made.
 #[derive(Debug)]
 struct StopSignals {
@@ -438,18 +454,34 @@ impl StopSignals {
     }
 
     /// Ready when the program is asked to end; the second time it ends at once.
-    async fn asked_to_stop(mut self) {
+    async fn asked_to_stop(&mut self) {
         self.asked().await;
         eprintln!("{}", crate::interrupt::STOPPING);
-        tokio::spawn(async move {
-            self.asked().await;
-            std::process::exit(crate::interrupt::INTERRUPTED);
+        let then_at_once = |again: Self| again.then(|| std::process::exit(crate::interrupt::INTERRUPTED));
+        if let Err(error) = Self::listen().and_then(then_at_once) {
+            tracing::warn!(%error, "{NOT_HEARD}");
+        }
+    }
+
+    /// Does this at the next signal. It is waited for by a thread of its own: whatever takes its time while the program ends, as closing the
+    /// database may, the runtime of the server has ended by then, with all that listens there.
+    fn then(mut self, act: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        let waiting = std::thread::Builder::new().name("coeval-signals".to_owned()).spawn(move || {
+            match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => {
+                    runtime.block_on(self.asked());
+                    act();
+                }
+                Err(error) => tracing::warn!(%error, "{NOT_HEARD}"),
+            }
         });
+        waiting.map(drop)
     }
 }
 
 /// Hears of signals from the first run of a server on, also when that has ended and the next one has not begun: while sessions end for
-/// a replica to be promoted or cut back, and while that is done. Nobody else waits for them then, and the program would not end.
+/// a replica to be promoted or cut back, while that is done, and while the database is opened again, which may take long. Nobody else
+/// waits for them then, and the program would not end.
 #[derive(Debug, Default)]
 struct StopNote(Option<(Runtime, StopSignals)>);
 
@@ -457,8 +489,8 @@ struct StopNote(Option<(Runtime, StopSignals)>);
 const STOP_LOOK: Duration = Duration::from_millis(50);
 
 impl StopNote {
-    /// What the next run of a server listens to. Within its runtime.
-    fn listen(&mut self) -> std::io::Result<StopSignals> {
+    /// What the next run of a server listens to, with all that has come since the last one. Within its runtime.
+    fn listen(&mut self) -> std::io::Result<&mut StopSignals> {
         if self.0.is_none() {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let entered = runtime.enter();
@@ -473,7 +505,8 @@ impl StopNote {
                 }
             }
         }
-        StopSignals::listen()
+        let (_, signals) = self.0.as_mut().expect("it was made above");
+        Ok(signals)
     }
 
     /// Whether the program was asked to end since the first run began to listen. Not within a runtime.
@@ -621,19 +654,57 @@ mod tests {
         assert!(matches!(behind(failed()), Ok(Before::NotPromoted)));
     }
 
-    /// To break it: have only the runs of the server listen. The program goes on then whoever asked it to end.
+    /// To break it: have only the runs of the server listen, or each of them only from when it begins to: the program goes on then whoever
+    /// asked it to end, as one did while a promoted database was opened. Or have a task of the server's runtime wait for the second signal:
+    /// nobody hears it while the database is closed.
+    ///
+    /// One test, as signals are of the process.
     #[test]
-    fn who_asks_for_the_end_between_two_runs_is_heard() {
+    fn who_asks_for_the_end_between_two_runs_or_behind_the_last_one_is_heard() {
+        const PATIENCE: Duration = Duration::from_secs(60);
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let ask = || {
+            let process = std::process::id().to_string();
+            let killed = std::process::Command::new("kill").args(["-TERM", &process]).status();
+            assert!(killed.unwrap().success());
+        };
         let mut stop = StopNote::default();
         assert!(!stop.is_asked(), "no server has run yet");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        drop(runtime.block_on(async { stop.listen() }).unwrap());
-        drop(runtime);
+        runtime().block_on(async { stop.listen().map(|_| ()) }).unwrap();
         assert!(!stop.is_asked());
-        let process = std::process::id().to_string();
-        let killed = std::process::Command::new("kill").args(["-TERM", &process]).status();
-        assert!(killed.unwrap().success());
+        ask();
         assert!(stop.is_asked());
+        // While the next run opens the database.
+        ask();
+        let heard = runtime().block_on(async {
+            let signals = stop.listen().unwrap();
+            tokio::time::timeout(PATIENCE, signals.asked()).await
+        });
+        assert!(heard.is_ok());
+        // While the database is closed.
+        let again = runtime().block_on(async { StopSignals::listen() }).unwrap();
+        let (hears, heard) = std::sync::mpsc::channel();
+        again.then(move || hears.send(()).unwrap()).unwrap();
+        ask();
+        heard.recv_timeout(PATIENCE).unwrap();
+    }
+
+    /// To break it: drop the runtime. A server that was to stop went on as long as a session read a pipe that nobody wrote into.
+    #[test]
+    fn a_server_ends_whatever_its_sessions_do_that_does_not_end() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let (_never, waiting) = std::sync::mpsc::channel::<()>();
+        let (begins, has_begun) = std::sync::mpsc::channel();
+        runtime.spawn(async move {
+            tokio::task::block_in_place(|| {
+                begins.send(()).unwrap();
+                waiting.recv().unwrap_err()
+            })
+        });
+        has_begun.recv().unwrap();
+        let begun = Instant::now();
+        end_threads(runtime, Duration::from_millis(100));
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     }
 
     #[test]

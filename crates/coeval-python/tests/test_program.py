@@ -12,16 +12,19 @@ import coeval
 PROGRAM = sysconfig.get_path("scripts") + "/coeval"
 
 
+def run(*command, **options):
+    """One that does not end is killed, and named with what it has said."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
 def test_it_runs():
-    done = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True)
+    done = run(PROGRAM, "--help")
     assert done.returncode == 0 and "Usage: coeval" in done.stdout
-    done = subprocess.run(
-        [PROGRAM, "sql", "--in-memory"], input="SELECT 1 + 1 AS two;", capture_output=True, text=True
-    )
+    done = run(PROGRAM, "sql", "--in-memory", input="SELECT 1 + 1 AS two;")
     assert (done.returncode, "2" in done.stdout) == (0, True), done.stderr
-    done = subprocess.run([sys.executable, "-m", "coeval", "check", "/nowhere"], capture_output=True, text=True)
+    done = run(sys.executable, "-m", "coeval", "check", "/nowhere")
     assert done.returncode == 1 and done.stderr.startswith("coeval: ")
-    assert subprocess.run([PROGRAM, "nonsense"], capture_output=True).returncode == 2
+    assert run(PROGRAM, "nonsense").returncode == 2
 
 
 def test_versions():

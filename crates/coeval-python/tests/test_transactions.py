@@ -258,9 +258,8 @@ def test_directories(tmp_path):
         with coeval.connect(str(place)) as other:
             other.sql("INSERT INTO t VALUES (1)")
         assert db.sql("SELECT * FROM t").fetchall() == [(1,)]
-        refused = subprocess.run(
-            [sys.executable, "-c", f"import coeval; coeval.connect({str(place)!r})"], capture_output=True, text=True
-        )
+        program = f"import coeval; coeval.connect({str(place)!r})"
+        refused = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
         assert "another process" in refused.stderr or str(os.getpid()) in refused.stderr, refused.stderr
         db.checkpoint()
     with pytest.raises(coeval.InterfaceError):
@@ -282,7 +281,7 @@ tx = db.transaction().__enter__()
 tx.sql("INSERT INTO t VALUES (2)")
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    assert subprocess.run([sys.executable, "-c", program]).returncode == -signal.SIGKILL
+    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == -signal.SIGKILL
     with coeval.connect(place) as db:
         assert db.sql("SELECT a FROM t").fetchall() == [(1,)]
 

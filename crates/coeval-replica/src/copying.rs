@@ -3,25 +3,30 @@
 
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
-use crate::link::Link;
+use crate::link::{Link, Message, OPENING_TIME_MAX};
 use coeval_store::files::DiskFiles;
 use coeval_store::{CopyWriter, FileWriter, Frame};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// How long the primary may say nothing. While it makes the checkpoint that the copy begins with it says so every two seconds, unless its
 /// program is older.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// How long to wait for messages before looking whether the copy is still wanted.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
 /// Makes a copy of the primary's database in a directory that is empty, not there, or has a copy that did not end. `progress`
 /// hears how many bytes have come. Returns the connection: whoever follows over it finds the log that belongs to the copy.
 ///
 /// # Errors
-/// [`ReplicaError`]. The directory then has an unfinished copy, which the next try begins anew.
+/// [`ReplicaError`]; [`ReplicaError::Stopped`] soon after `stop` was set. The directory then has an unfinished copy, which the next try begins anew.
 pub fn copy_database(
     from: &PrimaryAddress,
     dir: &Path,
+    stop: &AtomicBool,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Link, ReplicaError> {
     let mut link = Link::open(from)?;
@@ -32,14 +37,13 @@ pub fn copy_database(
     }
     writer.note_timeline(link.identify_source()?.timeline)?;
     link.command("BASE_BACKUP")?;
-    link.set_patience(PATIENCE)?;
+    link.set_patience(LOOK_INTERVAL)?;
     let mut writer = Some(writer);
     let mut file: Option<FileWriter> = None;
     let mut bytes = 0;
     let out_of_place = || ReplicaError::Protocol("pieces of a copy out of their order".to_owned());
     loop {
-        let silent = || ReplicaError::Protocol("the primary has stopped sending".to_owned());
-        let message = link.next()?.ok_or_else(silent)?;
+        let message = next_message(&mut link, stop)?;
         match message.kind {
             b'd' => {
                 bytes += message.body.len() as u64;
@@ -62,9 +66,29 @@ pub fn copy_database(
                     }
                 }
             }
-            b'Z' if writer.is_none() => return Ok(link),
+            b'Z' if writer.is_none() => {
+                link.set_patience(OPENING_TIME_MAX)?;
+                return Ok(link);
+            }
             b'H' | b'c' | b'C' | b'N' | b'S' => {}
             _ => return Err(out_of_place()),
         }
     }
+}
+
+/// The next message, which has to come.
+///
+/// # Errors
+/// See [`PATIENCE`]; [`ReplicaError::Stopped`].
+fn next_message(link: &mut Link, stop: &AtomicBool) -> Result<Message, ReplicaError> {
+    let begun = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        if let Some(message) = link.next()? {
+            return Ok(message);
+        }
+        if begun.elapsed() >= PATIENCE {
+            return Err(ReplicaError::Protocol("the primary has stopped sending".to_owned()));
+        }
+    }
+    Err(ReplicaError::Stopped)
 }

@@ -144,6 +144,9 @@ pub enum ReplicaError {
     /// The archive does not give the log.
     #[error("the archive: {0}")]
     Archive(#[from] ArchiveError),
+    /// A copy is not waited for any more.
+    #[error("the copy was stopped, as that was asked for")]
+    Stopped,
     /// The store does not take what came.
     #[error(transparent)]
     Follow(#[from] FollowError),

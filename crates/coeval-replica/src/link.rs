@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long to wait for an answer while the connection is opened.
-const OPENING_TIME_MAX: Duration = Duration::from_secs(10);
+pub(crate) const OPENING_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Longest message of a primary: a record of the log, and a little.
 const MESSAGE_BYTES_MAX: usize = (1 << 30) + (1 << 20);

@@ -12,6 +12,7 @@
 mod copying;
 mod extended;
 mod fetching;
+mod held_log;
 mod opening;
 mod portal;
 mod replicating;

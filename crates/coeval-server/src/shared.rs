@@ -17,6 +17,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const UNSENT_HINT: &str = "Wait until other clients have read what was sent to them, or are gone. A row that is \
                            longer by itself needs a server with more --unsent-memory.";
 
+/// Copies of the database that are being prepared at the same time: each has a thread, which waits for a checkpoint, also when its client has gone.
+const COPIES_MAX: usize = 16;
+
+const COPIES_HINT: &str = "Try again when the checkpoints that they begin with have ended.";
+
 const RECEIVED_HINT: &str = "Wait until what other clients have sent is worked off, or send less at a time. A message that \
                              is longer by itself needs a server with more --received-memory.";
 
@@ -37,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) unsent: Arc<Quota>,
     /// See [`ServerOptions::received_bytes_max`].
     pub(crate) received: Arc<Quota>,
+    /// See [`COPIES_MAX`].
+    pub(crate) copies: Arc<Quota>,
     /// A permit for each connection that may be there.
     pub(crate) sockets: Arc<Semaphore>,
     /// Where sessions roll back whose clients have gone.
@@ -71,6 +78,7 @@ impl Shared {
                 usize::MAX,
                 options.received_bytes_max,
             ),
+            copies: Quota::new("copies that are being prepared", COPIES_HINT, COPIES_MAX, COPIES_MAX),
             sockets: Arc::new(Semaphore::new(options.sockets_max.clamp(1, Semaphore::MAX_PERMITS))),
             endings: Endings::new(),
             stopping: AtomicBool::new(false),

@@ -4,6 +4,8 @@
 
 #[path = "hostile/adversary.rs"]
 mod adversary;
+#[path = "../../../tests/bounded.rs"]
+mod bounded;
 #[path = "hostile/insiders.rs"]
 mod insiders;
 #[path = "hostile/privileged.rs"]

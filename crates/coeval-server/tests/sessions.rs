@@ -2,16 +2,22 @@
 //! Sessions from the outside: how they begin, are limited, cancelled and ended.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../tests/bounded.rs"]
+mod bounded;
 #[path = "sessions/client_certificates.rs"]
 mod client_certificates;
+#[path = "../../../tests/skipping.rs"]
+mod skipping;
 mod support;
 
 use coeval::Database;
 use coeval_server::{Roles, ServerOptions};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use skipping::needed;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use support::{
@@ -590,19 +596,18 @@ fn figures_are_given_to_who_asks_for_them() {
 }
 
 /// `psql -c SELECT 1` as `app`, with this in its connection string.
-fn psql(server: &Running, more: &str) -> Option<std::process::Output> {
+#[track_caller]
+fn psql(server: &Running, more: &str) -> Option<Output> {
     let port = server.address.port();
     let to = format!("host=127.0.0.1 port={port} user=app dbname=coeval {more}");
-    let output = std::process::Command::new("psql").args(["-XAtc", "SELECT 1", &to]).output();
-    match output {
-        Ok(output) => Some(output),
-        Err(error) => {
-            let is_required = std::env::var("COEVAL_CLIENTS").is_ok_and(|value| value == "required");
-            assert!(!is_required, "psql: {error}; apt-get install postgresql-client-15");
-            println!("skipped: psql is not installed (apt-get install postgresql-client-15)");
-            None
-        }
-    }
+    let mut command = Command::new("psql");
+    command
+        .args(["-XAtc", "SELECT 1", &to])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = needed("client psql", command.spawn().ok())?;
+    Some(bounded::end_of(child, "psql", bounded::END_PATIENCE))
 }
 
 #[test]

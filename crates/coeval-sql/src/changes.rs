@@ -14,7 +14,8 @@ pub(crate) fn member_of(index: usize) -> String {
 /// Gives what transactions changed, from a place that reaches farther back than the database's own log.
 pub trait ChangeSource: Send + Sync {
     /// Gives a sink what lies behind `from`, up to the batch of version `newest` of the store, which is published, and to `until` if
-    /// that is given. May take as long as making a copy of the database does.
+    /// that is given. May take as long as making a copy of the database does; while it waits it [asks the sink](ChangeSink::look) whether
+    /// it is to go on.
     ///
     /// # Errors
     /// [`ChangeFeedError`]; [`ChangeFeedError::Output`] also if the place does not answer, unless the sink has failed.

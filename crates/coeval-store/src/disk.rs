@@ -43,6 +43,9 @@ pub(crate) const FOLLOWER_FILE: &str = "follower";
 pub(crate) const REWINDING_FILE: &str = "rewinding";
 /// The directory, in that of a database, of what was cut off its log.
 pub(crate) const REWOUND_DIR: &str = "rewound";
+/// Directories, in that of a database, which a server makes there once that is open: the rows and records of the node that it is of a cluster,
+/// and the tables that are in an engine.
+pub(crate) const SERVER_DIRS: [&str; 2] = ["cluster", "engine"];
 
 /// The numbers of files that a directory gives lie in a stretch of so many bits: followers have others than their primaries.
 pub(crate) const STRETCH_BITS: u32 = 32;

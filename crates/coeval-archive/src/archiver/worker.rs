@@ -27,6 +27,9 @@ const LAST_ATTEMPT: Duration = Duration::from_secs(5);
 /// See [`LAST_ATTEMPT`].
 const LAST_ATTEMPTS: u32 = 3;
 
+/// And all of it so long: what a storage was too slow for may be gigabytes. The rest stays for the next start.
+const LAST_TIME_MAX: Duration = Duration::from_secs(30);
+
 /// A backup asks so often before it gives up, and goes on later with what was sent.
 const BACKUP_ATTEMPTS: u32 = 4;
 
@@ -261,12 +264,12 @@ impl Worker {
     /// Whether one is due though it has no more rows of spread tables than the last one.
     fn is_due(&self) -> bool {
         let Some((position, made)) = self.last_backup else { return true };
-        let age = Duration::from_micros(LogTime::now().micros().saturating_sub(made.micros()));
         let end = self.sender.as_ref().map_or(position, |sender| sender.sent().end);
         let log_bytes = end.get().saturating_sub(position.get());
         let has_rows = || self.source.is_some() && !spread_tables(&self.store).is_empty();
         // Without anything new, a backup would be the same. What is loaded into spread tables is not in the log.
-        let is_old = age >= self.options.backup_interval && (log_bytes > 0 || has_rows());
+        let is_old =
+            is_old(made, LogTime::now(), self.options.backup_interval) && (log_bytes > 0 || has_rows());
         is_old || (log_bytes > 0 && log_bytes >= self.options.backup_log_bytes)
     }
 
@@ -324,7 +327,8 @@ impl Worker {
         if let Some(sender) = &mut self.sender {
             // So that nobody who follows the archive takes the log before the backup for a gap.
             sender.set_archive(patient.clone());
-            let sent = sender.send_to(copy.position());
+            let bytes_max = self.options.keep_max;
+            let sent = sender.send_to(copy.position(), &mut |from| check_kept(&store, from, bytes_max));
             sender.set_archive(self.archive.once());
             sent?;
         }
@@ -374,13 +378,7 @@ impl Worker {
 
     /// A backup without a sender of the log holds the log itself.
     fn check_held(&self, begun: Lsn) -> Result<(), ArchiveError> {
-        let durable = self.store.log_position().map_or(Lsn::START, |(_, durable)| durable);
-        let held = durable.get().saturating_sub(begun.get());
-        let bytes_max = self.options.keep_max;
-        if self.sender.is_none() && held > bytes_max {
-            return Err(ArchiveError::HeldTooMuch { bytes: held, bytes_max });
-        }
-        Ok(())
+        if self.sender.is_some() { Ok(()) } else { check_kept(&self.store, begun, self.options.keep_max) }
     }
 
     fn let_go_of_too_much(&mut self) {
@@ -415,7 +413,7 @@ impl Worker {
         let Some(sender) = &mut self.sender else { return };
         let patience =
             Patience { attempt_max: LAST_ATTEMPT, attempts: LAST_ATTEMPTS, ..self.archive.patience() };
-        sender.set_archive(self.archive.with_patience(patience).whatever_comes());
+        sender.set_archive(self.archive.with_patience(patience).until_moment(Instant::now() + LAST_TIME_MAX));
         let (_, durable) = self.store.log_position().unwrap_or_default();
         // A commit that waits for a replica which does not come would be waited for without an end. It stays for the next start.
         if let Err(error) = sender.send_published(durable) {
@@ -446,11 +444,40 @@ impl Worker {
     }
 }
 
+/// Whether a backup was made so long ago. Of one that was made later than it is now nobody knows when that was: a clock was wrong, which the next
+/// backup ends, and waiting until then might take years.
+fn is_old(made: LogTime, now: LogTime, interval: Duration) -> bool {
+    now.micros().checked_sub(made.micros()).is_none_or(|micros| Duration::from_micros(micros) >= interval)
+}
+
+/// Fails if more log is durable behind a place than may be kept.
+fn check_kept(store: &Store, from: Lsn, bytes_max: u64) -> Result<(), ArchiveError> {
+    let durable = store.log_position().map_or(Lsn::START, |(_, durable)| durable);
+    let bytes = durable.get().saturating_sub(from.get());
+    if bytes > bytes_max { Err(ArchiveError::HeldTooMuch { bytes, bytes_max }) } else { Ok(()) }
+}
+
 /// Whether the database has not got the log any more, or a file that it names.
 fn is_gone(error: &ArchiveError) -> bool {
     match error {
         ArchiveError::Store(StoreError::Log(LogError::Gone { .. })) => true,
         ArchiveError::Store(StoreError::File(error)) => error.is_not_found(),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a time to come counts as now: behind a clock that had been ahead for a while no backup was due for as long.
+    #[test]
+    fn a_backup_of_a_time_to_come_is_as_good_as_old() {
+        let (hour, time) = (Duration::from_secs(3_600), LogTime::from_micros);
+        let now = time(10_000_000_000);
+        assert!(!is_old(now, now, hour));
+        assert!(!is_old(time(6_400_000_001), now, hour));
+        assert!(is_old(time(6_400_000_000), now, hour));
+        assert!(is_old(time(10_000_000_001), now, hour));
     }
 }

@@ -248,7 +248,7 @@ fn damage_is_named_by_a_check_and_refused_by_a_restore() {
     let (copy, entry) = base.into_parts();
     let feed = copy.into_feed().unwrap();
     let mut sender = crate::log_sender::LogSender::new(archive.clone(), primary.store(), feed, 1 << 20);
-    sender.send_to(primary.last().end).unwrap();
+    sender.send_to(primary.last().end, &mut |_| Ok(())).unwrap();
     entry.finish(&archive, sender.sent().end, 0).unwrap();
     check_restore(&archive, Target::Latest, None, primary.last());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

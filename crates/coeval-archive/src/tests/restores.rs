@@ -155,7 +155,7 @@ fn every_moment_behind_a_backup_comes_back() {
             sender.send().unwrap();
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        sender.send_to(end).unwrap();
+        sender.send_to(end, &mut |_| Ok(())).unwrap();
         assert!(sender.sent().chunks > 3);
         entry.finish(&archive, sender.sent().end, 0).unwrap();
         let moments: Vec<_> =
@@ -202,7 +202,7 @@ fn a_new_index_comes_back_with_its_file_though_it_is_dropped_later() {
     let (copy, entry) = base.into_parts();
     let mut sender =
         crate::log_sender::LogSender::new(archive.clone(), primary.store(), copy.into_feed().unwrap(), 600);
-    sender.send_to(primary.last().end).unwrap();
+    sender.send_to(primary.last().end, &mut |_| Ok(())).unwrap();
     entry.finish(&archive, sender.sent().end, 0).unwrap();
     let moments = primary.moments.iter().filter(|moment| moment.version >= from);
     let mut count = 0;
@@ -229,7 +229,7 @@ fn what_belongs_to_the_safe_snapshot_of_a_token_comes_back() {
     let (copy, entry) = base.into_parts();
     let mut sender =
         crate::log_sender::LogSender::new(archive.clone(), primary.store(), copy.into_feed().unwrap(), 100);
-    sender.send_to(primary.last().end).unwrap();
+    sender.send_to(primary.last().end, &mut |_| Ok(())).unwrap();
     entry.finish(&archive, sender.sent().end, 0).unwrap();
     let end = primary.last().end;
     let [.., before, out, member, _, _, _] = primary.moments.as_slice() else { panic!("so many were noted") };

@@ -158,7 +158,7 @@ fn each_backup_has_the_rows_of_its_time_though_the_log_stands_still() {
     let (copy, entry) = base.with_spread(sent).into_parts();
     let feed = copy.into_feed().unwrap();
     let mut sender = LogSender::new(archive.clone(), primary.store(), feed, 1 << 20);
-    sender.send_to(primary.last().end).unwrap();
+    sender.send_to(primary.last().end, &mut |_| Ok(())).unwrap();
     let second = entry.finish(&archive, sender.sent().end, 0).unwrap();
     drop(sender);
     assert_eq!(second.spread_rows, 200_004);

@@ -9,10 +9,12 @@ use crate::archiver::Archiver;
 use crate::backup::backup;
 use crate::check::check;
 use crate::error::ArchiveError;
+use crate::log_sender::LogSender;
 use crate::patience::Patience;
 use crate::restore::{RestoreReport, Target};
+use coeval_store::log::Lsn;
 use coeval_store::{ReplicaChoice, SynchronousReplicas};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// It held all that came while a slow storage took the backup. Seen to fail without the check.
 #[test]
@@ -38,6 +40,65 @@ fn a_backup_holds_no_more_log_than_a_slot_may() {
     check_restore(&archive, Target::Latest, None, primary.last());
 }
 
+/// Commits wait for a replica that is away.
+fn nobody() -> SynchronousReplicas {
+    SynchronousReplicas {
+        count: 1,
+        choice: ReplicaChoice::Any,
+        names: vec!["nobody".to_owned()],
+        primary: String::new(),
+        before: Vec::new(),
+    }
+}
+
+/// Fails, without an end, if whoever sends is not asked meanwhile: the backup of an archiver waited for as long as a replica was away, and all log
+/// that came was held, however much of it may be kept.
+#[test]
+fn what_is_not_published_is_waited_for_as_long_as_there_is_room_for_it() {
+    let archive = archive_in(&Faulty::in_memory(6, 0));
+    let mut primary = Primary::new(80);
+    primary.reopen_to_wait();
+    (0..5).for_each(|_| primary.commit());
+    primary.store().require_replicas(Some(nobody())).unwrap();
+    primary.commit_unacknowledged();
+    let store = primary.store();
+    archive.claim(store.terms().database_id()).unwrap();
+    let feed = store.base_copy().unwrap().into_feed().unwrap();
+    let mut sender = LogSender::new(archive.clone(), store, feed, 1 << 20);
+    let (end, _) = store.log_position().unwrap();
+    let mut looks = 0;
+    let refused = sender.send_to(end, &mut |from| {
+        looks += 1;
+        let bytes = end.get() - from.get();
+        if looks < 3 { Ok(()) } else { Err(ArchiveError::HeldTooMuch { bytes, bytes_max: 0 }) }
+    });
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, ArchiveError::HeldTooMuch { bytes, .. } if bytes > 0), "{refused}");
+    assert!(sender.sent().end > Lsn::START, "what is published was sent");
+}
+
+/// Fails if only each request has a bound: an archiver that was far behind had sent all of it before its server ended.
+#[test]
+fn what_waits_in_the_end_is_sent_up_to_a_moment_and_no_longer() {
+    let archive = archive_in(&Faulty::in_memory(7, 0));
+    let mut primary = Primary::new(81);
+    (0..20).for_each(|_| primary.commit());
+    primary.wait_durable();
+    let store = primary.store();
+    archive.claim(store.terms().database_id()).unwrap();
+    let (_, durable) = store.log_position().unwrap();
+    let sent_until = |moment: Instant| {
+        let feed = store.base_copy().unwrap().into_feed().unwrap();
+        let mut sender = LogSender::new(archive.until_moment(moment), store, feed, 100);
+        let outcome = sender.send_published(durable);
+        (outcome, sender.sent().end)
+    };
+    let (late, sent) = sent_until(Instant::now());
+    assert!(matches!(late, Err(ArchiveError::Stopping)) && sent < durable, "{late:?}");
+    let (in_time, sent) = sent_until(Instant::now() + Duration::from_secs(600));
+    assert!(in_time.is_ok() && sent >= durable, "{in_time:?}");
+}
+
 /// A replica of the archive showed what the database did not. Seen to fail if `published_copy` makes a checkpoint, or takes one, whatever it has.
 #[test]
 fn a_backup_has_nothing_that_its_database_does_not_show() {
@@ -49,14 +110,7 @@ fn a_backup_has_nothing_that_its_database_does_not_show() {
     (0..10).for_each(|_| primary.commit());
     primary.store().checkpoint().unwrap();
     (0..5).for_each(|_| primary.commit());
-    let nobody = SynchronousReplicas {
-        count: 1,
-        choice: ReplicaChoice::Any,
-        names: vec!["nobody".to_owned()],
-        primary: String::new(),
-        before: Vec::new(),
-    };
-    primary.store().require_replicas(Some(nobody)).unwrap();
+    primary.store().require_replicas(Some(nobody())).unwrap();
     let waiting = primary.commit_unacknowledged();
     assert!(primary.store().world().version() < waiting);
     backup(primary.store(), &archive, &mut |_| {}).unwrap();

@@ -2,9 +2,9 @@
 //! The nodes: real servers, each in a directory and at an address of its own, and each behind two proxies: one before the port where
 //! other nodes come, one before the port where those come that follow it.
 
-use crate::PATIENCE;
 use crate::proxy::{Proxy, Way};
 use crate::session::{At, Refused, Session};
+use crate::{PATIENCE, bounded};
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
@@ -166,10 +166,12 @@ impl Nodes {
         let mut process = self.command(number).spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
         let said = Arc::clone(&self.place(number).said);
+        let alarm = bounded::Alarm::set(&process, 2 * PATIENCE);
         let listens = lines.by_ref().map(Result::unwrap).any(|line| {
             *said.lock().unwrap() += &format!("{line}\n");
             line.starts_with("Listening on ")
         });
+        drop(alarm);
         // It must not wait for somebody to read what it says.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
@@ -189,7 +191,8 @@ impl Nodes {
     /// Asks a node to end, and waits.
     pub(crate) fn stop(&mut self, number: usize) {
         self.signal(number, "-TERM");
-        let status = self.places[number - 1].process.take().unwrap().wait().unwrap();
+        let mut process = self.places[number - 1].process.take().unwrap();
+        let status = bounded::status(&mut process, &format!("node {number}"));
         assert!(status.success(), "node {number}: {status}");
     }
 
@@ -286,7 +289,7 @@ impl Nodes {
 
     /// What the program does when it is told to, about a node's directory.
     pub(crate) fn run(&self, words: &[&str], number: usize) -> Output {
-        Command::new(PROGRAM).args(words).arg(self.dir(number)).output().unwrap()
+        bounded::output(Command::new(PROGRAM).args(words).arg(self.dir(number)))
     }
 }
 

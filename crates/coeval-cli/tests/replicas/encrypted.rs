@@ -35,8 +35,8 @@ fn a_replica_follows_and_is_compared_over_tls_with_who_has_the_right_certificate
         format!("host=localhost,port={port},user=follower,sslrootcert={CERTIFICATES}/{trusted}")
     };
     let copied = |words: &str| {
-        let ended =
-            Command::new(PROGRAM).arg("serve").arg(&copy_dir).args(["--replica-of", words]).output().unwrap();
+        let mut command = Command::new(PROGRAM);
+        let ended = bounded::output(command.arg("serve").arg(&copy_dir).args(["--replica-of", words]));
         assert!(!ended.status.success());
         String::from_utf8_lossy(&ended.stderr).into_owned()
     };
@@ -55,7 +55,7 @@ fn a_replica_follows_and_is_compared_over_tls_with_who_has_the_right_certificate
     wait_for(&Sql::open(replica.port), &sql);
     let compared = |replica: &str, primary: &str| {
         let arguments = ["check", "--replica", replica, "--against", primary];
-        let ended = Command::new(PROGRAM).args(arguments).output().unwrap();
+        let ended = bounded::output(Command::new(PROGRAM).args(arguments));
         let said = [ended.stdout, ended.stderr].concat();
         (ended.status.success(), String::from_utf8_lossy(&said).into_owned())
     };

@@ -179,7 +179,7 @@ fn what_may_be_lost_is_given_up_only_if_that_is_said() {
     replica.stop();
     let promote = |options: &[&str]| {
         let dir = copy_dir.to_str().unwrap();
-        Command::new(PROGRAM).args(["promote", dir, "--name", "copy"]).args(options).output().unwrap()
+        bounded::output(Command::new(PROGRAM).args(["promote", dir, "--name", "copy"]).args(options))
     };
     let refused = promote(&[]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -216,7 +216,7 @@ fn a_superseded_primary_whose_successor_is_lost_is_the_primary_again() {
     drop(sql);
     primary.stop();
     let dir = primary_dir.to_str().unwrap();
-    let refused = Command::new(PROGRAM).args(["promote", dir]).output().unwrap();
+    let refused = bounded::output(Command::new(PROGRAM).args(["promote", dir]));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("--accept-loss"), "{said}");
     let said = run(&["promote", dir, "--accept-loss"]);
@@ -231,7 +231,7 @@ fn a_superseded_primary_whose_successor_is_lost_is_the_primary_again() {
     drop(sql);
     primary.stop();
     // It is a primary like any other now.
-    let refused = Command::new(PROGRAM).args(["promote", dir, "--accept-loss"]).output().unwrap();
+    let refused = bounded::output(Command::new(PROGRAM).args(["promote", dir, "--accept-loss"]));
     assert!(!refused.status.success(), "it is no replica");
     check(&primary_dir);
 }
@@ -249,6 +249,6 @@ fn a_replica_that_is_served_is_promoted_by_its_server_when_the_command_asks() {
     assert!(said.contains("promotes it") && said.contains("It was started without --peer"), "{said}");
     let promoted = until_writable(replica.port);
     promoted.run("INSERT INTO t VALUES (2)").unwrap();
-    let refused = Command::new(PROGRAM).arg("promote").arg(&copy_dir).output().unwrap();
+    let refused = bounded::output(Command::new(PROGRAM).arg("promote").arg(&copy_dir));
     assert!(!refused.status.success(), "it is no replica any more");
 }

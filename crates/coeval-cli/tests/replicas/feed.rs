@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Feeds of changes, from servers and archives: killed, gone on from their tokens, and applied to a model.
 
-use super::{PATIENCE, PROGRAM, Server, Sql, directories, replica_of};
+use super::{PATIENCE, PROGRAM, Server, Sql, bounded, directories, replica_of};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A feed that runs.
 struct Feed {
     process: Child,
     lines: BufReader<ChildStdout>,
+    /// Whoever waits for a line that does not come finds the end.
+    alarm: Option<bounded::Alarm>,
 }
 
 impl Feed {
@@ -21,7 +23,8 @@ impl Feed {
         let mut process =
             command(source, options).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap());
-        Self { process, lines }
+        let alarm = Some(bounded::Alarm::set(&process, bounded::END_PATIENCE));
+        Self { process, lines, alarm }
     }
 
     /// The next line; none if it has ended, or died within it.
@@ -47,6 +50,7 @@ impl Feed {
 
 impl Feed {
     fn kill(&mut self) {
+        self.alarm = None;
         // It may have ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -66,7 +70,7 @@ pub(super) fn command(source: &str, options: &[&str]) -> Command {
 }
 
 pub(super) fn feed(source: &str, options: &[&str]) -> Output {
-    command(source, options).output().unwrap()
+    bounded::output(&mut command(source, options))
 }
 
 fn refusal(source: &str, options: &[&str]) -> String {
@@ -530,4 +534,35 @@ fn what_replicas_do_not_have_yet_is_not_fed_and_a_feed_is_no_replica() {
     let other = Sql::open(primary.port);
     other.run("SET synchronous_standby_names = ''").unwrap();
     assert_eq!(running.transaction().unwrap()[0]["after"]["id"], 2);
+}
+
+/// Fails if what is held for who follows without a slot has no bound: log stayed for a feed that nobody read until the disk was full.
+#[test]
+fn a_feed_that_nobody_reads_is_not_kept_log_for_without_an_end() {
+    let (_parent, primary_dir, _) = directories();
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (id int PRIMARY KEY, filling text)").unwrap();
+    sql.run("SET max_slot_wal_keep_size = '1MB'; SET wal_sender_timeout = '3s'").unwrap();
+    // Its lines fill the pipe, and then all buffers on the way.
+    let _feed = Feed::start(&replica_of(&primary), &["--from", "start"]);
+    let followers = || sql.value("SELECT count(*) FROM pg_stat_replication").unwrap().unwrap();
+    let begun = Instant::now();
+    while followers() == "0" {
+        assert!(begun.elapsed() < PATIENCE, "the feed does not follow");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for first in (0..).step_by(100) {
+        let rows = format!("generate_series({first}, {first} + 99) AS g");
+        sql.run(&format!("INSERT INTO t SELECT g, repeat(md5(g::text), 100) FROM {rows}")).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        if primary.said.lock().unwrap().contains("more log is held for a follower than for a slot") {
+            break;
+        }
+        assert!(begun.elapsed() < 2 * PATIENCE, "it is held for still: {}", primary.said.lock().unwrap());
+    }
+    while followers() != "0" {
+        assert!(begun.elapsed() < 3 * PATIENCE, "it is not given up");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -2,7 +2,7 @@
 //! Feeds of changes in columns of Arrow: the same changes as in lines of JSON, and nothing lost or twice when they are killed.
 
 use super::feed::{command, feed};
-use super::{Server, Sql, directories, replica_of};
+use super::{Server, Sql, bounded, directories, replica_of};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use arrow::datatypes::{DataType, Decimal128Type, Field, Int64Type, SchemaRef};
 use arrow::ipc::reader::StreamReader;
@@ -216,7 +216,9 @@ fn a_feed_in_columns_that_is_killed_goes_on_from_its_token_while_columns_come_an
             let token = model.token.clone();
             let mut running = command(&source, &options(&["--from"]));
             let mut running = running.arg(&token).stdout(Stdio::piped()).spawn().unwrap();
+            let alarm = bounded::Alarm::set(&running, bounded::END_PATIENCE);
             model.follow(running.stdout.take().unwrap(), 60);
+            drop(alarm);
             running.kill().unwrap();
             running.wait().unwrap();
             assert_ne!(model.token, token, "nothing has come");
@@ -225,7 +227,7 @@ fn a_feed_in_columns_that_is_killed_goes_on_from_its_token_while_columns_come_an
         worker.join().unwrap();
     });
     let mut rest = command(&source, &options(&["--to", "now", "--from"]));
-    let rest = rest.arg(&model.token).output().unwrap();
+    let rest = bounded::output(rest.arg(&model.token));
     assert!(rest.status.success(), "{rest:?}");
     model.follow(rest.stdout.as_slice(), usize::MAX);
     assert_eq!(model.amounts.len(), 100);

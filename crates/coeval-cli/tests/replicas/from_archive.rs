@@ -2,7 +2,7 @@
 //! Replicas that take the log from an archive: alone, when the primary is lost, and when it has not got the log any more.
 
 use super::{
-    PATIENCE, PROGRAM, SUM, Server, Sql, check, directories, place, replica_of, run, until_it_reads,
+    PATIENCE, PROGRAM, SUM, Server, Sql, bounded, check, directories, place, replica_of, run, until_it_reads,
     until_writable, wait_for,
 };
 use std::path::Path;
@@ -43,13 +43,8 @@ fn end_of_log(dir: &Path) -> u64 {
 }
 
 fn serve(dir: &Path, options: &[&str]) -> Output {
-    Command::new(PROGRAM)
-        .arg("serve")
-        .arg(dir)
-        .args(["--listen", "127.0.0.1:0"])
-        .args(options)
-        .output()
-        .unwrap()
+    let listen = ["--listen", "127.0.0.1:0"];
+    bounded::output(Command::new(PROGRAM).arg("serve").arg(dir).args(listen).args(options))
 }
 
 fn fill(sql: &Sql) {

@@ -33,3 +33,36 @@ fn a_replica_that_hangs_is_given_up_and_another_one_takes_its_place() {
     until_it_reads(&sql, listed, "first sync, second potential");
     until_it_reads(&Sql::open(first.port), "SELECT count(*) FROM t", "1");
 }
+
+const IS_PAUSED: &str = "SELECT pg_is_wal_replay_paused()";
+
+/// Fails if Ctrl-C ends a comparison where it is: the replica stayed paused, and showed nothing new to anybody.
+#[test]
+fn a_comparison_that_is_stopped_has_the_replica_go_on() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = |name: &str| parent.path().join(name);
+    let primary = Server::start(&dir("primary"), 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (id int PRIMARY KEY)").unwrap();
+    let replica = Server::start(&dir("copy"), 0, &["--replica-of", &replica_of(&primary)]);
+    let copy = Sql::open(replica.port);
+    wait_for(&copy, &sql);
+    // Another database, at a version to which the replica does not come.
+    let other = Server::start(&dir("other"), 0, &[]);
+    let of_other = Sql::open(other.port);
+    of_other.run("CREATE TABLE t (id int PRIMARY KEY)").unwrap();
+    (0..20).for_each(|id| of_other.run(&format!("INSERT INTO t VALUES ({id})")).unwrap());
+
+    let mut command = Command::new(PROGRAM);
+    command.args(["check", "--replica", &replica_of(&replica), "--against", &replica_of(&other)]);
+    let comparing = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    until_it_reads(&copy, IS_PAUSED, "t");
+    let process = comparing.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
+    let ended = bounded::end_of(comparing, "coeval check --against", PATIENCE);
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(!ended.status.success() && said.contains("stopped before its end"), "{said}");
+    assert_eq!(copy.value(IS_PAUSED).unwrap().unwrap(), "f");
+    sql.run("INSERT INTO t VALUES (1)").unwrap();
+    until_it_reads(&copy, "SELECT count(*) FROM t", "1");
+}

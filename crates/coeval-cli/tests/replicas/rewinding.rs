@@ -148,7 +148,7 @@ fn a_directory_whose_log_is_being_cut_is_opened_by_nobody() {
         (&["check", dir][..], "is being cut back"),
         (&follow[..], "where the log is to be cut"),
     ] {
-        let refused = Command::new(PROGRAM).args(arguments).output().unwrap();
+        let refused = bounded::output(Command::new(PROGRAM).args(arguments));
         let said = [refused.stdout, refused.stderr].concat();
         let said = String::from_utf8_lossy(&said);
         assert!(!refused.status.success() && said.contains(what), "{arguments:?}: {said}");

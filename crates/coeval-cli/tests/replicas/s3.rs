@@ -10,7 +10,7 @@ const ARCHIVE: &str = "s3://bucket/archives/one";
 
 fn coeval(settings: &[(&str, String)], arguments: &[&str]) -> std::process::Output {
     let settings = settings.iter().map(|(name, value)| (name, value));
-    Command::new(PROGRAM).args(arguments).envs(settings).output().unwrap()
+    bounded::output(Command::new(PROGRAM).args(arguments).envs(settings))
 }
 
 #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coeval backup` of a directory that a server has open, and of one that a killed server had.
 
-use super::{PROGRAM, Server, Sql, check, directories, replica_of, run, wait_for};
+use super::{PROGRAM, Server, Sql, bounded, check, directories, replica_of, run, wait_for};
 use coeval::Database;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::channel;
 
 fn backup(dir: &Path, archive: &Path, options: &[&str]) -> Output {
-    Command::new(PROGRAM).arg("backup").args([dir, archive]).args(options).output().unwrap()
+    bounded::output(Command::new(PROGRAM).arg("backup").args([dir, archive]).args(options))
 }
 
 fn stdout(output: &Output) -> String {
@@ -73,9 +73,10 @@ fn a_served_database_is_backed_up_while_it_is_written_to() {
         let before = acknowledged.load(Ordering::Acquire);
         // As it is typed: neither path says where it begins, and the server works in another directory.
         let mut command = Command::new(PROGRAM);
-        let first = command.current_dir(parent.path()).args(["backup", "primary", "archive"]).output();
+        command.current_dir(parent.path()).args(["backup", "primary", "archive"]);
+        let first = bounded::output(&mut command);
         stop.store(true, Ordering::Relaxed);
-        (before, first.unwrap())
+        (before, first)
     });
     let said = stdout(&first);
     assert!(said.contains(" files of ") && said.contains("; up to LSN "), "{said}");

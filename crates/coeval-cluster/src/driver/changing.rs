@@ -75,6 +75,9 @@ impl Node {
             let life = self.life();
             life.end.cancelled().await;
             match life.why_ended() {
+                EndReason::Left if self.is_stopped() => {
+                    return StartError::Ended(EndReason::Stopped.to_string());
+                }
                 // The next life is about to begin.
                 EndReason::Left => tokio::time::sleep(PAUSE).await,
                 EndReason::Removed(node) => return StartError::Removed(node),

@@ -191,6 +191,11 @@ impl Life {
         drop(self.transport.lock().take());
     }
 
+    /// Behind this one, which has ended so that another one begins, none can begin: whoever waits for that hears so.
+    pub(super) fn has_no_next(&self, why: String) {
+        *self.why.lock() = Some(EndReason::Failed(format!("it does not come back: {why}")));
+    }
+
     /// Drops the state, and with it what the store has open. Waits for the log's thread.
     pub(super) fn bury(&self) {
         assert!(self.end.is_cancelled(), "a life is buried when it has ended");

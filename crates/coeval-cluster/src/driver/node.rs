@@ -362,6 +362,11 @@ impl Node {
         let _ = self.inner.runtime.spawn_blocking(move || life.bury()).await;
     }
 
+    /// Whether no further life begins.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.inner.end.is_cancelled()
+    }
+
     pub(super) fn life(&self) -> Arc<Life> {
         Arc::clone(&self.inner.life.read())
     }
@@ -419,15 +424,21 @@ async fn live_on(node: Weak<NodeInner>, end: CancellationToken) {
         }
         let Some(inner) = node.upgrade() else { return };
         let runtime = inner.runtime.clone();
+        let last = Arc::clone(&life);
         let begun = runtime.spawn_blocking(move || {
             let known = life.look(|engine| engine.known.clone());
             life.bury();
             inner.begin_next_life(known)
         });
-        if let Ok(Err(error)) = begun.await {
-            tracing::error!("the node does not come back: {error}");
-            return;
-        }
+        let why = match begun.await {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => error.to_string(),
+            // It has panicked, which was said, or the runtime ends.
+            Err(error) => error.to_string(),
+        };
+        tracing::error!("the node does not come back: {why}");
+        last.has_no_next(why);
+        return;
     }
 }
 
@@ -449,3 +460,6 @@ impl NodeInner {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

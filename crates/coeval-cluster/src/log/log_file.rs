@@ -5,6 +5,7 @@ use super::{Durability, LogError};
 use bytes::Bytes;
 use std::fs::{File, OpenOptions, TryLockError, read, rename};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"COEVALCL";
@@ -12,6 +13,8 @@ const VERSION: u32 = 1;
 const HEADER_BYTES: usize = MAGIC.len() + size_of::<u32>();
 const BATCH_MAGIC: &[u8; 4] = b"BTCH";
 const FRAME_BYTES: usize = BATCH_MAGIC.len() + size_of::<u64>() + 2 * size_of::<u32>();
+/// Nobody else reads or writes it.
+const FILE_MODE: u32 = 0o600;
 /// A batch of more bytes takes no further record.
 const BATCH_BYTES: usize = 16 << 20;
 
@@ -83,8 +86,10 @@ impl LogFile {
     /// If it cannot be used.
     pub(crate) fn open(path: &Path, durability: Durability) -> Result<(Self, Vec<Bytes>), LogError> {
         let of_file = |error| LogError::File { path: path.to_owned(), error };
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let mut file = opened.map_err(of_file)?;
+        let mut options = OpenOptions::new();
+        // Rows are in it, and whose directory it is may have let others look into that.
+        options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
+        let mut file = options.open(path).map_err(of_file)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(LogError::InUse(path.to_owned())),

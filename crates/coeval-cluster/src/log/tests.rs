@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::{Batch, Durability, LogError, LogFile, LogWriter};
 use bytes::Bytes;
-use std::fs::{read, write};
+use std::fs::{Permissions, metadata, read, set_permissions, write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::mpsc::channel;
 
@@ -100,4 +101,14 @@ fn the_writer_says_when_what_it_was_given_is_on_disk() {
     writer.write(vec![batch(&[b"three"])], 3);
     drop(writer);
     assert_eq!(records_in(&path).unwrap(), [&b"one"[..], b"two", b"three"]);
+}
+
+/// Fails if the file is made without a mode: where others may look into the directory, they read the rows in it.
+#[test]
+fn nobody_else_can_read_a_log_whoever_may_look_into_its_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+    let path = directory.path().join("log");
+    drop(LogFile::open(&path, Durability::Off).unwrap());
+    assert_eq!(metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
 }

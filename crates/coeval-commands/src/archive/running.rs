@@ -12,6 +12,7 @@ use coeval_replica::PrimaryAddress;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_postgres::error::SqlState;
 
@@ -61,6 +62,9 @@ fn by_hand(place: &str, arguments: &BackupArguments) -> String {
     format!("SELECT coeval_backup({}{leave_out})", literal(place))
 }
 
+/// How long a server that was told to end a backup may take. It brings a checkpoint, or the reading of a file, to its end before.
+const STOP_PATIENCE: Duration = Duration::from_secs(120);
+
 /// A backup that a server is asked for.
 struct Request<'a> {
     sql: String,
@@ -71,6 +75,28 @@ struct Request<'a> {
 
 impl Request<'_> {
     async fn run(&self, interrupted: &Notify) -> Result<String, Failure> {
+        let server = tokio::select! {
+            reached = self.reached() => reached?,
+            () = interrupted.notified() => {
+                return Err(Failure::Work(format!("{} was not asked for a backup", self.server())));
+            }
+        };
+        let mut answer = std::pin::pin!(server.ask(&self.sql));
+        let answered = tokio::select! {
+            answered = &mut answer => answered,
+            () = interrupted.notified() => {
+                server.cancel().await;
+                let ended = tokio::time::timeout(STOP_PATIENCE, answer.as_mut()).await;
+                ended.map_err(|_| Failure::Work(format!("{} does not say that it has stopped", self.server())))?
+            }
+        };
+        let rows = answered.map_err(|error| self.refused(&error))?;
+        let said = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
+        said.ok_or_else(|| Failure::Work(format!("{} says nothing of the backup", self.server())))
+    }
+
+    /// The server, which lets in whoever asks.
+    async fn reached(&self) -> Result<Server, Failure> {
         let server = match Server::connect(&self.address).await {
             Ok(server) => server,
             Err(Failure::Work(message)) => return Err(self.with_advice(&message)),
@@ -78,17 +104,7 @@ impl Request<'_> {
         };
         // It takes as long as it takes; Ctrl-C ends it.
         server.rows("SET statement_timeout = 0").await?;
-        let mut answer = std::pin::pin!(server.ask(&self.sql));
-        let answered = tokio::select! {
-            answered = &mut answer => answered,
-            () = interrupted.notified() => {
-                server.cancel().await;
-                answer.await
-            }
-        };
-        let rows = answered.map_err(|error| self.refused(&error))?;
-        let said = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
-        said.ok_or_else(|| Failure::Work(format!("{} says nothing of the backup", self.server())))
+        Ok(server)
     }
 
     fn refused(&self, error: &tokio_postgres::Error) -> Failure {
@@ -108,5 +124,26 @@ impl Request<'_> {
     /// What to do about a server that does not let in whoever has come, or does not let him do that.
     fn with_advice(&self, message: &str) -> Failure {
         self.order.with_advice(message, &self.server().to_string(), &self.address.user)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::tests::silent;
+
+    /// Fails, without an end, if Ctrl-C is heard only once the server has let somebody in: it was noted, and the program went on waiting.
+    #[test]
+    fn who_waits_for_a_server_that_says_nothing_may_give_up() {
+        let (_listener, address) = silent();
+        let order = Order { command: "coeval backup", dir: Path::new("data"), by_hand: "" };
+        let request = Request { sql: String::new(), dir: "data", order, address };
+        let interrupted = Notify::new();
+        interrupted.notify_one();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        match runtime.block_on(request.run(&interrupted)) {
+            Err(Failure::Work(said)) => assert!(said.contains("was not asked for a backup"), "{said}"),
+            other => panic!("{other:?}"),
+        }
     }
 }

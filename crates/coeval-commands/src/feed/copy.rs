@@ -15,6 +15,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Where a feed begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,11 +81,12 @@ impl Copies {
     /// Opens the feed, with a new copy if need be. With the connection over which that came, which has the log behind it.
     ///
     /// # Errors
-    /// If nobody gives a copy with which the feed can begin there.
+    /// If nobody gives a copy with which the feed can begin there, or `stop` was set before it was there.
     pub(super) fn open(
         &self,
         sources: &Sources,
         begin: Begin,
+        stop: &Arc<AtomicBool>,
     ) -> Result<(ChangeFeed, Option<Link>), Failure> {
         let copy = self.dir.join(COPY);
         let is_there = Database::is_replica(&copy).is_ok_and(|is_there| is_there);
@@ -102,7 +104,7 @@ impl Copies {
             }
         }
         let next = self.dir.join(NEXT_COPY);
-        let (link, start) = made(sources, &next, begin)?;
+        let (link, start) = made(sources, &next, begin, stop)?;
         remove(&copy)?;
         fs::rename(&next, &copy)
             .map_err(|error| Failure::work(format_args!("cannot use {}", copy.display()), error))?;
@@ -138,7 +140,12 @@ fn remove(dir: &Path) -> Result<(), Failure> {
 }
 
 /// Makes a copy; see the module's table. What lies behind its beginning is given, or behind the token, or nothing yet.
-fn made(sources: &Sources, dir: &Path, begin: Begin) -> Result<(Option<Link>, ChangeStart), Failure> {
+fn made(
+    sources: &Sources,
+    dir: &Path,
+    begin: Begin,
+    stop: &Arc<AtomicBool>,
+) -> Result<(Option<Link>, ChangeStart), Failure> {
     let failed = |from: &dyn fmt::Display, error: &dyn fmt::Display| {
         Failure::work(format_args!("cannot copy the database of {from}"), error)
     };
@@ -148,8 +155,8 @@ fn made(sources: &Sources, dir: &Path, begin: Begin) -> Result<(Option<Link>, Ch
     };
     match (&sources.primary, &sources.archive) {
         (Some(primary), archive) if archive.is_none() || begin == Begin::Now => {
-            let link = copy_database(primary, dir, &mut |_| {}).map_err(|error| failed(primary, &error))?;
-            Ok((Some(link), start))
+            let copied = copy_database(primary, dir, stop, &mut |_| {});
+            Ok((Some(copied.map_err(|error| failed(primary, &error))?), start))
         }
         (_, Some(source)) => {
             let choice = match begin {
@@ -158,7 +165,8 @@ fn made(sources: &Sources, dir: &Path, begin: Begin) -> Result<(Option<Link>, Ch
                 Begin::Behind(token) => BackupChoice::UpTo(token.world_before()),
             };
             let place = format!("the archive {}", source.archive.place());
-            copy_backup(&source.archive, dir, choice, &mut |_| {}).map_err(|error| failed(&place, &error))?;
+            let archive = source.archive.until(Arc::clone(stop));
+            copy_backup(&archive, dir, choice, &mut |_| {}).map_err(|error| failed(&place, &error))?;
             Ok((None, if begin == Begin::Now { ChangeStart::Later } else { start }))
         }
         (_, None) => Err(Failure::Usage("SOURCE names neither a server nor an archive".to_owned())),

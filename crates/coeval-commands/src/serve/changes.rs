@@ -8,15 +8,15 @@ use coeval::{
 };
 use coeval_archive::{Archive, ArchivedLog, ArchivedPart, BackupChoice, copy_backup};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 /// Bytes of columns that were read and stay in memory.
 const DATA_MEMORY: u64 = 64 << 20;
 
-/// How long to wait for what is published and not given yet.
+/// How long to wait for what is published and not given yet, or for the archive, before looking whether to go on.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// See the module.
@@ -26,6 +26,32 @@ pub(super) struct ArchivedChanges {
 
 fn failed(error: impl std::fmt::Display) -> ChangeFeedError {
     ChangeFeedError::Output(io::Error::other(error.to_string()))
+}
+
+/// Does something that waits for the archive, on a thread of its own; meanwhile the sink says whether it goes on. If it does not, `stop` is
+/// set, and the work is waited for until it has ended.
+///
+/// # Errors
+/// The sink's; [`ChangeFeedError::Output`] if there is no thread.
+fn while_wanted<T: Send>(
+    sink: &mut dyn ChangeSink,
+    stop: &AtomicBool,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, ChangeFeedError> {
+    thread::scope(|scope| {
+        let working = thread::Builder::new().name("coeval-changes".to_owned());
+        let working = working.spawn_scoped(scope, work).map_err(failed)?;
+        let mut wanted = Ok(());
+        while !working.is_finished() {
+            if wanted.is_ok() {
+                wanted = sink.look();
+                stop.store(wanted.is_err(), Ordering::Relaxed);
+            }
+            thread::sleep(LOOK_INTERVAL);
+        }
+        let done = working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        wanted.map(|()| done).map_err(ChangeFeedError::Output)
+    })
 }
 
 impl ChangeSource for ArchivedChanges {
@@ -39,7 +65,10 @@ impl ChangeSource for ArchivedChanges {
     ) -> Result<(), ChangeFeedError> {
         let dir = tempfile::Builder::new().prefix("coeval-changes-").tempdir().map_err(failed)?;
         let copy = dir.path().join("copy");
-        self.copy(&copy, BackupChoice::UpTo(from.world_before()), sink)?;
+        let choice = BackupChoice::UpTo(from.world_before());
+        let stop = Arc::new(AtomicBool::new(false));
+        let archive = self.archive.until(Arc::clone(&stop));
+        while_wanted(sink, &stop, || copy_backup(&archive, &copy, choice, &mut |_| {}))?.map_err(failed)?;
         let options = ChangeFeedOptions { kept_bytes: 0, data_memory: Some(DATA_MEMORY) };
         let mut feed = ChangeFeed::open(Arc::new(DiskFiles), &copy, ChangeStart::Behind(from), options)?;
         if let Some(until) = until {
@@ -51,41 +80,23 @@ impl ChangeSource for ArchivedChanges {
 }
 
 impl ArchivedChanges {
-    /// Copies a backup, unless the sink does not wait for it any more: it may have the size of the database.
-    fn copy(
-        &self,
-        dir: &Path,
-        choice: BackupChoice,
-        sink: &mut dyn ChangeSink,
-    ) -> Result<(), ChangeFeedError> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut ended = None;
-        let copied = copy_backup(&self.archive.until(Arc::clone(&stop)), dir, choice, &mut |_| {
-            if let Err(error) = sink.waiting() {
-                stop.store(true, Ordering::Relaxed);
-                ended.get_or_insert(error);
-            }
-        });
-        match (ended, copied) {
-            (Some(error), _) => Err(ChangeFeedError::Output(error)),
-            (None, copied) => copied.map(drop).map_err(failed),
-        }
-    }
-
     fn take_archived(
         &self,
         feed: &mut ChangeFeed,
         newest: Version,
         sink: &mut dyn ChangeSink,
     ) -> Result<(), ChangeFeedError> {
-        let mut log = ArchivedLog::new(&self.archive, Arc::new(AtomicBool::new(false)));
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut log = ArchivedLog::new(&self.archive, Arc::clone(&stop));
         while !has_ended(feed, newest) {
-            let next = log.next(&feed.terms(), feed.position()).map_err(failed)?;
+            let (terms, position) = (feed.terms(), feed.position());
+            let next = while_wanted(sink, &stop, || log.next(&terms, position))?.map_err(failed)?;
             let Some(stretch) = next else { break };
             for part in stretch.parts() {
                 match part {
                     ArchivedPart::File(file) => {
-                        file.write_to(feed.receive_file(file.name())?).map_err(failed)?;
+                        let to = feed.receive_file(file.name())?;
+                        while_wanted(sink, &stop, || file.write_to(to))?.map_err(failed)?;
                     }
                     ArchivedPart::Records(records) => feed.take(up_to(records, newest)?, sink)?,
                 }
@@ -126,7 +137,7 @@ fn from_log(
             Some(Fed::Records(records)) => feed.take(up_to(&records, newest)?, sink)?,
             Some(Fed::Published(_) | Fed::Boundary(_)) => {}
             None => {
-                sink.waiting().map_err(ChangeFeedError::Output)?;
+                sink.look().map_err(ChangeFeedError::Output)?;
                 log.wait(LOOK_INTERVAL);
             }
         }
@@ -153,13 +164,12 @@ fn up_to(records: &[LogRecord], newest: Version) -> Result<&[LogRecord], StoreEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coeval::{Database, FedChange, FedTransaction, TableDef};
-    use coeval_archive::{SpreadRows, backup_with};
+    use coeval::{FedChange, FedTransaction, TableDef};
 
-    /// Waits for nothing.
-    struct Impatient;
+    /// Wants what is to come for so many looks.
+    struct Wants(u32);
 
-    impl ChangeSink for Impatient {
+    impl ChangeSink for Wants {
         fn wants(&self, _: &TableDef) -> bool {
             true
         }
@@ -176,27 +186,27 @@ mod tests {
             Ok(())
         }
 
-        fn waiting(&mut self) -> io::Result<()> {
-            Err(io::ErrorKind::Interrupted.into())
+        fn look(&mut self) -> io::Result<()> {
+            self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::Interrupted)?;
+            Ok(())
         }
     }
 
-    /// A statement that was cancelled went on until a copy of the whole database was there. Fails without the look at the sink.
+    /// Fails, without an end, if the sink is not asked or `stop` not set: a statement that asked an archive which did not answer could not be
+    /// cancelled for minutes.
     #[test]
-    fn the_copy_of_a_backup_ends_with_who_waits_for_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let database = Database::open(dir.path().join("data")).unwrap();
-        let mut session = database.session();
-        session.execute("CREATE TABLE t (id int PRIMARY KEY)").unwrap();
-        session.execute("INSERT INTO t SELECT g FROM generate_series(1, 10000) AS s (g)").unwrap();
-        let archive = Archive::create(dir.path().join("archive").to_str().unwrap()).unwrap();
-        backup_with(database.store(), &archive, SpreadRows::Elsewhere, &mut |_| {}).unwrap();
-        let changes = ArchivedChanges { archive };
-        let copied = changes.copy(&dir.path().join("copy"), BackupChoice::Newest, &mut Impatient);
-        let kind = match copied {
-            Err(ChangeFeedError::Output(error)) => error.kind(),
+    fn an_archive_is_waited_for_as_long_as_somebody_wants_what_it_has() {
+        let stop = AtomicBool::new(false);
+        assert_eq!(while_wanted(&mut Wants(u32::MAX), &stop, || 7).unwrap(), 7);
+        assert!(!stop.load(Ordering::Relaxed));
+        let given_up = while_wanted(&mut Wants(3), &stop, || {
+            while !stop.load(Ordering::Relaxed) {
+                thread::sleep(LOOK_INTERVAL / 10);
+            }
+        });
+        match given_up {
+            Err(ChangeFeedError::Output(why)) => assert_eq!(why.kind(), io::ErrorKind::Interrupted),
             other => panic!("{other:?}"),
-        };
-        assert_eq!(kind, io::ErrorKind::Interrupted);
+        }
     }
 }

@@ -17,6 +17,7 @@ use coeval_replica::{
 };
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -298,9 +299,11 @@ fn copied(from: &Sources, dir: &Path) -> Result<Option<Link>, Failure> {
     let failed = |from: &dyn fmt::Display, error: ReplicaError| {
         Failure::work(format_args!("cannot copy the database of {from}"), error)
     };
+    // A signal ends the program: nobody listens to any yet.
+    let stop = AtomicBool::new(false);
     let unreached = match &from.primary {
         None => None,
-        Some(primary) => match told(primary, |progress| copy_database(primary, dir, progress)) {
+        Some(primary) => match told(primary, |progress| copy_database(primary, dir, &stop, progress)) {
             Ok(link) => return Ok(Some(link)),
             Err(error @ ReplicaError::Connection { .. }) if from.archive.is_some() => Some(error),
             Err(error) => return Err(failed(primary, error)),

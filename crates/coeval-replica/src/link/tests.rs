@@ -6,6 +6,7 @@ use crate::copying::copy_database;
 use crate::wire::{SILENCE, Wire};
 use coeval_store::{FormerPrimary, Term};
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
@@ -126,7 +127,8 @@ fn nothing_is_taken_from_a_program_that_writes_a_newer_format() {
     let newer = (FORMAT_VERSION + 1).to_string();
     let (address, primary) = primary_that_says(&identity(&newer));
     let dir = tempfile::tempdir().unwrap();
-    let error = copy_database(&address, &dir.path().join("copy"), &mut |_| {}).unwrap_err();
+    let stop = AtomicBool::new(false);
+    let error = copy_database(&address, &dir.path().join("copy"), &stop, &mut |_| {}).unwrap_err();
     assert!(
         matches!(error, ReplicaError::NewerFormat { found, supported } if found == supported + 1),
         "{error}"
@@ -141,6 +143,25 @@ fn nothing_is_taken_from_a_program_that_writes_a_newer_format() {
         assert_eq!((found.database, found.role), (7, Role::Primary));
         primary.join().unwrap();
     }
+}
+
+/// Fails, after ten minutes, if it is not looked whether the copy is still wanted: a feed that was told to stop copied to the end, or waited for
+/// a server that stood still.
+#[test]
+fn a_copy_that_is_not_wanted_any_more_is_given_up() {
+    let identity = ["7", "1", "0/100", "", "0000000000000001", "1", "1", "primary", "1"];
+    let (address, primary) = primary_that_says(&identity);
+    let dir = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    let given_up = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(200));
+            stop.store(true, Ordering::Relaxed);
+        });
+        copy_database(&address, &dir.path().join("copy"), &stop, &mut |_| {})
+    });
+    assert!(matches!(given_up, Err(ReplicaError::Stopped)), "{given_up:?}");
+    primary.join().unwrap();
 }
 
 /// Of a program that does not say whose its timeline is, the terms of its log do.

@@ -17,6 +17,7 @@
 //! puts there: `w` (places in the log and a time before each piece), `k` (a keepalive), and `r` from the client (how far it is).
 //! Files and the log are read by a thread of their own for each connection, as fast as the client reads.
 
+use super::held_log::HeldLog;
 use super::{Connection, End, Failure, Phase};
 use crate::auth::rules::Purpose;
 use crate::protocol::backend::Severity;
@@ -28,7 +29,7 @@ use coeval::{
     BaseCopy, CandidacyError, CommandTag, FORMAT_VERSION, Fed, Frame, LogFeed, Lsn, Promise, SqlError,
     SqlState, StoreError, Timeline, Word,
 };
-use coeval_sql::{CopyEncoding, Following, Reply};
+use coeval_sql::{CopyEncoding, Following, QuotaShare, Reply};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,6 +47,9 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What takes a client longer than this to take is much, or the way to it is slow.
 const TAKEN_SLOWLY: Duration = Duration::from_secs(1);
+
+/// Of one that may be silent for any time it is looked so often how much is held for it.
+const HELD_LOOK: Duration = Duration::from_secs(60);
 
 /// For how long at least whoever gets a base copy may take nothing: it syncs each file at its end, and has nothing to say meanwhile.
 const COPY_SILENCE_MAX: Duration = Duration::from_secs(600);
@@ -81,6 +85,8 @@ pub(super) struct Replicating {
     following: Option<Following>,
     /// When the client last said something, or took much of what it is sent.
     heard: Instant,
+    /// Of one that follows without a slot.
+    held: Option<HeldLog>,
 }
 
 impl Replicating {
@@ -246,8 +252,12 @@ impl Connection {
     fn begin_copy_of_database(&mut self) -> Result<(), Failure> {
         let store = self.shared.engine.store().clone();
         let (sender, pieces) = mpsc::channel(PIECES_AHEAD);
+        let mut place = QuotaShare::of(&self.shared.copies);
+        place.take(1)?;
         let read = move || {
             let copied = store.checkpoint().and_then(|_| store.base_copy());
+            // What sends it ends with its client.
+            drop(place);
             let last = match copied.and_then(|copy| send_copy(copy, &sender)) {
                 Ok(feed) => feed.map(Piece::CopyEnd),
                 Err(error) => Some(Piece::Failed(error.into())),
@@ -257,7 +267,7 @@ impl Connection {
         spawn(read)?;
         self.output.copy_response(b'H', CopyEncoding::Binary, 0);
         let heard = Instant::now();
-        self.replicate(Replicating { pieces, confirmed: Arc::default(), following: None, heard });
+        self.replicate(Replicating { pieces, confirmed: Arc::default(), following: None, heard, held: None });
         Ok(())
     }
 
@@ -280,10 +290,13 @@ impl Connection {
         let confirmed = Arc::new(AtomicU64::new(position.get()));
         let store = self.shared.engine.store().clone();
         let of_reader = Arc::clone(&confirmed);
+        let held = slot.is_none().then(|| HeldLog::of(&store, position));
         spawn(move || {
-            if let Err(error) = send_log(feed.ahead_of_publication(), &of_reader, &sender, &|| store.word()) {
+            let check = |confirmed| held.map_or(Ok(()), |held| held.check(&store, confirmed));
+            let feed = feed.ahead_of_publication();
+            if let Err(error) = send_log(feed, &of_reader, &sender, &|| store.word(), &check) {
                 // Whoever does not listen any more need not know.
-                let _ = sender.blocking_send(Piece::Failed(error.into()));
+                let _ = sender.blocking_send(Piece::Failed(error));
             }
         })?;
         let name = self.entry.shown().activity().application;
@@ -292,7 +305,7 @@ impl Connection {
         tracing::info!(pid = self.entry.pid(), %position, "a replica follows");
         self.output.copy_both_response();
         let heard = Instant::now();
-        self.replicate(Replicating { pieces, confirmed, following: Some(following), heard });
+        self.replicate(Replicating { pieces, confirmed, following: Some(following), heard, held });
         Ok(())
     }
 
@@ -345,24 +358,22 @@ impl Connection {
 
     /// Sends what has gathered, as long as the client takes some of it, or says something, within the time for which it may be silent.
     pub(super) async fn flush_to_replica(&mut self, input: &mut Input) -> Result<(), End> {
-        let Some(max) = self.shared.engine.store().follower_silence_max() else {
-            return self.flush().await.map_err(End::Gone);
-        };
+        let max = self.shared.engine.store().follower_silence_max();
         let follows =
             matches!(&self.phase, Phase::Replicating(replicating) if replicating.following.is_some());
-        let max = if follows { max } else { max.max(COPY_SILENCE_MAX) };
+        let max = if follows { max } else { max.map(|max| max.max(COPY_SILENCE_MAX)) };
         let begun = Instant::now();
         loop {
             let unsent = self.output.unsent().len();
-            match tokio::time::timeout(max, self.flush()).await {
-                Ok(flushed) => {
-                    flushed.map_err(End::Gone)?;
-                    break;
-                }
-                Err(_) if self.output.unsent().len() < unsent => {}
-                // One that is busy takes nothing, and says that it is there.
-                Err(_) if self.has_spoken(input).await? => {}
-                Err(_) => return Err(self.silent()),
+            if let Ok(flushed) = tokio::time::timeout(max.unwrap_or(HELD_LOOK), self.flush()).await {
+                flushed.map_err(End::Gone)?;
+                break;
+            }
+            self.check_held()?;
+            // One that is busy takes nothing, and says that it is there.
+            let is_there = self.output.unsent().len() < unsent || self.has_spoken(input).await?;
+            if !is_there && max.is_some() {
+                return Err(self.silent());
             }
         }
         // A little goes into the buffers on the way, also to a client that hangs.
@@ -372,6 +383,14 @@ impl Connection {
             replicating.note_heard();
         }
         Ok(())
+    }
+
+    /// Fails if nothing more is to be held for who takes nothing more.
+    fn check_held(&self) -> Result<(), End> {
+        let Phase::Replicating(replicating) = &self.phase else { return Ok(()) };
+        let confirmed = replicating.confirmed.load(Ordering::Relaxed);
+        let checked = replicating.held.map(|held| held.check(self.shared.engine.store(), confirmed));
+        checked.unwrap_or(Ok(())).map_err(End::Fatal)
     }
 
     /// Whether the client has said something by now. What that is, is read when what has gathered was sent.
@@ -493,7 +512,7 @@ fn send_copy(copy: BaseCopy, sender: &mpsc::Sender<Piece>) -> Result<Option<Box<
     copy.into_feed().map(|feed| Some(Box::new(feed)))
 }
 
-/// Sends the log until nobody listens any more.
+/// Sends the log until nobody listens any more, or `check` fails, which is told up to where the client has the log.
 ///
 /// That something is published waits for what can be read behind it without waiting: mostly the boundary that this has moved. Each
 /// commit would wake the connection, and the replica, once more otherwise.
@@ -502,8 +521,9 @@ fn send_log(
     confirmed: &AtomicU64,
     sender: &mpsc::Sender<Piece>,
     word: &dyn Fn() -> Word,
-) -> Result<(), StoreError> {
-    let mut last_keepalive = Instant::now();
+    check: &dyn Fn(u64) -> Result<(), SqlError>,
+) -> Result<(), SqlError> {
+    let (mut last_keepalive, mut checked) = (Instant::now(), Instant::now());
     let mut known = confirmed.load(Ordering::Relaxed);
     let mut held = Vec::new();
     while !sender.is_closed() {
@@ -511,6 +531,10 @@ fn send_log(
         if now_confirmed > known {
             known = now_confirmed;
             feed.confirm(Lsn::new(known));
+        }
+        if checked.elapsed() >= KEEPALIVE_INTERVAL {
+            check(known)?;
+            checked = Instant::now();
         }
         match feed.next_piece()? {
             Some(fed) => {
@@ -710,8 +734,13 @@ mod tests {
     #[test]
     fn who_waits_for_a_copy_hears_that_it_is_being_prepared() {
         let (sender, pieces) = mpsc::channel(1);
-        let mut copying =
-            Replicating { pieces, confirmed: Arc::default(), following: None, heard: Instant::now() };
+        let mut copying = Replicating {
+            pieces,
+            confirmed: Arc::default(),
+            following: None,
+            heard: Instant::now(),
+            held: None,
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             assert!(matches!(copying.next().await, Some(Piece::Busy)));

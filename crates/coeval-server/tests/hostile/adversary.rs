@@ -2,6 +2,7 @@
 //! A client that knows no password and does what it can: after each attempt, with its connections still open, somebody
 //! else who knows one is served within a bound.
 
+use super::bounded;
 use super::support::proving::{MECHANISM, first};
 use super::support::{Raw, Running, error_code, kinds, message, query, server_certificate};
 use coeval_server::{Roles, ServerOptions};
@@ -453,7 +454,7 @@ fn clients_that_leave_at_once_take_few_threads() {
     if std::env::var_os(ALONE).is_none() {
         let name = "adversary::clients_that_leave_at_once_take_few_threads";
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let output = command.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
+        let output = bounded::output(command.args(["--exact", name, "--nocapture"]).env(ALONE, "1"));
         let said = [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap()).concat();
         assert!(output.status.success() && said.contains("1 passed"), "{said}");
         return;

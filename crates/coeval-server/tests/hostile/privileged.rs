@@ -189,6 +189,20 @@ fn a_connection_of_replicas_is_for_who_may_follow_and_gives_no_more() {
     }
 }
 
+/// Copies that are being prepared have a bound, as each has a thread that waits for a checkpoint, also when its client has gone. Fails if one
+/// that has ended keeps its place: soon nobody gets a copy any more.
+#[test]
+fn a_copy_that_is_refused_gives_its_place_back() {
+    let server = server();
+    let mut copier = follower(&server);
+    for _ in 0..50 {
+        copier.send(&query("BASE_BACKUP"));
+        // A database in memory has no files that could be copied.
+        let messages = copier.until_ready();
+        assert_ne!(error_code(&messages), "53200", "{messages:?}");
+    }
+}
+
 #[test]
 fn many_connections_of_replicas_that_make_no_sense_keep_nobody_out() {
     const FOLLOWERS: usize = 30;

@@ -149,11 +149,11 @@ pub trait ChangeSink {
     /// Why it goes no further.
     fn idle(&mut self, reached: &ChangeToken) -> io::Result<()>;
 
-    /// What was asked for is waited for: it is not published yet, or is on its way from an archive. Called again and again meanwhile.
+    /// Called again and again while what is to come is waited for, which may be for as long as a replica or a storage is away.
     ///
     /// # Errors
-    /// Why it waits no longer.
-    fn waiting(&mut self) -> io::Result<()> {
+    /// Why it is waited for no longer.
+    fn look(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

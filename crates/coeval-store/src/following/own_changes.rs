@@ -33,6 +33,9 @@ impl Store {
     /// [`ChangeFeedError::TooOld`] if the newest checkpoint has more than `from`; [`ChangeFeedError::Foreign`]: nothing was given
     /// then. [`ChangeFeedError::Output`] of the sink. [`StoreError::NoDirectory`], [`StoreError::ServedReadOnly`]; damage.
     ///
+    /// A database that was opened anew gives nothing before as many replicas have what it has as its commits wait for; that is waited for
+    /// as long as the sink [wants](ChangeSink::look).
+    ///
     /// Cost: what opening a database does that has as much log behind its checkpoint: with brick tables, reading them, and the
     /// memory for them once more.
     pub fn changes(
@@ -97,7 +100,7 @@ impl OwnReplay<'_> {
                 // Files are where they are; what is published is all that the feed gives.
                 Some(Fed::File(..) | Fed::Published(_) | Fed::Boundary(_)) => {}
                 None => {
-                    sink.waiting().map_err(ChangeFeedError::Output)?;
+                    sink.look().map_err(ChangeFeedError::Output)?;
                     feed.wait(LOOK_INTERVAL);
                 }
             }

@@ -3,10 +3,10 @@
 //!
 //! A new database is made in this order, each step durable before the next: the directory, the log with a segment without
 //! records, the manifest. So a first open that ended anywhere leaves no manifest, and nothing that holds anything, nor what
-//! only an open database writes down: of whom it follows, what it has promised, what it keeps, what was cut off its log. Whatever
-//! else is without a manifest, or has one without a log, was a database: it is never written over.
+//! only an open database writes down: of whom it follows, what it has promised, what it keeps, what was cut off its log, rows that a
+//! cluster or an engine has there. Whatever else is without a manifest, or has one without a log, was a database: it is never written over.
 
-use crate::disk::{FOLLOWER_FILE, LOG_DIR, REWOUND_DIR};
+use crate::disk::{FOLLOWER_FILE, LOG_DIR, REWOUND_DIR, SERVER_DIRS};
 use crate::error::StoreError;
 use crate::files::{FileSystem, LOCK_FILE_NAME};
 use crate::kept_log::FILE_NAME as KEPT_LOG_FILE;
@@ -39,7 +39,7 @@ pub(super) struct Holdings {
     log: LogFiles,
     /// Of chunks and flush rounds, finished or not.
     segments: Files,
-    /// Of a database, beside its rows: [`is_mark`], and what was cut off a log.
+    /// Of a database, beside its rows: [`is_mark`], and [`marking_directory`].
     marks: Files,
     /// None of ours, in the directory itself.
     foreign: Files,
@@ -182,6 +182,16 @@ fn is_mark(name: &str) -> bool {
     [FOLLOWER_FILE, KEPT_LOG_FILE, PROMISE_FILE].iter().any(|mark| name.starts_with(mark))
 }
 
+/// A directory that is made in that of a database once that is open, if there is one.
+fn marking_directory(files: &dyn FileSystem, dir: &Path) -> Result<Option<&'static str>, StoreError> {
+    for name in [REWOUND_DIR].into_iter().chain(SERVER_DIRS) {
+        if files.exists(&dir.join(name))? {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
 /// What a directory holds, with the files by which an error names that.
 pub(super) struct Directory {
     holdings: Holdings,
@@ -213,7 +223,7 @@ impl Directory {
             !may_lie_in_new_directory(name) && !name.starts_with(MANIFEST_FILE) && !is_mark(name)
         };
         let mark = match names.iter().find(|name| is_mark(name)) {
-            None if files.exists(&dir.join(REWOUND_DIR))? => Some(REWOUND_DIR.to_owned()),
+            None => marking_directory(files, dir)?.map(str::to_owned),
             mark => mark.cloned(),
         };
         let unfinished = names.iter().find(|name| name.starts_with(MANIFEST_FILE)).cloned();

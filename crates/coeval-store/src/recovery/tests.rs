@@ -170,10 +170,12 @@ fn a_database_of_which_files_are_missing_is_never_made_anew() {
 }
 
 /// What a former primary had acknowledged, and what was cut off its log, lay in a directory that was taken for a new one, as did a
-/// promise without which a machine acknowledges what another one has superseded.
+/// promise without which a machine acknowledges what another one has superseded, and the rows of a node of a cluster, or of an engine.
 #[test]
 fn what_a_database_writes_beside_its_rows_is_never_taken_for_a_new_one() {
-    for mark in ["kept-log", "promise", "promise.tmp", "rewound/term-1/00000000000000000000.log"] {
+    let of_server = ["cluster/held.log", "engine/t.parquet"];
+    let of_store = ["kept-log", "promise", "promise.tmp", "rewound/term-1/00000000000000000000.log"];
+    for mark in of_store.into_iter().chain(of_server) {
         let files = SimulatedFiles::new(1);
         let (path, first) = (Path::new(DIR).join(mark), mark.split('/').next().unwrap());
         files.create_dir_all(path.parent().unwrap()).unwrap();
@@ -182,13 +184,12 @@ fn what_a_database_writes_beside_its_rows_is_never_taken_for_a_new_one() {
         assert_eq!(missing(&error), ("MANIFEST", first), "{error}");
         assert!(files.exists(&path).unwrap() && !files.exists(&Path::new(DIR).join("MANIFEST")).unwrap());
         // Nor is it beside a log without records.
-        files.remove(&path).unwrap();
-        if first == mark {
-            drop(open(&files));
-            files.remove(&Path::new(DIR).join("MANIFEST")).unwrap();
-            files.open(&path, OpenMode::Create).unwrap();
-            assert_eq!(missing(&refused(&files)).0, "MANIFEST", "{mark}");
-        }
+        let files = SimulatedFiles::new(2);
+        drop(open(&files));
+        files.remove(&Path::new(DIR).join("MANIFEST")).unwrap();
+        files.create_dir_all(path.parent().unwrap()).unwrap();
+        files.open(&path, OpenMode::Create).unwrap();
+        assert_eq!(missing(&refused(&files)).0, "MANIFEST", "{mark}");
     }
 }
 

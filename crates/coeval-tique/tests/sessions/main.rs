@@ -11,6 +11,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod abandoned;
+#[path = "../../../../tests/bounded.rs"]
+mod bounded;
 mod cluster;
 mod commits;
 mod constraints;

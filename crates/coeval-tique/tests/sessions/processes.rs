@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The process is killed; another opens what it left.
 
-use crate::{persistent, rows};
+use crate::{bounded, persistent, rows};
 use coeval_tique::{Database, Options};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -47,6 +47,7 @@ fn what_was_acknowledged_outlives_the_process_and_nothing_is_half() {
             .unwrap();
         let target = acknowledged + 15 + 9 * round as i64;
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let alarm = bounded::Alarm::set(&child, bounded::END_PATIENCE);
         while let Some(line) = lines.next() {
             let Some(number) = line.strip_prefix("committed ") else {
                 panic!("the process says: {line}\n{}", lines.collect::<Vec<_>>().join("\n"));
@@ -56,6 +57,7 @@ fn what_was_acknowledged_outlives_the_process_and_nothing_is_half() {
                 child.kill().unwrap();
             }
         }
+        drop(alarm);
         child.wait().unwrap();
         assert!(acknowledged >= target, "{acknowledged} of {target} commits");
         let database = open(directory.path());

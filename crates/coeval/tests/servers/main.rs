@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../../tests/bounded.rs"]
+mod bounded;
 #[path = "../../../coeval-tique/tests/sessions/cluster.rs"]
 mod cluster;
 mod definitions;
@@ -416,6 +418,7 @@ fn killed_at_any_time_both_sides_have_the_same() {
             .unwrap();
         let mut acknowledged = last;
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let alarm = bounded::Alarm::set(&child, bounded::END_PATIENCE);
         for line in lines.by_ref() {
             let line = line.unwrap();
             let Some((_, n)) = line.rsplit_once("done ") else { continue };
@@ -425,6 +428,7 @@ fn killed_at_any_time_both_sides_have_the_same() {
             }
         }
         std::thread::sleep(std::time::Duration::from_micros(round * 370));
+        drop(alarm);
         child.kill().unwrap();
         child.wait().unwrap();
         let told = lines.map_while(Result::ok).filter_map(|line| line.rsplit_once("done ")?.1.parse().ok());

@@ -249,10 +249,10 @@ impl ChangeSink for Rows<'_> {
     }
 
     fn idle(&mut self, _: &ChangeToken) -> io::Result<()> {
-        self.waiting()
+        self.look()
     }
 
-    fn waiting(&mut self) -> io::Result<()> {
+    fn look(&mut self) -> io::Result<()> {
         self.meter.look().map_err(|error| self.stop(error))
     }
 }

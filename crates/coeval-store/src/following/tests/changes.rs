@@ -651,6 +651,66 @@ impl ChangeSink for Tokens {
     }
 }
 
+/// Waits for what is to come so many times, and no longer.
+struct Impatient(u32);
+
+impl ChangeSink for Impatient {
+    fn wants(&self, _: &TableDef) -> bool {
+        true
+    }
+
+    fn change(&mut self, _: &FedTransaction, _: &FedChange<'_>) -> io::Result<()> {
+        panic!("a replica may have lost it")
+    }
+
+    fn end(&mut self, _: &FedTransaction) -> io::Result<()> {
+        panic!("a replica may have lost it")
+    }
+
+    fn idle(&mut self, _: &ChangeToken) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn look(&mut self) -> io::Result<()> {
+        self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::Interrupted)?;
+        Ok(())
+    }
+}
+
+/// Fails, without an end, if whoever waits is not asked: `coeval_changes()` on a database that was opened while its replica was away could not be
+/// cancelled, and a server that was to stop waited for it.
+#[test]
+fn who_asks_for_changes_that_a_replica_has_to_have_first_may_give_up() {
+    let files = SimulatedFiles::new(3);
+    let primary = open_primary(&files);
+    let def = table(&primary, "items");
+    let mut transaction = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    transaction.change_catalog(crate::catalog::CatalogChange::PutTable(Box::new(def))).unwrap();
+    transaction.commit().unwrap();
+    let any = SynchronousReplicas {
+        count: 1,
+        choice: ReplicaChoice::Any,
+        names: vec!["*".to_owned()],
+        primary: String::new(),
+        before: Vec::new(),
+    };
+    primary.require_replicas(Some(any)).unwrap();
+    drop(primary);
+
+    let primary = open_primary(&files);
+    assert!(!primary.has_confirmed(), "nobody has come");
+    let newest = primary.world().version();
+    assert!(newest > Version::ZERO, "readers here see it");
+    let start =
+        ChangeToken { number: 0, term: 0, end: Lsn::START, version: Version::ZERO, transactions: None };
+    let mut sink = Impatient(3);
+    match primary.changes(start, None, newest, &mut sink) {
+        Err(ChangeFeedError::Output(why)) => assert_eq!(why.kind(), io::ErrorKind::Interrupted),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(sink.0, 0, "it was waited for meanwhile");
+}
+
 #[test]
 fn a_token_of_a_history_that_was_left_is_refused_before_anything_is_given() {
     let (primary_files, copy) = (SimulatedFiles::new(1), SimulatedFiles::new(2));
@@ -711,7 +771,7 @@ impl ChangeSink for Impatient {
         Ok(())
     }
 
-    fn waiting(&mut self) -> io::Result<()> {
+    fn look(&mut self) -> io::Result<()> {
         self.0 += 1;
         if self.0 < 3 { Ok(()) } else { Err(io::Error::other("it has taken too long")) }
     }
