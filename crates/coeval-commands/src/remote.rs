@@ -69,14 +69,14 @@ impl Server {
     }
 
     async fn connect_within(address: &PrimaryAddress, patience: Duration) -> Result<Self, Failure> {
-        let connected = tokio::time::timeout(patience, Self::begin(address)).await;
+        let connected = tokio::time::timeout(patience, Self::unbounded(address)).await;
         connected.unwrap_or_else(|_| {
             let seconds = patience.as_secs_f64();
             Err(Failure::Work(format!("cannot connect to {address}: it does not answer within {seconds} s")))
         })
     }
 
-    async fn begin(address: &PrimaryAddress) -> Result<Self, Failure> {
+    async fn unbounded(address: &PrimaryAddress) -> Result<Self, Failure> {
         let mut config = Config::new();
         config.host(&address.host).port(address.port).user(&address.user).dbname("coeval");
         config.keepalives_idle(KEEPALIVE_TIME).keepalives_interval(KEEPALIVE_INTERVAL);

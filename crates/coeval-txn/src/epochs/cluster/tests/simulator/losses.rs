@@ -46,7 +46,8 @@ impl Losses {
     pub(super) fn of_run(seed: u64, faults: Faults) -> Option<Self> {
         let loses = faults == Faults::Machines && seed >= LOSSES_FROM;
         let with_views = seed.is_multiple_of(2);
-        loses.then(|| Self { with_views, nodes: BTreeSet::new(), reachable: usize::MAX, has_given_up: false })
+        let (nodes, known) = (BTreeSet::new(), Vec::new());
+        loses.then_some(Self { with_views, nodes, known, reachable: usize::MAX, has_given_up: false })
     }
 
     /// Who is gone, if somebody is.
