@@ -10,4 +10,3 @@ mod cluster;
 mod history;
 mod inserts;
 mod lists;
-mod unseen;

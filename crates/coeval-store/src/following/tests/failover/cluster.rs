@@ -549,9 +549,11 @@ impl<C: Clients> Cluster<C> {
         self.leave(node);
         let Node { files, store, role, open } = self.nodes[node].take().expect("it is open between steps");
         let is_primary = matches!(role, Role::Primary);
+        // First of all: what is closed syncs its log, which a machine that has stopped does not.
+        let left = files.crash();
         drop((role, open));
         drop(store);
-        (files.crash(), is_primary)
+        (left, is_primary)
     }
 
     /// A machine dies and comes back as what it was.

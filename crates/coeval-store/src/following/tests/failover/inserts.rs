@@ -155,6 +155,7 @@ fn each_rule_that_is_not_kept_loses_something() {
         Broken::Unconfirmed,
         Broken::AnySuccessor,
         Broken::AnyUpstream,
+        Broken::AcknowledgedUnsynced,
     ];
     for broken in rules {
         let found = first_seed(broken, |cluster| cluster.lost.is_some());
