@@ -102,7 +102,8 @@ fn ctrl_c_cancels_the_statement_and_the_shell_goes_on() {
     terminal.until("coeval=> ");
     // What has been typed is dropped, and nothing ends.
     terminal.press("SELECT 'half ");
-    terminal.until("half");
+    // Each key shows the line anew, with its prompt: the last one ends it with a blank.
+    terminal.until("half ");
     terminal.press(CTRL_C);
     terminal.until("coeval=> ");
     terminal.press("SELECT 8 * 9000 AS last;\n");

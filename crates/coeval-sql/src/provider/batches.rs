@@ -4,7 +4,7 @@
 use super::prune::{Pruner, SourceColumn};
 use crate::error::SqlError;
 use crate::guarded::guarded;
-use arrow::array::{Array, BooleanArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::{BatchCoalescer, filter_record_batch, prep_null_mask_filter};
 use arrow::datatypes::SchemaRef;
 use coeval_store::{BatchScan, ChunkStats, SCAN_BATCH_ROWS, ScanPart, TableView};
@@ -70,6 +70,8 @@ impl Filter {
 pub(super) struct ScanTask {
     pub(super) view: TableView,
     pub(super) columns: Arc<[SourceColumn]>,
+    /// What is read, with the marks of types that Arrow does not tell apart: filters go by them.
+    pub(super) source: SchemaRef,
     /// How many of the columns go out; those behind them are only for filters.
     pub(super) output: SchemaRef,
     pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
@@ -82,6 +84,7 @@ type MayMatch = Box<dyn Fn(&ChunkStats) -> bool + Send>;
 pub(super) struct Batches {
     scan: BatchScan<MayMatch>,
     filters: Vec<Filter>,
+    source: SchemaRef,
     output: SchemaRef,
     coalescer: BatchCoalescer,
     rows_left: usize,
@@ -118,6 +121,7 @@ impl Batches {
         Self {
             scan,
             filters,
+            source: task.source,
             output: task.output,
             coalescer,
             rows_left: task.limit.unwrap_or(usize::MAX),
@@ -159,7 +163,7 @@ impl Batches {
                         let batch = self.outgoing(&batch)?;
                         return Ok(Some(self.limited(batch)));
                     }
-                    self.push_filtered(batch)?;
+                    self.push_filtered(with_schema(&self.source, batch.columns().to_vec(), batch.num_rows())?)?;
                 }
             }
         }
@@ -174,8 +178,7 @@ impl Batches {
     /// The columns that go out.
     fn outgoing(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let columns = batch.columns()[..self.output.fields().len()].to_vec();
-        let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(self.output.clone(), columns, &options)?)
+        with_schema(&self.output, columns, batch.num_rows())
     }
 
     /// Puts the rows that pass all filters into the coalescer.
@@ -238,6 +241,11 @@ impl Batches {
         }
         Ok(())
     }
+}
+
+fn with_schema(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
 /// Whether a filter's answer for all rows is yes.

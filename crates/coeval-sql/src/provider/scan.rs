@@ -323,6 +323,7 @@ impl ExecutionPlan for Scan {
         let task = ScanTask {
             view: self.view.clone(),
             columns: Arc::clone(&self.columns),
+            source: self.source.clone(),
             output: self.output.clone(),
             filters: self.filters.clone(),
             limit: self.limit.or(self.rows_max),

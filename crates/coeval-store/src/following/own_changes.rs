@@ -26,15 +26,14 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Store {
     /// Gives what transactions changed that are behind `from`, up to the snapshot of version `newest`, which is published, and to
-    /// `until` if that is given. What [may not be said to be published](Self::has_confirmed) is waited for, as long as the sink
-    /// [does](ChangeSink::waiting).
+    /// `until` if that is given.
     ///
     /// # Errors
     /// [`ChangeFeedError::TooOld`] if the newest checkpoint has more than `from`; [`ChangeFeedError::Foreign`]: nothing was given
     /// then. [`ChangeFeedError::Output`] of the sink. [`StoreError::NoDirectory`], [`StoreError::ServedReadOnly`]; damage.
     ///
-    /// A database that was opened anew gives nothing before as many replicas have what it has as its commits wait for; that is waited for
-    /// as long as the sink [wants](ChangeSink::look).
+    /// What [may not be said to be published](Self::has_confirmed) is waited for as long as the sink [wants](ChangeSink::look): a
+    /// database that was opened anew gives nothing before as many replicas have what it has as its commits wait for.
     ///
     /// Cost: what opening a database does that has as much log behind its checkpoint: with brick tables, reading them, and the
     /// memory for them once more.

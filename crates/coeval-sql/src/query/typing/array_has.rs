@@ -3,7 +3,7 @@
 //! theirs, and a value of other elements' type, once [`settle`](super::settle) has read it.
 
 use crate::allowance::Meter;
-use crate::types::{column_type_of_arrow, require_comparison};
+use crate::types::{column_type_of_arrow, common_arrow_type, require_comparison};
 use arrow::array::{Array, AsArray, BooleanArray, StructArray};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -73,6 +73,14 @@ pub(super) fn enum_of_elements(ty: &DataType) -> Option<EnumType> {
     }
 }
 
+/// Types of a list and an element of other numbers, as one: DataFusion looks for no integer among decimals.
+fn numbers_of_one_type(types: &[DataType]) -> Option<Vec<DataType>> {
+    let [DataType::List(item), element] = types else { return None };
+    let common = common_arrow_type([item.data_type(), element])?;
+    let item = item.as_ref().clone().with_data_type(common.clone());
+    Some(vec![DataType::List(Arc::new(item)), common])
+}
+
 impl ScalarUDFImpl for ArrayHas {
     fn name(&self) -> &str {
         self.general.name()
@@ -109,8 +117,10 @@ impl ScalarUDFImpl for ArrayHas {
         }
         let fields: Vec<FieldRef> =
             types.iter().map(|ty| Arc::new(Field::new("argument", ty.clone(), true))).collect();
-        let coerced = fields_with_udf(&fields, self.general.as_ref())?;
-        Ok(coerced.iter().map(|field| field.data_type().clone()).collect())
+        match fields_with_udf(&fields, self.general.as_ref()) {
+            Ok(coerced) => Ok(coerced.iter().map(|field| field.data_type().clone()).collect()),
+            Err(error) => numbers_of_one_type(types).ok_or(error),
+        }
     }
 
     fn simplify(&self, arguments: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
