@@ -71,8 +71,10 @@ fn a_node_that_was_removed_is_told_so_when_it_comes_back() {
     assert_eq!(remove(&cluster, 1, TWO), Err(too_few(TWO)));
     remove(&cluster, 1, THREE).unwrap();
     remove(&cluster, 1, THREE).unwrap();
-    // Views follow each other until its bricks have come elsewhere.
-    cluster.settle();
+    // Nodes hear of it a moment later.
+    wait_until("the others know that it is out", || {
+        [1, 2].into_iter().all(|number| cluster.status(number).unwrap().removed.contains(&THREE))
+    });
     let view = cluster.status(1).unwrap().view;
     cluster.begin(3);
     let end = end_of(&cluster, 3);
