@@ -10,3 +10,4 @@ mod cluster;
 mod history;
 mod inserts;
 mod lists;
+mod unseen;

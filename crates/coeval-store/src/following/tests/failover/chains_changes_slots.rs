@@ -162,7 +162,6 @@ seen_to_be_broken! {
     logs_compared_by_places_alone_are_seen: PlacesAlone, Nothing, 0;
     a_list_that_is_waited_for_alone_at_once_is_seen: ListAtOnce, Changes, 0;
     a_list_before_that_is_forgotten_is_seen: ListForgotten, Changes, 44;
-    promises_by_the_newest_list_alone_are_seen: NewestListAlone, Changes, 141;
     what_a_replica_of_a_replica_shows_before_it_is_published_is_seen: ChainShowsAll, Everything, 225;
     slots_that_keep_nothing_are_seen: SlotsIgnored, Slots, 0;
     slots_that_keep_all_are_seen: SlotsUnbounded, Slots, 0;
