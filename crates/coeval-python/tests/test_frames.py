@@ -3,6 +3,7 @@
 
 import datetime
 import decimal
+import sys
 import uuid
 
 import coeval
@@ -208,6 +209,21 @@ def test_of_several_frames_none_stays_when_one_is_refused(db):
     with pytest.raises(coeval.UndefinedTable):
         db.sql("SELECT * FROM good")
     assert worse.num_rows == 1
+
+
+def test_a_dictionary_of_columns_is_appended_without_pyarrow(db, monkeypatch):
+    """Fails if only Arrow can be appended: the first example of the package needed another package."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    db.sql("CREATE TABLE accounts (id int PRIMARY KEY, owner text, balance numeric(9,2) CHECK (balance >= 0))")
+    assert db.append("accounts", {"id": [1, 2], "owner": ["ann", None], "balance": [100, decimal.Decimal("0.5")]}) == 2
+    found = db.sql("SELECT id, owner, balance FROM accounts ORDER BY id").fetchall()
+    assert found == [(1, "ann", decimal.Decimal("100.00")), (2, None, decimal.Decimal("0.50"))]
+    with pytest.raises(coeval.IntegrityError):
+        db.append("accounts", {"id": [3, 4], "balance": [1, -1]})
+    with pytest.raises(coeval.InterfaceError, match="several lengths"):
+        db.append("accounts", {"id": [3, 4], "balance": [1]})
+    assert db.append("accounts", {"id": [], "balance": []}) == 0
+    assert db.sql("SELECT count(*) FROM accounts").fetchall() == [(2,)], "all rows or none"
 
 
 def test_append_to_bricks(db):

@@ -12,10 +12,11 @@ import time
 import weakref
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Callable, Mapping, Sequence, TypeVar
+from typing import Any, Callable, Iterable, Mapping, Sequence, TypeVar
 
 from . import _errors, _frames, _interrupts, _native, _server
 from ._errors import InterfaceError, ProgrammingError, SerializationError
+from ._progress import Count
 from ._result import Result
 
 T = TypeVar("T")
@@ -123,6 +124,8 @@ class Session:
     def append(self, table: str, rows: object) -> int:
         """As `Connection.append`, in this session."""
         self._refuse_fork()
+        if isinstance(rows, dict) and not _frames.has_pyarrow():
+            return self._append_columns(table, rows)
         stream = _frames.stream_of(rows)
         names = [quoted(name) for name in _frames.columns_of(stream)]
         if isinstance(self._native, _server.Session):
@@ -131,6 +134,31 @@ class Session:
         text = f"INSERT INTO {_table_name(table)} ({columns}) SELECT {columns} FROM {quoted(_APPENDED)}"
         with _frames.lent(self._native, {_APPENDED: stream}):
             return _interrupts.call(self._native, self._native.run, text, None).row_count or 0
+
+    def _append_columns(self, table: str, columns: Mapping[str, Sequence[Any]]) -> int:
+        """Adds rows by a statement for each: Arrow, which takes them all at once, is not there."""
+        lengths = {len(values) for values in columns.values()}
+        if len(lengths) != 1:
+            raise InterfaceError("the columns are of several lengths, or there are none")
+        names = ", ".join(quoted(name) for name in columns)
+        text = f"INSERT INTO {_table_name(table)} ({names}) VALUES ({', '.join('?' * len(columns))})"
+        return self._run_many(text, list(zip(*columns.values())))
+
+    def _run_many(self, sql: str, sets: Iterable[Sequence[Any] | Mapping[str, Any]]) -> int:
+        """Runs a statement for each set of parameters; all are in one transaction. How many rows that was about."""
+        native, is_own = self._native, not self.in_transaction
+        if is_own:
+            native.run("BEGIN", None)
+        try:
+            count = Count("sets", len(sets) if hasattr(sets, "__len__") else None)
+            row_count = _interrupts.call(native, native.run_many, sql, count.over(sets), count=count)
+            if is_own:
+                native.run("COMMIT", None)
+            return row_count
+        except BaseException:
+            if is_own and native.status() != "idle":
+                native.run("ROLLBACK", None)
+            raise
 
     def transaction(self, *, read_only: bool = False, isolation: str = "serializable") -> Transaction:
         """As `Connection.transaction`, in this session."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
 from . import _interrupts
 from ._errors import InterfaceError, ProgrammingError
-from ._progress import Count
 from ._result import Result
 
 if TYPE_CHECKING:
@@ -98,20 +97,8 @@ class Cursor:
     def executemany(self, operation: str, seq_of_parameters: Iterable[Sequence[Any] | Mapping[str, Any]]) -> Cursor:
         """Runs a statement for each set of parameters; all are in one transaction."""
         session = self._begun()
-        native, is_own = session._native, not session.in_transaction
         self._result = None
-        if is_own:
-            native.run("BEGIN", None)
-        try:
-            count = Count("sets", len(seq_of_parameters) if hasattr(seq_of_parameters, "__len__") else None)
-            sets = count.over(seq_of_parameters)
-            self._rowcount = _interrupts.call(native, native.run_many, operation, sets, count=count)
-            if is_own:
-                native.run("COMMIT", None)
-        except BaseException:
-            if is_own and native.status() != "idle":
-                native.run("ROLLBACK", None)
-            raise
+        self._rowcount = session._run_many(operation, seq_of_parameters)
         return self
 
     def fetchone(self) -> tuple | None:

@@ -20,6 +20,15 @@ def _words(sql: str) -> frozenset[str]:
     return frozenset(_WORD.findall(sql))
 
 
+def has_pyarrow() -> bool:
+    """Whether pyarrow can be imported."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def is_frame(value: object) -> bool:
     """Whether a value is one that statements can read: what gives an Arrow stream, or a frame of pandas."""
     kind = type(value)
