@@ -163,7 +163,8 @@ impl Batches {
                         let batch = self.outgoing(&batch)?;
                         return Ok(Some(self.limited(batch)));
                     }
-                    self.push_filtered(with_schema(&self.source, batch.columns().to_vec(), batch.num_rows())?)?;
+                    let columns = batch.columns().to_vec();
+                    self.push_filtered(with_schema(&self.source, columns, batch.num_rows())?)?;
                 }
             }
         }

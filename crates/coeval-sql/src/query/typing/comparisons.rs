@@ -13,9 +13,7 @@
 
 use crate::error::SqlError;
 use crate::scalar::cast_function::call_parts;
-use crate::types::{
-    column_type_of_arrow, column_type_of_field, is_text, no_operator, require_common_type, require_comparison,
-};
+use crate::types::{column_type_of_arrow, column_type_of_field, is_text, no_operator, require_comparison};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, Result};
@@ -154,15 +152,14 @@ pub(super) fn require_element(element: &Expr, array: &Expr, schema: &DFSchema) -
     Ok(found.require(&"=", Operand::of_elements(array, schema))?)
 }
 
-/// The same of the columns that two tables are joined by. They become one column, so they have a type in common.
+/// The same of the columns that two tables are joined by.
 ///
 /// # Errors
-/// `42804` and `42846` for types that have none; `42883`.
+/// `42883`.
 pub(super) fn require_keys(join: &Join) -> Result<()> {
-    let (left_schema, right_schema) = (join.left.schema(), join.right.schema());
     join.on.iter().try_for_each(|(left, right)| {
-        require_common_type("JOIN/USING", &[left.get_type(left_schema)?, right.get_type(right_schema)?])?;
-        Ok(Operand::of(left, left_schema).require(&"=", Operand::of(right, right_schema))?)
+        let left = Operand::of(left, join.left.schema());
+        Ok(left.require(&"=", Operand::of(right, join.right.schema()))?)
     })
 }
 
