@@ -288,7 +288,8 @@ class Connection:
     def append(self, table: str, rows: object) -> int:
         """Adds the rows of a data frame or anything else with columns to a table, and returns how many they are.
 
-        Columns go by their names; those that the frame does not have get their defaults. All rows or none are added.
+        Columns go by their names; those that the frame does not have get their defaults. All rows or none are added. A dictionary
+        of columns is added as Arrow if pyarrow is there, else by a statement for each row.
         """
         return self._session().append(table, rows)
 

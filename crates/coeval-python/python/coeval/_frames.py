@@ -44,17 +44,17 @@ def stream_of(value: object) -> object:
     kind = type(value)
     if hasattr(kind, "__arrow_c_stream__"):
         return value
-    if _is_pandas(kind) or isinstance(value, dict):
-        try:
-            import pyarrow
-        except ImportError:
-            raise InterfaceError("a frame of this kind is read by pyarrow: pip install pyarrow") from None
-        return pyarrow.table(value) if isinstance(value, dict) else pyarrow.Table.from_pandas(value, preserve_index=False)
-    if hasattr(kind, "__arrow_c_array__"):
-        try:
-            import pyarrow
-        except ImportError:
-            raise InterfaceError("an Arrow array is read by pyarrow: pip install pyarrow") from None
+    is_columns = _is_pandas(kind) or isinstance(value, dict)
+    if is_columns or hasattr(kind, "__arrow_c_array__"):
+        if not has_pyarrow():
+            what = "a frame of this kind" if is_columns else "an Arrow array"
+            raise InterfaceError(f"{what} is read by pyarrow: pip install pyarrow")
+        import pyarrow
+
+        if isinstance(value, dict):
+            return pyarrow.table(value)
+        if is_columns:
+            return pyarrow.Table.from_pandas(value, preserve_index=False)
         return pyarrow.Table.from_batches([pyarrow.record_batch(value)])
     raise InterfaceError(
         f"a {kind.__name__} is no data frame: give a frame of pandas or polars, an Arrow table, a dictionary of columns, "
