@@ -4,6 +4,8 @@
 
 mod support;
 
+use coeval_sql::Registered;
+use std::process::Command;
 use std::time::Duration;
 use support::{Raw, Running, error_code, kinds, message, query, status, sync, unnamed};
 
@@ -64,6 +66,47 @@ fn a_copy_is_cancelled_while_its_client_is_silent() {
     raw.send_all(&[data("1\n"), done(), sync()]);
     assert_eq!(kinds(&raw.until_ready()), "Z");
     assert_eq!(raw.run("SELECT count(*) FROM t")[1].texts(), ["0"]);
+}
+
+/// Nothing ended these but a process that opens the other end. That clients which go end them too is in `leaving.rs`.
+#[test]
+fn a_copy_that_waits_for_the_other_end_of_a_pipe_ends_as_any_statement_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe.csv");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let pipe = path.display().to_string();
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (a int PRIMARY KEY)");
+    let registry = server.database.engine().registry();
+    let runs = |session: &Registered, sql: &str| {
+        let activity = session.activity();
+        activity.state.name() == "active" && activity.statement == sql
+    };
+    for sql in [format!("COPY t FROM '{pipe}'"), format!("COPY t TO '{pipe}'")] {
+        raw.run("SET statement_timeout = '50ms'");
+        let messages = raw.run(&sql);
+        assert_eq!((error_code(&messages).as_str(), status(&messages)), ("57014", 'I'), "{sql}");
+        raw.run("SET statement_timeout = 0");
+        let mut ended = server.raw();
+        ended.send(&query(&sql));
+        let session = loop {
+            if let Some(session) = registry.all().into_iter().find(|session| runs(session, &sql)) {
+                break session;
+            }
+            std::thread::yield_now();
+        };
+        session.terminate();
+        assert_eq!(error_code(&ended.until_end()), "57P01", "{sql}");
+    }
+    // What is opened more than once cannot be a pipe.
+    for sql in [format!("SELECT * FROM '{pipe}'"), format!("COPY t FROM '{pipe}' (FORMAT parquet)")] {
+        assert_eq!(error_code(&raw.run(&sql)), "42809", "{sql}");
+    }
+    let writing = std::thread::spawn(move || std::fs::write(path, "1\n2\n").unwrap());
+    let messages = raw.run(&format!("COPY t FROM '{pipe}'"));
+    writing.join().unwrap();
+    assert_eq!(messages[0].tag(), "COPY 2");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod support;
 
 use std::net::Shutdown;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use support::{Raw, Running, error_code, kinds, query, sync, unnamed};
 
@@ -49,6 +50,9 @@ fn wait_until_it_runs(server: &Running) {
 #[test]
 fn whoever_goes_is_cancelled_whatever_the_statement_is_doing() {
     let (server, _holder) = server();
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let statements = [
         LONG.to_owned(),
         WAITING.to_owned(),
@@ -56,6 +60,8 @@ fn whoever_goes_is_cancelled_whatever_the_statement_is_doing() {
         format!("UPDATE t SET v = (SELECT n FROM ({LONG}) AS c(n)) WHERE k = 2"),
         format!("BEGIN; DECLARE c CURSOR FOR {LONG}; FETCH c"),
         format!("COPY ({LONG}) TO STDOUT"),
+        format!("COPY t FROM '{}'", pipe.display()),
+        format!("COPY t TO '{}'", pipe.display()),
     ];
     for sql in &statements {
         let mut raw = server.raw();

@@ -22,6 +22,7 @@ mod parquet;
 mod portions;
 mod record;
 mod rejected;
+mod stream;
 
 pub use exchange::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub(crate) use exchange::{Exchange, begin as begin_exchange, is_exchange};
@@ -42,6 +43,7 @@ use load::Loading;
 use options::{CopyDirection, CopyFormat, CopyOptions};
 use std::path::Path;
 use std::sync::Arc;
+use stream::Stream;
 
 /// Runs a COPY statement. A statement in it that changes rows is run by `run`.
 ///
@@ -199,11 +201,11 @@ fn copy_from(
         let (columns, batches) = parquet::read(&def, &columns, others, path, context.settings.zone())?;
         return load::append(context, &def, &columns, &batches);
     }
-    let mut input = file::open(path)?;
+    let mut input = Stream::to_read(path)?;
     let mut decoder = exchange::AnyDecoder::new(&def, &columns, options, context.settings.zone())?;
     let kept = context.engine.queries.keep(0, "")?;
     let mut rows = Loading::new(def, columns, context.settings.copy_bytes_max(), options, kept);
-    file::read_pieces(&mut input, path, |piece| {
+    file::read_pieces(&mut input, |piece| {
         if decoder.gather(piece) == Gathered::Little {
             return Ok(());
         }

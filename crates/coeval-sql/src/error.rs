@@ -16,7 +16,7 @@ pub(crate) use store::of_rejection;
 
 pub(crate) use columns::unknown_column;
 pub(crate) use datafusion::{division_by_zero, is_in_words, out_of_range, own_error, place_in};
-pub(crate) use file::{cannot_read, file_error};
+pub(crate) use file::{cannot_read, file_error, not_plain};
 pub(crate) use memory::out_of_memory;
 pub(crate) use parser::{character_position, syntax_error};
 pub(crate) use secrets::{Secrets, TableName};

@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files that COPY reads and writes.
 
-use crate::cancel;
-use crate::error::{SqlError, SqlState, cannot_read, file_error};
+use super::stream::Stream;
+use crate::error::{SqlError, SqlState, file_error};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Bytes read at once.
 const PIECE_BYTES: usize = 1 << 20;
-
-/// Opens a file to read.
-///
-/// # Errors
-/// 58P01 if it is not there, 42809 if it is a directory, 58030 otherwise.
-pub(super) fn open(path: &Path) -> Result<File, SqlError> {
-    let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
-    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(SqlError::new(
-            SqlState::WrongObjectType,
-            format!("\"{}\" is a directory", path.display()),
-        ));
-    }
-    Ok(file)
-}
 
 /// A file that is being written under another name beside its own, so that one of its own name is whole.
 /// Dropping it without [`finish`](Self::finish) removes it.
@@ -36,28 +21,27 @@ pub(super) struct NewFile {
 }
 
 impl NewFile {
-    /// Makes the file.
+    /// Makes the file. Of a pipe that nobody reads it waits for who does.
     ///
     /// # Errors
     /// 58P01 if its directory is not there, 42809 if it is itself a directory, 58030 otherwise.
-    pub(super) fn create(path: &Path) -> Result<(Self, File), SqlError> {
+    pub(super) fn create(path: &Path) -> Result<(Self, Stream<'_>), SqlError> {
         let found = std::fs::metadata(path);
         if found.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
             let message = format!("\"{}\" is a directory", path.display());
             return Err(SqlError::new(SqlState::WrongObjectType, message));
         }
-        let opened =
-            |at: &Path| File::create(at).map_err(|error| file_error(&error, path, "open", "writing"));
+        let cannot_open = |error: io::Error| file_error(&error, path, "open", "writing");
         // What a link leads to is replaced, not the link.
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let in_place = |file| {
-            (
-                Self { temporary: target.clone(), path: target.clone(), is_plain: false, is_finished: false },
-                file,
-            )
+        let in_place = |target: PathBuf| Self {
+            temporary: target.clone(),
+            path: target,
+            is_plain: false,
+            is_finished: false,
         };
         if found.as_ref().is_ok_and(|found| !found.is_file()) {
-            return opened(&target).map(in_place);
+            return Ok((in_place(target), Stream::to_write(path)?));
         }
         let mut name = target.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".{}.part", uuid::Uuid::new_v4().simple()));
@@ -65,16 +49,17 @@ impl NewFile {
         match (File::create(&temporary), found) {
             (Ok(file), found) => {
                 if let Ok(found) = found {
-                    file.set_permissions(found.permissions())
-                        .map_err(|error| file_error(&error, path, "open", "writing"))?;
+                    file.set_permissions(found.permissions()).map_err(cannot_open)?;
                 }
-                Ok((Self { temporary, path: target, is_plain: true, is_finished: false }, file))
+                let new = Self { temporary, path: target, is_plain: true, is_finished: false };
+                Ok((new, Stream::of_plain(file, path)))
             }
             // A file that may be written in a directory that may not.
             (Err(error), Ok(_)) if error.kind() == io::ErrorKind::PermissionDenied => {
-                opened(&target).map(in_place)
+                let file = File::create(&target).map_err(cannot_open)?;
+                Ok((in_place(target), Stream::of_plain(file, path)))
             }
-            (Err(error), _) => Err(file_error(&error, path, "open", "writing")),
+            (Err(error), _) => Err(cannot_open(error)),
         }
     }
 
@@ -106,14 +91,12 @@ impl Drop for NewFile {
 /// # Errors
 /// 58030 if it cannot be read, and what `take` answers.
 pub(super) fn read_pieces(
-    file: &mut File,
-    path: &Path,
+    input: &mut Stream<'_>,
     mut take: impl FnMut(&[u8]) -> Result<(), SqlError>,
 ) -> Result<(), SqlError> {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
-        cancel::check()?;
-        let length = file.read(&mut piece).map_err(|error| file_error(&error, path, "read", "reading"))?;
+        let length = input.read(&mut piece)?;
         if length == 0 {
             return Ok(());
         }
@@ -123,8 +106,7 @@ pub(super) fn read_pieces(
 
 /// Bytes on their way to a file.
 pub(super) struct Output<'a> {
-    file: File,
-    path: &'a Path,
+    stream: Stream<'a>,
     pending: Vec<u8>,
 }
 
@@ -140,10 +122,7 @@ impl Output<'_> {
     }
 
     fn flush(&mut self) -> Result<(), SqlError> {
-        cancel::check()?;
-        self.file
-            .write_all(&self.pending)
-            .map_err(|error| file_error(&error, self.path, "write", "writing"))?;
+        self.stream.write_all(&self.pending)?;
         self.pending.clear();
         Ok(())
     }
@@ -158,8 +137,8 @@ pub(super) fn write_pieces<T>(
     path: &Path,
     give: impl FnOnce(&mut Output<'_>) -> Result<T, SqlError>,
 ) -> Result<T, SqlError> {
-    let (new, file) = NewFile::create(path)?;
-    let mut output = Output { file, path, pending: Vec::with_capacity(PIECE_BYTES * 2) };
+    let (new, stream) = NewFile::create(path)?;
+    let mut output = Output { stream, pending: Vec::with_capacity(PIECE_BYTES * 2) };
     let given = give(&mut output)?;
     output.flush()?;
     new.finish()?;

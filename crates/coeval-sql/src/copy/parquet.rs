@@ -4,7 +4,7 @@
 //! Row groups are read in parallel and cast to the table's types column by column; no row is looked at by
 //! itself. Columns are found by name.
 
-use super::file;
+use super::stream::Stream;
 use crate::error::{SqlError, SqlState};
 use crate::types::assign_array;
 use ::parquet::arrow::ProjectionMask;
@@ -17,7 +17,6 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use chrono_tz::Tz;
 use coeval_store::{CHUNK_ROWS, TableDef};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,8 +46,8 @@ struct Match {
 /// table that the batches hold, cast to their types.
 ///
 /// # Errors
-/// 58P01 if the file is not there, 22P04 if it is damaged, 42703 if it lacks a column or has one that the
-/// table does not have, and what casting answers.
+/// 58P01 if the file is not there, 42809 if it is a pipe, 22P04 if it is damaged, 42703 if it lacks a column or
+/// has one that the table does not have, and what casting answers.
 pub(super) fn read(
     def: &TableDef,
     columns: &[usize],
@@ -56,7 +55,7 @@ pub(super) fn read(
     path: &Path,
     zone: Tz,
 ) -> Result<(Vec<usize>, Vec<RecordBatch>), SqlError> {
-    let opened = file::open(path)?;
+    let opened = Stream::to_read(path)?.into_plain()?;
     let metadata = ArrowReaderMetadata::load(&opened, ArrowReaderOptions::new())
         .map_err(|error| damaged(path, &error))?;
     let matched = match_columns(def, columns, others, metadata.schema())?;
@@ -127,7 +126,7 @@ fn read_group(
     group: usize,
     zone: Tz,
 ) -> Result<Vec<RecordBatch>, SqlError> {
-    let opened: File = file::open(path)?;
+    let opened = Stream::to_read(path)?.into_plain()?;
     let mask = ProjectionMask::roots(metadata.parquet_schema(), matched.file.iter().copied());
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(opened, metadata.clone())
         .with_row_groups(vec![group])

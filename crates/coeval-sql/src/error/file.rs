@@ -3,6 +3,7 @@
 
 use super::texts::system_words;
 use super::{SqlError, SqlState};
+use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 
@@ -19,4 +20,14 @@ pub(crate) fn file_error(error: &io::Error, path: &Path, what: &str, purpose: &s
     };
     let words = system_words(error);
     SqlError::new(state, format!("could not {what} file \"{}\" for {purpose}: {words}", path.display()))
+}
+
+/// `42809`: what is said of something that is not read as a plain file is.
+pub(crate) fn not_plain(path: &Path, metadata: &Metadata) -> SqlError {
+    let path = path.display();
+    if metadata.is_dir() {
+        return SqlError::new(SqlState::WrongObjectType, format!("\"{path}\" is a directory"));
+    }
+    SqlError::new(SqlState::WrongObjectType, format!("\"{path}\" is not a regular file"))
+        .with_hint("COPY ... FROM reads a pipe: text, CSV and the binary format.")
 }

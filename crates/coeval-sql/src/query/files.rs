@@ -6,7 +6,7 @@
 //! they are read: no snapshot has them.
 
 use crate::engine::Engine;
-use crate::error::{SqlError, SqlState, cannot_read};
+use crate::error::{SqlError, SqlState, cannot_read, not_plain};
 use crate::rights::insufficient;
 use crate::types::column_type_of_field;
 use arrow::datatypes::{Field, Schema};
@@ -95,8 +95,9 @@ pub(super) fn refused() -> SqlError {
 /// The files of a name as a table, to be read only.
 ///
 /// # Errors
-/// `58P01` if there are none, `58030` if one cannot be looked at, `42P10` for columns that differ from file to file, `0A000` for a
-/// column of a type that SQL has nothing like, `22P04` for a file that is not what its name says, `54000` for too many.
+/// `58P01` if there are none, `58030` if one cannot be looked at, `42809` for a directory or a pipe, `42P10` for columns that
+/// differ from file to file, `0A000` for a column of a type that SQL has nothing like, `22P04` for a file that is not what its
+/// name says, `54000` for too many.
 pub(super) fn provider(
     name: &str,
     engine: &Engine,
@@ -149,12 +150,13 @@ fn named(name: &str) -> Result<Vec<PathBuf>, SqlError> {
     let path = Path::new(name);
     if path.is_file() || !name.contains(['*', '?', '[']) {
         let found = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
-        if found.is_dir() {
-            let message = format!("\"{name}\" is a directory");
-            return Err(SqlError::new(SqlState::WrongObjectType, message)
-                .with_hint("A pattern names the files in it: 'directory/*.parquet'."));
-        }
-        return Ok(vec![path.to_owned()]);
+        // A pipe can be read once, and a file is opened at least twice: for its columns, and for its rows.
+        return match found.is_file() {
+            true => Ok(vec![path.to_owned()]),
+            false if found.is_dir() => Err(not_plain(path, &found)
+                .with_hint("A pattern names the files in it: 'directory/*.parquet'.")),
+            false => Err(not_plain(path, &found)),
+        };
     }
     let malformed = |error: glob::PatternError| {
         SqlError::new(
