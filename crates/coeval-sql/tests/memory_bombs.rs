@@ -12,7 +12,6 @@ use coeval_store::{CountingAllocator, Store, StoreOptions};
 use parking_lot::Mutex;
 use std::alloc::System;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// As the program's does: what nobody asks for is seen.
 #[global_allocator]
@@ -470,8 +469,8 @@ fn batches_that_wait_for_who_reads_them_are_in_the_budget() {
     };
     let mut sessions: Vec<Session> = (0..20).map(|_| engine.session()).collect();
     let streams: Vec<_> = sessions.iter_mut().map(start).collect();
-    // Each makes as many as it may meanwhile.
-    std::thread::sleep(Duration::from_secs(5));
+    // Each makes as many as it may, and then waits.
+    cancelled::wait_until_idle();
     let mut refused = 0;
     for mut stream in streams {
         let error = (0..4).find_map(|_| stream.next_blocking().unwrap().err());

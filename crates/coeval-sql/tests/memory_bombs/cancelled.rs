@@ -199,8 +199,8 @@ fn idle_since() -> Instant {
     since
 }
 
-/// What goes on would be taken for work of what runs next.
-fn wait_until_idle() {
+/// Waits until nothing goes on any more, which would be taken for work of what runs next.
+pub(super) fn wait_until_idle() {
     let begun = Instant::now();
     while idle_since().elapsed() < Duration::from_millis(50) && begun.elapsed() < Duration::from_secs(60) {}
 }
