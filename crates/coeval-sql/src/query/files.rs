@@ -153,8 +153,10 @@ fn named(name: &str) -> Result<Vec<PathBuf>, SqlError> {
         // A pipe can be read once, and a file is opened at least twice: for its columns, and for its rows.
         return match found.is_file() {
             true => Ok(vec![path.to_owned()]),
-            false if found.is_dir() => Err(not_plain(path, &found)
-                .with_hint("A pattern names the files in it: 'directory/*.parquet'.")),
+            false if found.is_dir() => {
+                Err(not_plain(path, &found)
+                    .with_hint("A pattern names the files in it: 'directory/*.parquet'."))
+            }
             false => Err(not_plain(path, &found)),
         };
     }
