@@ -28,6 +28,7 @@
 //! | `joining.rs` | what is asked and answered when a node wants to belong |
 //! | `flushed.rs` | what a store writes to files of its own |
 //! | `frame.rs` | what a frame between two nodes has in it |
+//! | `message_frame.rs` | a frame with messages of the protocol, as it is filled |
 //! | `request.rs` | requests for bricks, or for what is made of their rows, and their answers in parts |
 //! | `share.rs` | what a node says of its part of the bricks |
 
@@ -38,6 +39,7 @@ mod flushed;
 mod frame;
 mod joining;
 mod message;
+mod message_frame;
 mod reader;
 mod record;
 mod request;
@@ -48,8 +50,9 @@ mod whole;
 mod writer;
 
 pub(crate) use flushed::{FlushedBrick, LogHead};
-pub(crate) use frame::{Alive, Frame, FrameKind};
+pub(crate) use frame::{Alive, Frame, FrameKind, FramedMessage};
 pub(crate) use joining::{JoinAnswer, JoinRequest, MembershipRecord};
+pub(crate) use message_frame::MessageFrame;
 pub(crate) use reader::Reader;
 pub(crate) use record::NodeRecord;
 pub(crate) use request::{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Load`]: rows that become visible together, everywhere.
 
-use super::engine::LoadCaller;
+use super::engine::{Engine, LoadCaller};
 use super::error::LoadError;
 use super::life::Life;
 use crate::brick_change::BrickChange;
@@ -25,6 +25,14 @@ pub enum CommitWait {
     /// For nothing but that this node has taken the wish. If it dies before the holders have logged the commit, the load is
     /// rolled back, as a whole.
     Local,
+}
+
+/// Whether the protocol has taken an append.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Yes,
+    /// The load is over.
+    No,
 }
 
 /// How far a load is whose commit has returned.
@@ -75,40 +83,68 @@ impl Load {
     }
 
     /// Appends the rows of a batch, texts among them: first all that are new get their codes, as [`Node::rows`](crate::Node::rows)
-    /// says, then the rows of each brick are sent, as [`append`](Self::append) says.
+    /// says, then the rows of each brick are sent, as [`append`](Self::append) says. What goes to one node goes in few frames.
     ///
     /// # Errors
     /// As [`Node::rows`](crate::Node::rows): then nothing of the batch is in the load, which goes on without it. As
     /// [`append`](Self::append): then a part of the batch may be in it, so it had better be rolled back.
     pub async fn append_rows(&mut self, table: u64, batch: &RecordBatch) -> Result<(), LoadError> {
-        let life = Arc::clone(&self.life);
-        for (brick, rows) in life.rows(table, batch).await? {
-            self.append(brick, rows).await?;
+        let (life, epoch) = (Arc::clone(&self.life), self.epoch);
+        let mut rows = life.rows(table, batch).await?.into_iter();
+        while !rows.as_slice().is_empty() {
+            let room = self.room().await?;
+            let limit = self.bytes_max();
+            // In one step: what goes to the same node goes together, and is answered together.
+            let appended: Option<Result<Taken, LoadError>> = life.step(|engine| {
+                for (brick, rows) in rows.by_ref().take(room) {
+                    let change = engine.routed_with_texts(brick, rows).map_err(LoadError::Refused)?;
+                    if engine.append(epoch, (brick, change), limit)? == Taken::No {
+                        return Ok(Taken::No);
+                    }
+                    // What was checked of these rows is used before the next ones are checked.
+                    engine.carry_out_all();
+                }
+                Ok(Taken::Yes)
+            });
+            self.appended(appended)?;
         }
         Ok(())
     }
 
     /// Sends what it does to a brick.
     pub(super) async fn change(&mut self, brick: BrickAddress, change: BrickChange) -> Result<(), LoadError> {
-        let limit = self.life.options.transport.bounds.frame_bytes - ENVELOPE_BYTES;
+        let (epoch, limit) = (self.epoch, self.bytes_max());
         if change.size() > limit {
             return Err(LoadError::TooLong { bytes: change.size(), limit });
         }
-        let life = Arc::clone(&self.life);
-        let (epoch, window) = (self.epoch, life.options.append_window.max(1));
-        let has_room =
-            life.until(|engine| (engine.protocol.unanswered_appends(epoch) < window).then_some(()));
-        has_room.await.ok_or_else(|| self.unknown())?;
-        let appended = life.step(|engine| {
+        self.room().await?;
+        let appended = self.life.step(|engine| {
             let change = engine.with_texts(brick, change).map_err(LoadError::Refused)?;
-            match change.size() {
-                bytes if bytes > limit => Err(LoadError::TooLong { bytes, limit }),
-                _ => Ok(engine.protocol.append(epoch, brick, change).is_ok()),
-            }
+            engine.append(epoch, (brick, change), limit)
         });
+        self.appended(appended)
+    }
+
+    /// Bytes that the rows of one append may have with their texts.
+    fn bytes_max(&self) -> usize {
+        self.life.options.transport.bounds.frame_bytes - ENVELOPE_BYTES
+    }
+
+    /// Waits until there may be further appends; how many.
+    async fn room(&self) -> Result<usize, LoadError> {
+        let (epoch, window) = (self.epoch, self.life.options.append_window.max(1));
+        let room = self.life.until(|engine| {
+            let room = window.saturating_sub(engine.protocol.unanswered_appends(epoch));
+            (room > 0).then_some(room)
+        });
+        room.await.ok_or_else(|| self.unknown())
+    }
+
+    /// What has become of appends in a step of the node's, if it was still there for one.
+    fn appended(&self, appended: Option<Result<Taken, LoadError>>) -> Result<(), LoadError> {
         match appended.ok_or_else(|| self.unknown())?? {
-            true => Ok(()),
-            false => Err(self.lost()),
+            Taken::Yes => Ok(()),
+            Taken::No => Err(self.lost()),
         }
     }
 
@@ -169,7 +205,7 @@ impl Load {
     /// Has the protocol end the load; what is given is told how it ends.
     fn ask(
         &mut self,
-        wish: impl FnOnce(&mut super::engine::Engine, Epoch) -> Result<(), NodeError>,
+        wish: impl FnOnce(&mut Engine, Epoch) -> Result<(), NodeError>,
     ) -> Result<oneshot::Receiver<LoadFate>, LoadError> {
         let (told, fate) = oneshot::channel();
         let epoch = self.epoch;
@@ -210,6 +246,26 @@ impl Load {
 
     fn unknown(&self) -> LoadError {
         LoadError::Unknown(self.epoch, self.life.why_ended().to_string())
+    }
+}
+
+impl Engine {
+    /// Has the protocol append to a brick.
+    ///
+    /// # Errors
+    /// If these are more bytes than a message takes.
+    fn append(
+        &mut self,
+        epoch: Epoch,
+        (brick, change): (BrickAddress, BrickChange),
+        limit: usize,
+    ) -> Result<Taken, LoadError> {
+        let bytes = change.size();
+        if bytes > limit {
+            return Err(LoadError::TooLong { bytes, limit });
+        }
+        let is_taken = self.protocol.append(epoch, brick, change).is_ok();
+        Ok(if is_taken { Taken::Yes } else { Taken::No })
     }
 }
 
