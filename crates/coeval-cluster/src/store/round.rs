@@ -3,7 +3,7 @@
 //!
 //! It is taken with the node's lock held, as views of bricks, and made bytes by the thread that writes.
 
-use super::brick_rows::{changes_of, labels_of};
+use super::brick_rows::{changes_above, labels_of};
 use crate::brick_change::BrickChange;
 use crate::log::{Batch, LogError, LogFile};
 use crate::wire::{FlushedBrick, LogHead, NodeRecord, encode};
@@ -87,8 +87,7 @@ impl Round {
         }
         for (table, view) in &self.tables {
             for brick in view.bricks().iter().filter(|brick| self.has_more(brick)) {
-                let mut rows = changes_of(view, brick);
-                rows.retain(|(label, _)| *label > self.through);
+                let rows = changes_above(view, brick, self.through);
                 let brick = BrickAddress { table: *table, brick: brick.id().get() };
                 // It replaces nothing: no transaction has the epoch zero.
                 writer.push(&encode(&LogRecord::Copied { brick, ended: EpochSet::none(), rows }))?;
