@@ -66,8 +66,7 @@ fn changes_of(view: &TableView, brick: &BrickView) -> LabelledChanges {
     changes
 }
 
-/// Those rows and deletes of a brick of a view whose labels are above `through`. Cost: these rows alone are copied, as few as they are
-/// in a large brick.
+/// The rows and deletes of a brick of a view whose labels are above `through`. Cost: a copy of these rows, however many others there are.
 pub(super) fn changes_above(view: &TableView, brick: &BrickView, through: Epoch) -> LabelledChanges {
     let mut changes = of_rows(view.encode_runs_above(brick, through, LOAD_BYTES));
     changes.extend(deletes_of(brick).filter(|(label, _)| *label > through));
