@@ -19,7 +19,7 @@ mod log_file;
 mod syncing;
 
 pub(crate) use log_file::{Batch, LogFile};
-pub(crate) use syncing::LogWriter;
+pub(crate) use syncing::{LogWriter, Turn};
 
 use std::io;
 use std::path::PathBuf;

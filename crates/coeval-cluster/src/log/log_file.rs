@@ -135,13 +135,23 @@ impl LogFile {
     /// # Errors
     /// If the file system refuses.
     pub(crate) fn write(&mut self, mut batch: Batch) -> Result<(), LogError> {
-        assert!(!batch.is_empty(), "a batch has records");
-        let written = self.file.write_all(batch.seal(self.next));
-        let synced = written.and_then(|()| match self.durability {
+        self.write_unsynced(&mut batch)?;
+        let synced = match self.durability {
             Durability::Synced => self.file.sync_data(),
             Durability::Off => Ok(()),
-        });
-        synced.map_err(|error| LogError::File { path: self.path.clone(), error })?;
+        };
+        synced.map_err(|error| LogError::File { path: self.path.clone(), error })
+    }
+
+    /// Writes a batch behind those that are there, and leaves it to a [sync](Self::sync) to bring it to disk. The batch may be written to
+    /// another log too.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(crate) fn write_unsynced(&mut self, batch: &mut Batch) -> Result<(), LogError> {
+        assert!(!batch.is_empty(), "a batch has records");
+        let written = self.file.write_all(batch.seal(self.next));
+        written.map_err(|error| LogError::File { path: self.path.clone(), error })?;
         self.next += 1;
         Ok(())
     }
@@ -157,6 +167,11 @@ impl LogFile {
         renamed.map_err(|error| LogError::File { path: path.to_owned(), error })?;
         path.clone_into(&mut self.path);
         Ok(self)
+    }
+
+    /// Says whether what is written from now on is synced.
+    pub(crate) fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
     }
 
     /// Brings all that was written to disk, also if it need not be.

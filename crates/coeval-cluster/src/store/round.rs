@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Round`]: what is flushed at one go, and from where the log goes on (AOSI III-D).
 //!
-//! It is taken with the node's lock held, as views of bricks, and made bytes by the thread that writes.
+//! It is taken with the node's lock held, as views of bricks, and made bytes by threads that write.
 
 use super::brick_rows::{changes_above, labels_of};
 use crate::brick_change::BrickChange;
@@ -50,7 +50,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Writes the rows that the round flushes.
+    /// Writes the rows that the round flushes, and syncs them.
     pub(super) fn write_rows(&self, file: &mut LogFile) -> Result<(), LogError> {
         let mut writer = RecordWriter { file, batch: Batch::new() };
         let (nobody, before, now) = (reader(Epoch::ZERO), reader(self.before), reader(self.through));
@@ -66,11 +66,12 @@ impl Round {
         }
         // Nothing is left of these.
         left.into_iter().try_for_each(|at| writer.push_brick(at, Earlier::IsVoid, Vec::new()))?;
-        writer.finish()
+        writer.finish()?;
+        file.sync()
     }
 
     /// Writes what a log begins with that goes on from here: the rounds that count, what the protocol and dictionaries are
-    /// given again, and what bricks have that no round has flushed.
+    /// given again, and what bricks have that no round has flushed. Whoever goes on with it syncs it.
     pub(super) fn write_log(&self, rounds: &[u64], file: &mut LogFile) -> Result<(), LogError> {
         let mut writer = RecordWriter { file, batch: Batch::new() };
         let bricks = self.tables.iter().flat_map(|(_, view)| view.bricks());
@@ -147,9 +148,6 @@ impl RecordWriter<'_> {
     }
 
     fn finish(mut self) -> Result<(), LogError> {
-        if !self.batch.is_empty() {
-            self.write()?;
-        }
-        self.file.sync()
+        if self.batch.is_empty() { Ok(()) } else { self.write() }
     }
 }
