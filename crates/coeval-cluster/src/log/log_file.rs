@@ -135,7 +135,15 @@ impl LogFile {
     /// # Errors
     /// If the file system refuses.
     pub(crate) fn write(&mut self, mut batch: Batch) -> Result<(), LogError> {
-        self.write_unsynced(&mut batch)?;
+        self.write_kept(&mut batch)
+    }
+
+    /// As [`write`](Self::write), of a batch that may be written to another log too.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn write_kept(&mut self, batch: &mut Batch) -> Result<(), LogError> {
+        self.write_unsynced(batch)?;
         let synced = match self.durability {
             Durability::Synced => self.file.sync_data(),
             Durability::Off => Ok(()),
@@ -143,8 +151,7 @@ impl LogFile {
         synced.map_err(|error| LogError::File { path: self.path.clone(), error })
     }
 
-    /// Writes a batch behind those that are there, and leaves it to a [sync](Self::sync) to bring it to disk. The batch may be written to
-    /// another log too.
+    /// Writes a batch behind those that are there, and leaves it to a [sync](Self::sync) to bring it to disk.
     ///
     /// # Errors
     /// As [`write`](Self::write).

@@ -2,10 +2,10 @@
 //! [`LogWriter`]: the thread that writes and syncs, so that nobody else waits for a disk, and one that makes room for it.
 //!
 //! ```text
-//!   the log's thread     batch  batch | Turn::begin | batch  batch  batch  | Turn::finish | batch
-//!      to the log          x      x                     x      x      x
-//!      to the next log                      x           x      x      x            x          x
-//!   another thread                          | Turn::work .............. |
+//!   the log's thread     batch  batch | batch   batch | batch  batch  batch | Turn::finish | batch
+//!      to the log          x      x       x       x       x      x      x
+//!      to the next log                  (kept for it)  x  x      x      x                      x
+//!   another thread                    | Turn::begin   | Turn::work          |
 //! ```
 //! What takes long of a turn is no reason for batches to wait: somebody waits for each of them.
 
@@ -17,31 +17,45 @@ use std::thread::{Builder, JoinHandle};
 /// How a log goes on in another file. Until it has turned the log counts, and has all batches; the next one has them too, behind what it
 /// began with.
 pub(crate) trait Turn: Send + 'static {
-    /// Makes the next log, with what it begins with. It need not be synced.
+    /// Makes the next log, with what it begins with, and syncs that, while batches are written.
     ///
     /// # Errors
     /// If the file system refuses.
     fn begin(&mut self) -> Result<LogFile, LogError>;
 
-    /// Does what has to be done before the next log may count, while batches are written.
+    /// Does what else has to be done before the next log may count, while batches are written.
     ///
     /// # Errors
     /// If the file system refuses.
     fn work(&mut self) -> Result<(), LogError>;
 
-    /// Has the next log count from here on.
+    /// Has the next log count from here on; what was written to it since it began is not synced yet. Batches wait for this.
     ///
     /// # Errors
     /// If the file system refuses. Nobody knows which of the two counts then, and both have all batches.
     fn finish(self: Box<Self>, next: LogFile) -> Result<LogFile, LogError>;
 }
 
+/// A turn on its way, and how the log's thread is told of it.
+struct OnItsWay {
+    turn: Box<dyn Turn>,
+    back: Sender<Job>,
+}
+
+/// What the log's thread is to do.
 enum Job {
     Write(Vec<Batch>, u64),
-    /// With a way back here.
-    Turn(Box<dyn Turn>, Sender<Job>),
+    Turn(OnItsWay),
+    /// The next log is there, or is not.
+    Begun(OnItsWay, Result<LogFile, LogError>),
     /// The work of a turn is done, or has failed.
     Worked(Box<dyn Turn>, Result<(), LogError>),
+}
+
+/// What the other thread is to do.
+enum Task {
+    Begin(OnItsWay),
+    Work(OnItsWay),
 }
 
 /// The thread that writes a log. When this is dropped, it finishes what it was given, a turn too, and ends.
@@ -55,10 +69,18 @@ pub(crate) struct LogWriter {
 /// What the log's thread has.
 struct Logs {
     file: LogFile,
-    /// The log that is to go on, during a turn.
-    next: Option<LogFile>,
-    /// The thread that works for turns.
-    workers: Sender<(Box<dyn Turn>, Sender<Job>)>,
+    turning: Turning,
+    worker: Sender<Task>,
+}
+
+/// How far a turn is.
+enum Turning {
+    /// There is none.
+    No,
+    /// The next log is being made. These batches are to be in it.
+    Begins(Vec<Batch>),
+    /// The next log is there, and gets all batches.
+    Works(LogFile),
 }
 
 impl LogWriter {
@@ -72,15 +94,10 @@ impl LogWriter {
         done: impl Fn(Result<u64, LogError>) + Send + 'static,
     ) -> io::Result<Self> {
         let (jobs, taken) = channel::<Job>();
-        let (workers, to_do) = channel::<(Box<dyn Turn>, Sender<Job>)>();
-        let worker = Builder::new().name("cluster-round".to_owned()).spawn(move || {
-            for (mut turn, back) in to_do {
-                let worked = turn.work();
-                // Once something has failed, nobody takes more.
-                let _ = back.send(Job::Worked(turn, worked));
-            }
-        })?;
-        let mut logs = Logs { file, next: None, workers };
+        let (worker, tasks) = channel::<Task>();
+        let work = move || tasks.into_iter().for_each(Task::run);
+        let other = Builder::new().name("cluster-round".to_owned()).spawn(work)?;
+        let mut logs = Logs { file, turning: Turning::No, worker };
         let thread = Builder::new().name("cluster-log".to_owned()).spawn(move || {
             for job in taken {
                 match logs.work(job) {
@@ -93,7 +110,7 @@ impl LogWriter {
                 }
             }
         })?;
-        Ok(Self { jobs: Some(jobs), threads: vec![thread, worker] })
+        Ok(Self { jobs: Some(jobs), threads: vec![thread, other] })
     }
 
     /// Has batches written and synced, one behind the other.
@@ -103,7 +120,7 @@ impl LogWriter {
 
     /// Has the log go on in another file, which begins behind all that was given before. The turn before is over.
     pub(crate) fn turn(&self, turn: Box<dyn Turn>) {
-        self.give(|jobs| Job::Turn(turn, jobs.clone()));
+        self.give(|jobs| Job::Turn(OnItsWay { turn, back: jobs.clone() }));
     }
 
     fn give(&self, job: impl FnOnce(&Sender<Job>) -> Job) {
@@ -122,26 +139,60 @@ impl Logs {
                 batches.into_iter().try_for_each(|batch| self.write(batch))?;
                 return Ok(Some(number));
             }
-            Job::Turn(mut turn, back) => {
-                assert!(self.next.is_none(), "one turn begins behind the end of the one before");
-                self.next = Some(turn.begin()?);
-                // If that thread has ended, by a panic, this log goes on and gets no shorter.
-                let _ = self.workers.send((turn, back));
+            Job::Turn(turn) => {
+                let before = std::mem::replace(&mut self.turning, Turning::Begins(Vec::new()));
+                assert!(matches!(before, Turning::No), "a turn begins behind the end of the one before");
+                self.ask(Task::Begin(turn));
+            }
+            Job::Begun(turn, begun) => {
+                let mut next = begun?;
+                if let Turning::Begins(batches) = &mut self.turning {
+                    batches.iter_mut().try_for_each(|batch| next.write_unsynced(batch))?;
+                }
+                self.turning = Turning::Works(next);
+                self.ask(Task::Work(turn));
             }
             Job::Worked(turn, worked) => {
                 worked?;
-                let next = self.next.take().expect("a turn has begun whose work is done");
-                self.file = turn.finish(next)?;
+                if let Turning::Works(next) = std::mem::replace(&mut self.turning, Turning::No) {
+                    self.file = turn.finish(next)?;
+                }
             }
         }
         Ok(None)
     }
 
+    fn ask(&self, task: Task) {
+        // If that thread has ended, by a panic, this log goes on and gets no shorter.
+        let _ = self.worker.send(task);
+    }
+
     fn write(&mut self, mut batch: Batch) -> Result<(), LogError> {
-        if let Some(next) = &mut self.next {
+        if let Turning::Works(next) = &mut self.turning {
             next.write_unsynced(&mut batch)?;
         }
-        self.file.write(batch)
+        self.file.write_kept(&mut batch)?;
+        if let Turning::Begins(batches) = &mut self.turning {
+            batches.push(batch);
+        }
+        Ok(())
+    }
+}
+
+impl Task {
+    /// Does it, and says so. Once something has failed, nobody listens.
+    fn run(self) {
+        match self {
+            Self::Begin(OnItsWay { mut turn, back }) => {
+                let begun = turn.begin();
+                let job = Job::Begun(OnItsWay { turn, back: back.clone() }, begun);
+                let _ = back.send(job);
+            }
+            Self::Work(OnItsWay { mut turn, back }) => {
+                let worked = turn.work();
+                let _ = back.send(Job::Worked(turn, worked));
+            }
+        }
     }
 }
 

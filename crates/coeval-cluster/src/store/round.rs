@@ -25,8 +25,10 @@ pub struct RoundOptions {
 }
 
 impl Default for RoundOptions {
+    /// Each round writes again what is above LSE, which is some tenths of a second behind, and one of sixteen writes all rows: rounds are
+    /// rare enough that this is little beside what is logged, and a start that reads such a log is short.
     fn default() -> Self {
-        Self { log_bytes: 16 << 20, pause: std::time::Duration::from_secs(5) }
+        Self { log_bytes: 64 << 20, pause: std::time::Duration::from_secs(5) }
     }
 }
 
@@ -66,12 +68,11 @@ impl Round {
         }
         // Nothing is left of these.
         left.into_iter().try_for_each(|at| writer.push_brick(at, Earlier::IsVoid, Vec::new()))?;
-        writer.finish()?;
-        file.sync()
+        writer.finish()
     }
 
     /// Writes what a log begins with that goes on from here: the rounds that count, what the protocol and dictionaries are
-    /// given again, and what bricks have that no round has flushed. Whoever goes on with it syncs it.
+    /// given again, and what bricks have that no round has flushed. Syncs it.
     pub(super) fn write_log(&self, rounds: &[u64], file: &mut LogFile) -> Result<(), LogError> {
         let mut writer = RecordWriter { file, batch: Batch::new() };
         let bricks = self.tables.iter().flat_map(|(_, view)| view.bricks());
@@ -148,6 +149,9 @@ impl RecordWriter<'_> {
     }
 
     fn finish(mut self) -> Result<(), LogError> {
-        if self.batch.is_empty() { Ok(()) } else { self.write() }
+        if !self.batch.is_empty() {
+            self.write()?;
+        }
+        self.file.sync()
     }
 }

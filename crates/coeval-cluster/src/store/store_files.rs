@@ -136,7 +136,8 @@ impl StoreFiles {
         before
     }
 
-    /// Begins a round: makes the next log, with what it begins with. Nothing of it is synced, and it is of no meaning yet.
+    /// Begins a round: makes the next log, with what it begins with. It is of no meaning yet; what is written to it is synced when it is to
+    /// count.
     ///
     /// # Errors
     /// If the file system refuses. What counted before counts still.
