@@ -108,9 +108,15 @@ pub(crate) trait Wire: Sized {
 
 /// The bytes of a value, with their version.
 pub(crate) fn encode(value: &impl Wire) -> Vec<u8> {
-    let mut out = vec![VERSION];
-    value.put(&mut out);
+    let mut out = Vec::new();
+    encode_into(value, &mut out);
     out
+}
+
+/// Appends the bytes of a value, with their version.
+pub(crate) fn encode_into(value: &impl Wire, out: &mut Vec<u8>) {
+    out.push(VERSION);
+    value.put(out);
 }
 
 /// The value that these bytes are.

@@ -36,9 +36,22 @@ impl Batch {
     /// # Panics
     /// If the batch would have 4 GiB or more.
     pub(crate) fn push(&mut self, record: &[u8]) {
-        let length = u32::try_from(record.len()).expect("a record has fewer than 2^32 bytes");
-        self.bytes.extend_from_slice(&length.to_le_bytes());
-        self.bytes.extend_from_slice(record);
+        self.push_with(|bytes| bytes.extend_from_slice(record));
+    }
+
+    /// Appends a record, which is put behind what is there; how many bytes it has.
+    ///
+    /// # Panics
+    /// As [`push`](Self::push).
+    pub(crate) fn push_with(&mut self, put: impl FnOnce(&mut Vec<u8>)) -> usize {
+        const LENGTH_BYTES: usize = size_of::<u32>();
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; LENGTH_BYTES]);
+        put(&mut self.bytes);
+        let bytes = self.bytes.len() - begin - LENGTH_BYTES;
+        let length = u32::try_from(bytes).expect("a record has fewer than 2^32 bytes");
+        self.bytes[begin..begin + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+        bytes
     }
 
     /// Whether it has no record.

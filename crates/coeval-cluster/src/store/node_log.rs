@@ -7,7 +7,7 @@ use super::store_files::{OpenedFiles, StoreFiles};
 use super::{LogPosition, RoundOptions, SyncedTo};
 use crate::brick_change::BrickChange;
 use crate::log::{Batch, Durability, LogError, LogFile, LogWriter, Turn};
-use crate::wire::{FlushedBrick, NodeRecord, decode, encode};
+use crate::wire::{FlushedBrick, NodeRecord, Wire, decode, encode_into};
 use coeval_txn::Epoch;
 use coeval_txn::cluster::{DictionaryRecord, LogRecord};
 use std::path::Path;
@@ -103,23 +103,22 @@ impl NodeLog {
     }
 
     pub(super) fn log(&mut self, record: &LogRecord<BrickChange>) {
-        self.push(&encode(record));
+        self.push(record);
         self.kept.note(record);
     }
 
     pub(super) fn log_texts(&mut self, record: DictionaryRecord) {
-        self.push(&encode(&NodeRecord::Dictionaries(record.clone())));
+        self.push(&NodeRecord::Dictionaries(record.clone()));
         self.texts.push(record);
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    fn push(&mut self, record: &impl Wire) {
         if self.waiting.last().is_none_or(Batch::is_full) {
             self.waiting.push(Batch::new());
         }
         if let Some(batch) = self.waiting.last_mut() {
-            batch.push(bytes);
+            self.bytes += batch.push_with(|out| encode_into(record, out));
         }
-        self.bytes += bytes.len();
         self.logged += 1;
     }
 
