@@ -92,7 +92,9 @@ impl Load {
         let (life, epoch) = (Arc::clone(&self.life), self.epoch);
         let mut rows = life.rows(table, batch).await?.into_iter();
         while !rows.as_slice().is_empty() {
-            let room = self.room().await?;
+            // Else a slow holder's answers would have a few go at a time.
+            let many = self.life.options.append_window / 2;
+            let room = self.room(rows.len().min(many)).await?;
             let limit = self.bytes_max();
             // In one step: what goes to the same node goes together, and is answered together.
             let appended: Option<Result<Taken, LoadError>> = life.step(|engine| {
@@ -117,7 +119,7 @@ impl Load {
         if change.size() > limit {
             return Err(LoadError::TooLong { bytes: change.size(), limit });
         }
-        self.room().await?;
+        self.room(1).await?;
         let appended = self.life.step(|engine| {
             let change = engine.with_texts(brick, change).map_err(LoadError::Refused)?;
             engine.append(epoch, (brick, change), limit)
@@ -130,12 +132,13 @@ impl Load {
         self.life.options.transport.bounds.frame_bytes - ENVELOPE_BYTES
     }
 
-    /// Waits until there may be further appends; how many.
-    async fn room(&self) -> Result<usize, LoadError> {
+    /// Waits until there may be so many further appends, or as many as the window has; how many there may be.
+    async fn room(&self, wanted: usize) -> Result<usize, LoadError> {
         let (epoch, window) = (self.epoch, self.life.options.append_window.max(1));
+        let wanted = wanted.clamp(1, window);
         let room = self.life.until(|engine| {
             let room = window.saturating_sub(engine.protocol.unanswered_appends(epoch));
-            (room > 0).then_some(room)
+            (room >= wanted).then_some(room)
         });
         room.await.ok_or_else(|| self.unknown())
     }
