@@ -4,6 +4,7 @@
 use super::engine::{Engine, LoadCaller};
 use super::error::LoadError;
 use super::life::Life;
+use super::options::NodeOptions;
 use crate::brick_change::BrickChange;
 use arrow::array::RecordBatch;
 use bytes::Bytes;
@@ -14,6 +15,12 @@ use tokio::sync::oneshot;
 
 /// Bytes of a message around the rows in it: more than its numbers can take.
 const ENVELOPE_BYTES: usize = 256;
+
+/// Appends that are done in one step of the node's, so that others come to theirs.
+const APPENDS_AT_ONCE: usize = 128;
+
+/// Appends that may be unanswered, however small.
+const WINDOW_MAX: usize = 4_096;
 
 /// What the commit of a load waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,11 +58,14 @@ pub struct Load {
     life: Arc<Life>,
     epoch: Epoch,
     is_over: bool,
+    /// What was to be appended so far: how often, and bytes.
+    appends: usize,
+    bytes: usize,
 }
 
 impl Load {
     pub(super) fn new(life: Arc<Life>, epoch: Epoch) -> Self {
-        Self { life, epoch, is_over: false }
+        Self { life, epoch, is_over: false, appends: 0, bytes: 0 }
     }
 
     /// The life of the node in which it runs.
@@ -73,7 +83,7 @@ impl Load {
     /// if the table has texts: then with the texts of the codes in these rows. They are copied to none yet when this returns; the commit waits for all.
     ///
     /// Waits while too many appends of this load are unanswered: so a load is as fast as its slowest holder, and takes no
-    /// more memory here than the window. May be given up while it waits: then these rows are not sent.
+    /// more memory here than the [window](crate::NodeOptions::append_window). May be given up while it waits: then these rows are not sent.
     ///
     /// # Errors
     /// If these are no rows of the brick, or too many for one append with their texts, in which case the load goes on without them; or if the
@@ -91,10 +101,11 @@ impl Load {
     pub async fn append_rows(&mut self, table: u64, batch: &RecordBatch) -> Result<(), LoadError> {
         let (life, epoch) = (Arc::clone(&self.life), self.epoch);
         let mut rows = life.rows(table, batch).await?.into_iter();
+        rows.as_slice().iter().for_each(|(_, rows)| self.count(rows.len()));
         while !rows.as_slice().is_empty() {
             // Else a slow holder's answers would have a few go at a time.
-            let many = self.life.options.append_window / 2;
-            let room = self.room(rows.len().min(many)).await?;
+            let many = rows.len().min(APPENDS_AT_ONCE).min(self.window() / 2);
+            let room = self.room(many).await?.min(APPENDS_AT_ONCE);
             let limit = self.bytes_max();
             // In one step: what goes to the same node goes together, and is answered together.
             let appended: Option<Result<Taken, LoadError>> = life.step(|engine| {
@@ -119,6 +130,7 @@ impl Load {
         if change.size() > limit {
             return Err(LoadError::TooLong { bytes: change.size(), limit });
         }
+        self.count(change.size());
         self.room(1).await?;
         let appended = self.life.step(|engine| {
             let change = engine.with_texts(brick, change).map_err(LoadError::Refused)?;
@@ -132,9 +144,22 @@ impl Load {
         self.life.options.transport.bounds.frame_bytes - ENVELOPE_BYTES
     }
 
+    /// Something of so many bytes is to be appended.
+    fn count(&mut self, bytes: usize) {
+        self.appends += 1;
+        self.bytes += bytes;
+    }
+
+    /// Appends that may be unanswered: one at least.
+    fn window(&self) -> usize {
+        let NodeOptions { append_window, append_window_bytes, .. } = &self.life.options;
+        let append_bytes = (self.bytes / self.appends.max(1)).max(1);
+        (append_window_bytes / append_bytes).min(WINDOW_MAX).max(*append_window).max(1)
+    }
+
     /// Waits until there may be so many further appends, or as many as the window has; how many there may be.
     async fn room(&self, wanted: usize) -> Result<usize, LoadError> {
-        let (epoch, window) = (self.epoch, self.life.options.append_window.max(1));
+        let (epoch, window) = (self.epoch, self.window());
         let wanted = wanted.clamp(1, window);
         let room = self.life.until(|engine| {
             let room = window.saturating_sub(engine.protocol.unanswered_appends(epoch));
