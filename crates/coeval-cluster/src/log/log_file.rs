@@ -189,6 +189,11 @@ impl LogFile {
         Ok(self)
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Says whether what is written from now on is synced.
     pub(crate) fn set_durability(&mut self, durability: Durability) {
         self.durability = durability;

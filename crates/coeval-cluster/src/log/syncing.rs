@@ -12,7 +12,7 @@
 use super::{Batch, LogError, LogFile};
 use std::io;
 use std::sync::mpsc::{Sender, channel};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, panicking};
 
 /// How a log goes on in another file. Until it has turned the log counts, and has all batches; the next one has them too, behind what it
 /// began with.
@@ -50,6 +50,8 @@ enum Job {
     Begun(OnItsWay, Result<LogFile, LogError>),
     /// The work of a turn is done, or has failed.
     Worked(Box<dyn Turn>, Result<(), LogError>),
+    /// The other thread has ended within a turn.
+    Stopped,
 }
 
 /// What the other thread is to do.
@@ -158,12 +160,16 @@ impl Logs {
                     self.file = turn.finish(next)?;
                 }
             }
+            Job::Stopped => {
+                let error = io::Error::other("the thread that writes rows has ended");
+                return Err(LogError::File { path: self.file.path().to_owned(), error });
+            }
         }
         Ok(None)
     }
 
     fn ask(&self, task: Task) {
-        // If that thread has ended, by a panic, this log goes on and gets no shorter.
+        // If that thread has ended, it has said so.
         let _ = self.worker.send(task);
     }
 
@@ -184,14 +190,27 @@ impl Task {
     fn run(self) {
         match self {
             Self::Begin(OnItsWay { mut turn, back }) => {
+                let _said = SaidIfStopped(back.clone());
                 let begun = turn.begin();
                 let job = Job::Begun(OnItsWay { turn, back: back.clone() }, begun);
                 let _ = back.send(job);
             }
             Self::Work(OnItsWay { mut turn, back }) => {
+                let _said = SaidIfStopped(back.clone());
                 let worked = turn.work();
                 let _ = back.send(Job::Worked(turn, worked));
             }
+        }
+    }
+}
+
+/// Has the log's thread told if this one ends by a panic: it would keep batches for a log that nobody makes.
+struct SaidIfStopped(Sender<Job>);
+
+impl Drop for SaidIfStopped {
+    fn drop(&mut self) {
+        if panicking() {
+            let _ = self.0.send(Job::Stopped);
         }
     }
 }

@@ -153,6 +153,34 @@ fn batches_do_not_wait_for_a_turn_and_are_in_both_logs() {
     assert_eq!(records_in(&at("next")).unwrap(), [&b"begins"[..], b"two", b"three", b"four"]);
 }
 
+/// A turn that is no more than its panic.
+struct BrokenTurn;
+
+impl Turn for BrokenTurn {
+    fn begin(&mut self) -> Result<LogFile, LogError> {
+        panic!("as the test wants it");
+    }
+
+    fn work(&mut self) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, next: LogFile) -> Result<LogFile, LogError> {
+        Ok(next)
+    }
+}
+
+#[test]
+fn a_turn_that_panics_ends_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let (log, _) = LogFile::open(&directory.path().join("log"), Durability::Off).unwrap();
+    let (told, synced) = channel();
+    let writer = LogWriter::start(log, move |written| told.send(written.ok()).unwrap()).unwrap();
+    writer.turn(Box::new(BrokenTurn));
+    assert_eq!(synced.recv(), Ok(None), "nobody waits for what is not written any more");
+    drop(writer);
+}
+
 /// Fails if the file is made without a mode: where others may look into the directory, they read the rows in it.
 #[test]
 fn nobody_else_can_read_a_log_whoever_may_look_into_its_directory() {
