@@ -8,6 +8,7 @@
 //!   bytes      length | bytes
 //!   list       count | elements
 //!   one of     kind (1 byte) | its parts
+//!   messages   in a frame with several: 1 | message, for each | 0
 //!   epoch set  newest | count | distances between the exceptions, ascending
 //! ```
 //! Whatever bytes come: [`decode`] gives a value that the protocol may be handed, or says why not. So it checks also what the

@@ -120,7 +120,8 @@ impl Engine {
         if message.to.node == self.own() {
             self.to_itself.push_back(message);
         } else {
-            let full = self.outgoing.entry(message.to.node).or_default().push(&message);
+            let bytes_max = self.options.transport.bounds.frame_bytes;
+            let full = self.outgoing.entry(message.to.node).or_default().push(&message, bytes_max);
             if let Some(full) = full {
                 self.send_messages(message.to.node, full);
             }

@@ -29,8 +29,9 @@ pub(crate) struct MessageFrame {
 }
 
 impl MessageFrame {
-    /// Puts a message behind the others. If these are enough, or too many bytes with it, they are given in a frame without it.
-    pub(crate) fn push(&mut self, message: &Message<BrickChange>) -> Option<Self> {
+    /// Puts a message behind the others. If these would be enough with it, or more than the bytes that a frame may have, they are given
+    /// in a frame without it.
+    pub(crate) fn push(&mut self, message: &Message<BrickChange>, bytes_max: usize) -> Option<Self> {
         let mark = self.bytes.len();
         if self.counted.is_empty() {
             self.bytes.extend_from_slice(&HEAD);
@@ -40,7 +41,9 @@ impl MessageFrame {
         let start = self.bytes.len();
         message.put(&mut self.bytes);
         let counted = (FrameKind::of_message(message), self.bytes.len() - start);
-        let full = (mark > 0 && self.bytes.len() > FRAME_BYTES).then(|| {
+        // With what stands behind the last one.
+        let bytes = self.bytes.len() + 1;
+        let full = (mark > 0 && bytes > FRAME_BYTES.min(bytes_max)).then(|| {
             let mut next = Self::default();
             next.bytes.extend_from_slice(&HEAD);
             next.bytes.extend_from_slice(&self.bytes[start..]);
@@ -75,6 +78,8 @@ mod tests {
     use coeval_txn::Epoch;
     use coeval_txn::cluster::{Body, BrickAddress, Member, ViewNumber};
 
+    const MAX: usize = 16 << 20;
+
     fn append(number: u32, bytes: usize) -> Message<BrickChange> {
         let member = |node| Member { node: NodeId::new(node), incarnation: Incarnation::new(5) };
         let (epoch, brick) = (Epoch::new(9), BrickAddress { table: 1, brick: 2 });
@@ -86,7 +91,7 @@ mod tests {
     #[test]
     fn one_message_has_the_form_of_one_that_comes_by_itself() {
         let mut frame = MessageFrame::default();
-        assert!(frame.push(&append(0, 3)).is_none());
+        assert!(frame.push(&append(0, 3), MAX).is_none());
         let (bytes, counted) = frame.finish();
         assert_eq!(bytes, encode(&Frame::Protocol(append(0, 3))));
         assert_eq!(counted, [(FrameKind::Append, bytes.len() - 2)]);
@@ -96,7 +101,7 @@ mod tests {
     fn several_come_as_they_were_put_in_each_with_its_bytes() {
         let mut frame = MessageFrame::default();
         let sent: Vec<_> = (0..3).map(|number| append(number, 10 * number as usize)).collect();
-        assert!(sent.iter().all(|message| frame.push(message).is_none()));
+        assert!(sent.iter().all(|message| frame.push(message, MAX).is_none()));
         let (bytes, counted) = frame.finish();
         let Ok(Frame::Several(framed)) = decode(bytes) else { panic!("it is a frame with several") };
         assert!(framed.iter().map(|framed| &framed.message).eq(&sent));
@@ -106,15 +111,28 @@ mod tests {
     /// To break it: put a large message behind others. No node takes a frame of more bytes than it bounds.
     #[test]
     fn what_would_be_too_much_goes_into_the_next_frame() {
-        let mut frame = MessageFrame::default();
-        assert!(frame.push(&append(0, 2 * FRAME_BYTES)).is_none(), "one that is alone may be larger");
-        let first = frame.push(&append(1, 1)).expect("nothing goes behind it");
-        let second = frame.push(&append(2, FRAME_BYTES)).expect("both together are too much");
-        for (frame, number) in [(first, 0), (second, 1), (frame, 2)] {
-            let (bytes, counted) = frame.finish();
-            let Ok(Frame::Protocol(message)) = decode(bytes) else { panic!("it is a frame with one") };
-            let Body::Append { number: found, .. } = message.body else { panic!("it is an append") };
-            assert_eq!((found, counted.len()), (number, 1));
+        for (bytes_max, most) in [(MAX, FRAME_BYTES), (1_000, 1_000)] {
+            let mut frame = MessageFrame::default();
+            let alone = frame.push(&append(0, 2 * most), bytes_max);
+            assert!(alone.is_none(), "one that is alone may be larger");
+            let first = frame.push(&append(1, 1), bytes_max).expect("nothing goes behind it");
+            assert!(frame.push(&append(2, 1), bytes_max).is_none());
+            let second = frame.push(&append(3, most), bytes_max).expect("all together are too much");
+            for (frame, numbers) in [(first, 0..1), (second, 1..3), (frame, 3..4)] {
+                let (bytes, counted) = frame.finish();
+                let messages = match decode(bytes.clone()) {
+                    Ok(Frame::Protocol(message)) => vec![message],
+                    Ok(Frame::Several(framed)) => framed.into_iter().map(|framed| framed.message).collect(),
+                    other => panic!("{other:?} is no frame with messages"),
+                };
+                let number = |message: &Message<BrickChange>| match message.body {
+                    Body::Append { number, .. } => number,
+                    _ => panic!("it is an append"),
+                };
+                assert_eq!(counted.len(), messages.len());
+                assert!(messages.iter().map(number).eq(numbers));
+                assert!(messages.len() == 1 || bytes.len() <= most);
+            }
         }
     }
 }
