@@ -219,16 +219,8 @@ mod tests {
         let (took, clients) = (Duration::from_secs(2), Duration::from_secs(1));
         let (sent_bytes, messages) = (8_000_000, 600);
         let servers = Duration::from_secs(2);
-        let spent = Spent {
-            rows: 4_000_000,
-            loads: 200.0,
-            took,
-            servers,
-            clients,
-            cores: 2,
-            sent_bytes,
-            messages,
-        };
+        let spent =
+            Spent { rows: 4_000_000, loads: 200.0, took, servers, clients, cores: 2, sent_bytes, messages };
         assert_eq!(spent.busy_share(), 0.75);
         let mut report =
             Report::new(crate::options::Workload::Cluster, &crate::options::Options::default(), 1);
