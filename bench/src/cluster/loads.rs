@@ -16,6 +16,7 @@ use crate::progress::Progress;
 use crate::report::{Report, median};
 use crate::system::Console;
 use bytes::Bytes;
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 const TABLE: &str = "arrivals";
@@ -82,8 +83,8 @@ pub(super) fn measure(
 fn tell_phases(name: &str, phases: &[(Loaded, Spent)], report: &mut Report) -> f64 {
     let rates: Vec<f64> = phases.iter().map(|(loaded, _)| loaded.rows_per_s).collect();
     let costs: [(&str, fn(&Spent) -> f64); 5] = [
-        ("server_cpu_us_per_row", |spent| spent.per_row(spent.servers.as_secs_f64() * 1e6)),
-        ("client_cpu_us_per_row", |spent| spent.per_row(spent.clients.as_secs_f64() * 1e6)),
+        ("server_cpu_us_per_row", |spent| spent.us_per_row(spent.servers.iter().sum())),
+        ("client_cpu_us_per_row", |spent| spent.us_per_row(spent.clients)),
         ("busy_share", Spent::busy_share),
         ("sent_bytes_per_row", |spent| spent.per_row(spent.sent_bytes as f64)),
         ("messages_per_load", |spent| ratio(spent.messages as f64, spent.loads)),
@@ -92,6 +93,12 @@ fn tell_phases(name: &str, phases: &[(Loaded, Spent)], report: &mut Report) -> f
         let middle = median(&mut phases.iter().map(|(_, spent)| of(spent)).collect::<Vec<_>>());
         report.figure(format!("{name}_{cost}"), middle);
     }
+    let nodes = phases.first().map_or(0, |(_, spent)| spent.servers.len());
+    let by_node = (0..nodes).map(|node| {
+        let each = phases.iter().map(|(_, spent)| spent.us_per_row(spent.servers[node]));
+        (median(&mut each.collect::<Vec<_>>()) * 1e4).round() / 1e4
+    });
+    report.note(format!("{name}_server_cpu_us_per_row_by_node"), json!(by_node.collect::<Vec<f64>>()));
     tell(&format!("{name}_rows_per_s"), &rates, report)
 }
 
@@ -114,13 +121,13 @@ struct Loaded {
 }
 
 /// What a phase has cost, with its warm-up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Spent {
     rows: u64,
     loads: f64,
     took: Duration,
-    /// Processor time of all nodes, and of all clients.
-    servers: Duration,
+    /// Processor time of each node, and of all clients.
+    servers: Vec<Duration>,
     clients: Duration,
     /// How many cores nodes and clients have together.
     cores: usize,
@@ -134,9 +141,13 @@ impl Spent {
         ratio(all, self.rows as f64)
     }
 
+    fn us_per_row(&self, time: Duration) -> f64 {
+        self.per_row(time.as_secs_f64() * 1e6)
+    }
+
     /// The share of the time of all cores that nodes and clients have used.
     fn busy_share(&self) -> f64 {
-        let used = (self.servers + self.clients).as_secs_f64();
+        let used = (self.servers.iter().sum::<Duration>() + self.clients).as_secs_f64();
         ratio(used, self.took.as_secs_f64() * self.cores as f64)
     }
 }
@@ -153,7 +164,9 @@ impl Load {
         let begun = Instant::now();
         let loaded = self.all_clients(nodes)?;
         let took = begun.elapsed();
-        let (servers, clients) = (nodes.cpu().saturating_sub(servers), own_cpu().saturating_sub(clients));
+        let clients = own_cpu().saturating_sub(clients);
+        let servers =
+            nodes.cpu().iter().zip(servers).map(|(now, before)| now.saturating_sub(before)).collect();
         let now = nodes.messages()?;
         let spent = Spent {
             rows: loaded.rows,
@@ -218,7 +231,7 @@ mod tests {
     fn what_rows_cost_is_told_by_row_and_by_core() {
         let (took, clients) = (Duration::from_secs(2), Duration::from_secs(1));
         let (sent_bytes, messages) = (8_000_000, 600);
-        let servers = Duration::from_secs(2);
+        let servers = vec![Duration::from_millis(1_500), Duration::from_millis(500)];
         let spent =
             Spent { rows: 4_000_000, loads: 200.0, took, servers, clients, cores: 2, sent_bytes, messages };
         assert_eq!(spent.busy_share(), 0.75);
@@ -235,6 +248,8 @@ mod tests {
         ] {
             assert_eq!(report.value(name), Some(expected), "{name}");
         }
+        let by_node = report.figures().find(|(name, _)| *name == "load_server_cpu_us_per_row_by_node");
+        assert_eq!(*by_node.unwrap().1, json!([0.375, 0.125]));
     }
 
     #[test]

@@ -150,9 +150,9 @@ impl Nodes {
         Ok(super::ratio(most as f64, all as f64))
     }
 
-    /// The processor time that the nodes have had so far, all together.
-    pub(super) fn cpu(&self) -> Duration {
-        self.0.iter().map(|node| process_cpu(node.served.process())).sum()
+    /// The processor time that each node has had so far.
+    pub(super) fn cpu(&self) -> Vec<Duration> {
+        self.0.iter().map(|node| process_cpu(node.served.process())).collect()
     }
 
     /// How many cores they have together, if each has others.
