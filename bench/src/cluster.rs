@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! scans      two nodes | one node | a table of that node's own           in turn; then one process on one core, and on two
-//! loads      through two nodes | through one | two nodes, two replicas   in turn
+//! loads      through two nodes | through one | two nodes, two replicas   in turn, as many clients for each node in all
 //! commits    loads of one row through each of five nodes, one after the other, with nothing that waits for a disk
 //! protocol   the same without SQL: nodes in this process
 //! ```

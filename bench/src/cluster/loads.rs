@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! COPY into a spread table, by as many clients through two nodes and through one, and through two that both have each brick.
+//! COPY into a spread table: through two nodes, through one, and through two that both have each brick.
+//!
+//! Each node has the same number of clients in all three. One client would not keep a core busy: while its load waits for logs, and for
+//! another node, the core has nothing to do. With as many clients for one node as for two together, that would count against two.
+//!
+//! What a row costs is told beside how fast rows come: processor time of the nodes and of the clients, bytes between nodes, and which
+//! share of their cores all of them kept busy. What is missing there was waited for.
 
+use super::messages::ForLoads;
 use super::nodes::{Node, Nodes};
 use super::{Stage, order, ratio, tell};
 use crate::error::BenchError;
+use crate::machine::{ProcessId, process_cpu};
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{Report, median};
 use crate::system::Console;
 use bytes::Bytes;
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 const TABLE: &str = "arrivals";
 const CREATE: &str = "CREATE TABLE arrivals (slot int, m1 bigint, m2 bigint) USING brick \
      PARTITION BY (slot CARDINALITY 1024 RANGE SIZE 16)";
 const COPY: &str = "COPY arrivals FROM STDIN";
-/// Clients, whoever they come to.
-const LOADERS: usize = 2;
+/// Clients of each node: as many as keep its core busy while loads wait.
+const LOADERS: u64 = 4;
+const TINY_LOADERS: u64 = 2;
 /// Rows of a load.
 const LOAD_ROWS: u64 = 16_384;
 const TINY_LOAD_ROWS: u64 = 256;
@@ -34,43 +44,70 @@ pub(super) fn measure(
     let durability = stage.options.durability;
     progress.begin("start one node, two, and two with two replicas", None);
     let clusters = [
-        ("load_two_nodes_rows_per_s", stage.nodes("load-two", 2, 1, durability)?),
-        ("load_one_node_rows_per_s", stage.nodes("load-one", 1, 1, durability)?),
-        ("load_two_replicas_rows_per_s", stage.nodes("load-replicas", 2, 2, durability)?),
+        ("load_two_nodes", stage.nodes("load-two", 2, 1, durability)?),
+        ("load_one_node", stage.nodes("load-one", 1, 1, durability)?),
+        ("load_two_replicas", stage.nodes("load-replicas", 2, 2, durability)?),
     ];
     clusters.iter().try_for_each(|(_, nodes)| nodes.create(TABLE, CREATE))?;
     progress.end();
-    let load_rows = stage.of_population(LOAD_ROWS, TINY_LOAD_ROWS);
-    let load = Load { text: text_of(load_rows), seconds: stage.options.seconds };
-    let (mut rates, mut missing) = (vec![Vec::new(); clusters.len()], 0);
+    let rows = stage.of_population(LOAD_ROWS, TINY_LOAD_ROWS);
+    let loaders = stage.of_population(LOADERS, TINY_LOADERS) as usize;
+    let load = Load { rows, text: text_of(rows), loaders, seconds: stage.options.seconds };
+    let (mut phases, mut missing) = (vec![Vec::new(); clusters.len()], 0);
     for round in 0..stage.rounds() {
         for place in order(round, clusters.len()) {
             let (name, nodes) = &clusters[place];
             progress.begin(&format!("round {}, {name}", round + 1), None);
-            let loaded = load.phase(nodes)?;
+            let (loaded, spent) = load.phase(nodes)?;
             missing += nodes.missing(TABLE, loaded.rows)?;
             nodes.first().connect()?.execute(&format!("TRUNCATE {TABLE}"))?;
             missing += nodes.missing(TABLE, 0)?;
-            rates[place].push(loaded.rows_per_s);
+            phases[place].push((loaded, spent));
             progress.end();
         }
         if progress.is_cancelled() {
             break;
         }
     }
-    report.count("load_rows", load_rows);
-    report.count("loaders", LOADERS as u64);
+    report.count("load_rows", rows);
+    report.count("loaders_per_node", loaders as u64);
     let [two_nodes, one_node, two_replicas] =
-        [0, 1, 2].map(|place| tell(clusters[place].0, &rates[place], report));
+        [0, 1, 2].map(|place| tell_phases(clusters[place].0, &phases[place], report));
     report.figure("load_two_nodes_ratio", ratio(two_nodes, one_node));
     report.figure("load_two_replicas_ratio", ratio(two_replicas, two_nodes));
     report.check("load_rows_missing", missing);
     Ok(())
 }
 
+/// Tells how fast rows came in the phases of one cluster, and what they cost. Gives the median of the rows per second.
+fn tell_phases(name: &str, phases: &[(Loaded, Spent)], report: &mut Report) -> f64 {
+    let rates: Vec<f64> = phases.iter().map(|(loaded, _)| loaded.rows_per_s).collect();
+    let costs: [(&str, fn(&Spent) -> f64); 5] = [
+        ("server_cpu_us_per_row", |spent| spent.us_per_row(spent.servers.iter().sum())),
+        ("client_cpu_us_per_row", |spent| spent.us_per_row(spent.clients)),
+        ("busy_share", Spent::busy_share),
+        ("sent_bytes_per_row", |spent| spent.per_row(spent.sent_bytes as f64)),
+        ("messages_per_load", |spent| ratio(spent.messages as f64, spent.loads)),
+    ];
+    for (cost, of) in costs {
+        let middle = median(&mut phases.iter().map(|(_, spent)| of(spent)).collect::<Vec<_>>());
+        report.figure(format!("{name}_{cost}"), middle);
+    }
+    let nodes = phases.first().map_or(0, |(_, spent)| spent.servers.len());
+    let by_node = (0..nodes).map(|node| {
+        let each = phases.iter().map(|(_, spent)| spent.us_per_row(spent.servers[node]));
+        (median(&mut each.collect::<Vec<_>>()) * 1e4).round() / 1e4
+    });
+    report.note(format!("{name}_server_cpu_us_per_row_by_node"), json!(by_node.collect::<Vec<f64>>()));
+    tell(&format!("{name}_rows_per_s"), &rates, report)
+}
+
 /// What each client sends again and again.
 struct Load {
+    rows: u64,
     text: Bytes,
+    /// Clients of each node.
+    loaders: usize,
     /// For how long it counts.
     seconds: f64,
 }
@@ -83,11 +120,71 @@ struct Loaded {
     rows_per_s: f64,
 }
 
+/// What a phase has cost, with its warm-up.
+#[derive(Clone, Debug)]
+struct Spent {
+    rows: u64,
+    loads: f64,
+    took: Duration,
+    /// Processor time of each node, and of all clients.
+    servers: Vec<Duration>,
+    clients: Duration,
+    /// How many cores nodes and clients have together.
+    cores: usize,
+    /// What nodes have sent each other: bytes of all kinds, and messages that loads cost.
+    sent_bytes: u64,
+    messages: u64,
+}
+
+impl Spent {
+    fn per_row(&self, all: f64) -> f64 {
+        ratio(all, self.rows as f64)
+    }
+
+    fn us_per_row(&self, time: Duration) -> f64 {
+        self.per_row(time.as_secs_f64() * 1e6)
+    }
+
+    /// The share of the time of all cores that nodes and clients have used.
+    fn busy_share(&self) -> f64 {
+        let used = (self.servers.iter().sum::<Duration>() + self.clients).as_secs_f64();
+        ratio(used, self.took.as_secs_f64() * self.cores as f64)
+    }
+}
+
+/// The processor time of this process, whose threads are the clients.
+fn own_cpu() -> Duration {
+    process_cpu(ProcessId(std::process::id()))
+}
+
 impl Load {
-    /// All clients at once, each through the next of the nodes.
-    fn phase(&self, nodes: &Nodes) -> Result<Loaded, BenchError> {
+    /// All clients at once.
+    fn phase(&self, nodes: &Nodes) -> Result<(Loaded, Spent), BenchError> {
+        let (sent, servers, clients) = (nodes.messages()?, nodes.cpu(), own_cpu());
+        let begun = Instant::now();
+        let loaded = self.all_clients(nodes)?;
+        let took = begun.elapsed();
+        let clients = own_cpu().saturating_sub(clients);
+        let servers =
+            nodes.cpu().iter().zip(servers).map(|(now, before)| now.saturating_sub(before)).collect();
+        let now = nodes.messages()?;
+        let spent = Spent {
+            rows: loaded.rows,
+            loads: ratio(loaded.rows as f64, self.rows as f64),
+            took,
+            servers,
+            clients,
+            cores: nodes.cores(),
+            sent_bytes: now.bytes_since(&sent),
+            messages: ForLoads::sum(now.for_loads_since(&sent)),
+        };
+        Ok((loaded, spent))
+    }
+
+    fn all_clients(&self, nodes: &Nodes) -> Result<Loaded, BenchError> {
         std::thread::scope(|scope| {
-            let nodes = nodes.all().iter().cycle().take(LOADERS);
+            let of_node = |node| std::iter::repeat_n(node, self.loaders);
+            let nodes = nodes.all().iter().flat_map(of_node);
             let clients: Vec<_> = nodes.map(|node| scope.spawn(move || self.client(node))).collect();
             let loaded = clients.into_iter().map(|client| client.join().expect("a client does not panic"));
             loaded.sum::<Result<Loaded, BenchError>>()
@@ -129,6 +226,31 @@ fn text_of(rows: u64) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_rows_cost_is_told_by_row_and_by_core() {
+        let (took, clients) = (Duration::from_secs(2), Duration::from_secs(1));
+        let (sent_bytes, messages) = (8_000_000, 600);
+        let servers = vec![Duration::from_millis(1_500), Duration::from_millis(500)];
+        let spent =
+            Spent { rows: 4_000_000, loads: 200.0, took, servers, clients, cores: 2, sent_bytes, messages };
+        assert_eq!(spent.busy_share(), 0.75);
+        let mut report =
+            Report::new(crate::options::Workload::Cluster, &crate::options::Options::default(), 1);
+        let loaded = Loaded { rows: 4_000_000, rows_per_s: 2e6 };
+        assert_eq!(tell_phases("load", &[(loaded, spent)], &mut report), 2e6);
+        for (name, expected) in [
+            ("load_server_cpu_us_per_row", 0.5),
+            ("load_client_cpu_us_per_row", 0.25),
+            ("load_busy_share", 0.75),
+            ("load_sent_bytes_per_row", 2.0),
+            ("load_messages_per_load", 3.0),
+        ] {
+            assert_eq!(report.value(name), Some(expected), "{name}");
+        }
+        let by_node = report.figures().find(|(name, _)| *name == "load_server_cpu_us_per_row_by_node");
+        assert_eq!(*by_node.unwrap().1, json!([0.375, 0.125]));
+    }
 
     #[test]
     fn a_load_has_its_rows_and_clients_add_up() {

@@ -16,9 +16,16 @@ const ANSWERS: [&str; 5] = ["begun", "appended", "commit_logged", "rows_missing"
 const DECISIONS: [&str; 2] = ["decided", "ended"];
 const HEARD: [&str; 1] = ["heard"];
 
-/// Messages that were sent, by kind.
+/// How lines of figures begin that count messages, and their bytes.
+const COUNTS: &str = "coeval_cluster_messages_total";
+const BYTES: &str = "coeval_cluster_message_bytes_total";
+
+/// Messages that were sent, by kind, and the bytes of all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Messages(BTreeMap<String, u64>);
+pub(super) struct Messages {
+    kinds: BTreeMap<String, u64>,
+    bytes: u64,
+}
 
 /// Those that loads cost, by what they are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,15 +46,21 @@ impl ForLoads {
 impl Messages {
     /// These and those of another node.
     pub(super) fn with(mut self, other: &Self) -> Self {
-        for (kind, sent) in &other.0 {
-            *self.0.entry(kind.clone()).or_default() += sent;
+        for (kind, sent) in &other.kinds {
+            *self.kinds.entry(kind.clone()).or_default() += sent;
         }
+        self.bytes += other.bytes;
         self
+    }
+
+    /// Bytes that were sent since then, of all kinds.
+    pub(super) fn bytes_since(&self, before: &Self) -> u64 {
+        self.bytes.saturating_sub(before.bytes)
     }
 
     /// What loads cost since then.
     pub(super) fn for_loads_since(&self, before: &Self) -> ForLoads {
-        let of = |messages: &Self, kind: &str| messages.0.get(kind).copied().unwrap_or(0);
+        let of = |messages: &Self, kind: &str| messages.kinds.get(kind).copied().unwrap_or(0);
         let sum = |kinds: &[&str]| -> u64 {
             kinds.iter().map(|&kind| of(self, kind).saturating_sub(of(before, kind))).sum()
         };
@@ -60,13 +73,18 @@ impl Messages {
     }
 
     fn read(figures: &str) -> Self {
-        let read = |line: &str| {
-            let line = line.strip_prefix("coeval_cluster_messages_total{kind=\"")?;
-            let (kind, sent) = line.split_once("\",way=\"sent\"} ")?;
-            Some((kind.to_owned(), sent.trim().parse::<u64>().ok()?))
-        };
-        Self(figures.lines().filter_map(read).collect())
+        let bytes = sent_of(figures, BYTES).map(|(_, bytes)| bytes).sum();
+        Self { kinds: sent_of(figures, COUNTS).collect(), bytes }
     }
+}
+
+/// What figures of this name say of each kind that was sent.
+fn sent_of<'a>(figures: &'a str, name: &'a str) -> impl Iterator<Item = (String, u64)> + 'a {
+    figures.lines().filter_map(move |line| {
+        let line = line.strip_prefix(name)?.strip_prefix("{kind=\"")?;
+        let (kind, sent) = line.split_once("\",way=\"sent\"} ")?;
+        Some((kind.to_owned(), sent.trim().parse::<u64>().ok()?))
+    })
 }
 
 /// What a node has sent so far, as its figures at this address tell.
@@ -78,7 +96,7 @@ pub(super) fn messages_of(figures: SocketAddr) -> Result<Messages, BenchError> {
         BenchError::Answer(format!("the figures at {figures} are not to be had: {error}"))
     })?;
     match Messages::read(&text) {
-        Messages(kinds) if kinds.is_empty() => {
+        messages if messages.kinds.is_empty() => {
             Err(BenchError::Answer(format!("the figures at {figures} are not those of a node: {text}")))
         }
         messages => Ok(messages),
@@ -112,11 +130,15 @@ coeval_cluster_message_bytes_total{kind=\"begin\",way=\"sent\"} 4000
 
     #[test]
     fn what_loads_cost_is_read_from_figures() {
-        let before = Messages(BTreeMap::from([("begin".to_owned(), 2)]));
-        let of_both = Messages::read(FIGURES).with(&Messages(BTreeMap::from([("heard".to_owned(), 5)])));
+        let of = |kind: &str, sent, bytes| {
+            let kinds = BTreeMap::from([(kind.to_owned(), sent)]);
+            Messages { kinds, bytes }
+        };
+        let before = of("begin", 2, 1_000);
+        let of_both = Messages::read(FIGURES).with(&of("heard", 5, 50));
         let found = of_both.for_loads_since(&before);
         assert_eq!(found, ForLoads { requests: 6, answers: 3, decisions: 0, heard: 5 });
-        assert_eq!(found.sum(), 14);
+        assert_eq!((found.sum(), of_both.bytes_since(&before)), (14, 3_050));
         assert_eq!(Messages::read("404"), Messages::default());
     }
 }

@@ -5,6 +5,7 @@ use super::messages::{Messages, messages_of};
 use crate::directories::removed;
 use crate::error::BenchError;
 use crate::followed::until;
+use crate::machine::process_cpu;
 use crate::pinning::Cores;
 use crate::served::Served;
 use crate::system::Console;
@@ -12,6 +13,7 @@ use crate::wire::Server;
 use coeval::Durability;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
+use std::time::Duration;
 
 const LIVE: &str = "SELECT count(*) FROM coeval_cluster_nodes WHERE state = 'live'";
 
@@ -30,7 +32,7 @@ pub(super) struct Plan<'a> {
 
 /// A node, where clients and who wants to know its figures find it, and the cores that it has.
 pub(super) struct Node {
-    _served: Served,
+    served: Served,
     server: Server,
     figures: SocketAddr,
     pub(super) cores: Cores,
@@ -74,7 +76,7 @@ impl Nodes {
             let directory = removed(plan.place, &name)?;
             let served = Served::start_on(cores, plan.program, &directory, &arguments)?;
             primary.get_or_insert_with(|| served.as_primary());
-            nodes.push(Node { server: served.server()?, _served: served, figures, cores: cores.clone() });
+            nodes.push(Node { server: served.server()?, served, figures, cores: cores.clone() });
         }
         let nodes = Self(nodes);
         let count = i64::try_from(nodes.0.len()).unwrap_or(i64::MAX);
@@ -146,6 +148,16 @@ impl Nodes {
         };
         let (most, all) = (ask("max")?, ask("sum")?);
         Ok(super::ratio(most as f64, all as f64))
+    }
+
+    /// The processor time that each node has had so far.
+    pub(super) fn cpu(&self) -> Vec<Duration> {
+        self.0.iter().map(|node| process_cpu(node.served.process())).collect()
+    }
+
+    /// How many cores they have together, if each has others.
+    pub(super) fn cores(&self) -> usize {
+        self.0.iter().map(|node| node.cores.count()).sum()
     }
 
     /// What all nodes have sent each other so far.

@@ -141,6 +141,20 @@ impl TableView {
         self.flush_of(brick, brick.visible_runs(reader)).loads(bytes_max)
     }
 
+    /// All rows of `brick` whose epochs are above `horizon`, whoever sees them, in the form of [`encode_runs`](Self::encode_runs).
+    /// Cost: the epochs vector, and a copy of these rows alone.
+    #[must_use]
+    pub fn encode_runs_above(
+        &self,
+        brick: &BrickView,
+        horizon: Epoch,
+        bytes_max: usize,
+    ) -> Vec<(Epoch, Vec<u8>)> {
+        let mut runs = brick.visible_runs(&Reader::uncommitted());
+        runs.retain(|(epoch, _)| *epoch > horizon);
+        self.flush_of(brick, runs).loads(bytes_max)
+    }
+
     /// How many columns the table has.
     #[must_use]
     pub fn columns(&self) -> usize {

@@ -13,13 +13,14 @@
 //! batch behind them are no torn end but damage: the log is refused, since what was acknowledged may be missing.
 //!
 //! **What is not.** With [`Durability::Off`] nothing is synced; then a crash of the machine (not of the process) may leave
-//! holes, and the log is refused or shorter. A file is never cut from its beginning: who wants that goes on in another one.
+//! holes, and the log is refused or shorter. A file is never cut from its beginning: who wants that goes on in another one ([`Turn`]), whose
+//! batches are synced before it counts and not one by one.
 
 mod log_file;
 mod syncing;
 
 pub(crate) use log_file::{Batch, LogFile};
-pub(crate) use syncing::LogWriter;
+pub(crate) use syncing::{LogWriter, Turn};
 
 use std::io;
 use std::path::PathBuf;

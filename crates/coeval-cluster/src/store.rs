@@ -81,7 +81,8 @@ pub type CountBricks = Box<dyn FnOnce() -> Result<Vec<HeldBrick>, StoreFailed> +
 ///
 /// No call waits for a disk. Rows are bytes that were checked when they came; what they mean is the store's business.
 pub trait NodeStore: Send + 'static {
-    /// Whether these are rows of a brick, as [`log`](Self::log) takes them. Nobody has rows logged that were not checked. Gives
+    /// Whether these are rows of a brick, as [`log`](Self::log) takes them. Nobody has rows logged that were not checked,
+    /// unless this node has just made them of a batch and they have no texts. Gives
     /// the codes that they have in place of texts: whoever has them logged sees to it that the texts are logged before.
     ///
     /// # Errors

@@ -245,6 +245,11 @@ impl Tables {
         self.definitions.read().declared.contains_key(&table)
     }
 
+    /// Whether a table has columns of texts; nothing if it is not declared.
+    pub(crate) fn has_texts(&self, table: u64) -> Option<bool> {
+        self.definitions.read().declared.get(&table).map(|definition| !definition.texts.is_empty())
+    }
+
     /// Whether a table is declared, or gone for good: what comes of it is taken.
     pub(crate) fn is_known(&self, table: u64) -> bool {
         let definitions = self.definitions.read();

@@ -8,6 +8,7 @@
 //!   bytes      length | bytes
 //!   list       count | elements
 //!   one of     kind (1 byte) | its parts
+//!   messages   in a frame with several: 1 | message, for each | 0
 //!   epoch set  newest | count | distances between the exceptions, ascending
 //! ```
 //! Whatever bytes come: [`decode`] gives a value that the protocol may be handed, or says why not. So it checks also what the
@@ -28,6 +29,7 @@
 //! | `joining.rs` | what is asked and answered when a node wants to belong |
 //! | `flushed.rs` | what a store writes to files of its own |
 //! | `frame.rs` | what a frame between two nodes has in it |
+//! | `message_frame.rs` | a frame with messages of the protocol, as it is filled |
 //! | `request.rs` | requests for bricks, or for what is made of their rows, and their answers in parts |
 //! | `share.rs` | what a node says of its part of the bricks |
 
@@ -38,6 +40,7 @@ mod flushed;
 mod frame;
 mod joining;
 mod message;
+mod message_frame;
 mod reader;
 mod record;
 mod request;
@@ -48,8 +51,9 @@ mod whole;
 mod writer;
 
 pub(crate) use flushed::{FlushedBrick, LogHead};
-pub(crate) use frame::{Alive, Frame, FrameKind};
+pub(crate) use frame::{Alive, Frame, FrameKind, FramedMessage};
 pub(crate) use joining::{JoinAnswer, JoinRequest, MembershipRecord};
+pub(crate) use message_frame::MessageFrame;
 pub(crate) use reader::Reader;
 pub(crate) use record::NodeRecord;
 pub(crate) use request::{
@@ -105,9 +109,15 @@ pub(crate) trait Wire: Sized {
 
 /// The bytes of a value, with their version.
 pub(crate) fn encode(value: &impl Wire) -> Vec<u8> {
-    let mut out = vec![VERSION];
-    value.put(&mut out);
+    let mut out = Vec::new();
+    encode_into(value, &mut out);
     out
+}
+
+/// Appends the bytes of a value, with their version.
+pub(crate) fn encode_into(value: &impl Wire, out: &mut Vec<u8>) {
+    out.push(VERSION);
+    value.put(out);
 }
 
 /// The value that these bytes are.

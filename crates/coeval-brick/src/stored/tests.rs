@@ -202,7 +202,10 @@ fn what_another_node_is_given_shows_the_same_under_every_snapshot() {
                 Deletion { epoch: marker.epoch, covered: marker.covered.clone(), own: marker.own.clone() };
             taken.delete_ahead(deletion, id).unwrap().wait().unwrap();
         }
-        for (epoch, bytes) in view.encode_runs(brick, &Reader::uncommitted(), 20) {
+        let all = view.encode_runs(brick, &Reader::uncommitted(), 20);
+        let above: Vec<_> = all.iter().filter(|(epoch, _)| *epoch > at(3)).cloned().collect();
+        assert_eq!(view.encode_runs_above(brick, at(3), 20), above);
+        for (epoch, bytes) in all {
             let (load, rest) = taken.decode(&bytes).unwrap();
             assert!(rest.is_empty() && load.rows() <= 2 && load.bricks().eq([id]));
             taken.append(epoch, load).unwrap().wait().unwrap();

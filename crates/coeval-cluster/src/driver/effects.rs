@@ -6,14 +6,36 @@ use crate::brick_change::BrickChange;
 use crate::log::Durability;
 use crate::node::NodeId;
 use crate::store::LogPosition;
-use crate::wire::{Frame, FrameKind, encode};
+use crate::wire::{Frame, FrameKind, MessageFrame, encode};
+use bytes::Bytes;
 use coeval_txn::cluster::{DictionaryEffect, DictionaryMessage, Effect, LoadOutcome, Message, ToKeeper};
 use std::time::Instant;
 
 impl Engine {
-    /// Does all that the protocol and dictionaries want done, and what that brings about at once. Of the two, what
-    /// dictionaries log comes first: rows come after their texts.
+    /// Does all that the protocol and dictionaries want done, and what that brings about at once; sends what was said in this step, and
+    /// sees whether the life goes on.
     pub(super) fn pump(&mut self) {
+        self.carry_out_all();
+        for (to, frame) in std::mem::take(&mut self.outgoing) {
+            self.send_messages(to, frame);
+        }
+        if !self.waiting.is_empty() {
+            self.store.sync();
+        }
+        if let Some(failure) = self.store.failure() {
+            self.end.get_or_insert(EndReason::Failed(failure.to_string()));
+        }
+        if self.protocol.view().removed().contains(&self.own()) {
+            self.end.get_or_insert(EndReason::Removed(self.own()));
+        }
+        if self.protocol.has_left() {
+            self.end.get_or_insert(EndReason::Left);
+        }
+    }
+
+    /// Does all that the protocol and dictionaries want done, but that messages to other nodes are sent at the end of the step. Of the
+    /// two, what dictionaries log comes first: rows come after their texts.
+    pub(super) fn carry_out_all(&mut self) {
         loop {
             for effect in self.dictionaries.take_effects() {
                 self.carry_out_for_codes(effect);
@@ -29,18 +51,6 @@ impl Engine {
             let Some(message) = self.to_itself.pop_front() else { break };
             self.counts.to_itself += 1;
             self.protocol.receive(message);
-        }
-        if !self.waiting.is_empty() {
-            self.store.sync();
-        }
-        if let Some(failure) = self.store.failure() {
-            self.end.get_or_insert(EndReason::Failed(failure.to_string()));
-        }
-        if self.protocol.view().removed().contains(&self.own()) {
-            self.end.get_or_insert(EndReason::Removed(self.own()));
-        }
-        if self.protocol.has_left() {
-            self.end.get_or_insert(EndReason::Left);
         }
     }
 
@@ -110,7 +120,11 @@ impl Engine {
         if message.to.node == self.own() {
             self.to_itself.push_back(message);
         } else {
-            self.send_frame(message.to.node, &Frame::Protocol(message));
+            let bytes_max = self.options.transport.bounds.frame_bytes;
+            let full = self.outgoing.entry(message.to.node).or_default().push(&message, bytes_max);
+            if let Some(full) = full {
+                self.send_messages(message.to.node, full);
+            }
         }
     }
 
@@ -122,13 +136,26 @@ impl Engine {
         }
     }
 
-    /// Puts a frame into the queue of a node. If that is full, the frame is lost as it may be on any network.
+    /// Puts a frame into the queue of a node, behind the messages that were said to it before.
     pub(super) fn send_frame(&mut self, to: NodeId, frame: &Frame) {
+        if let Some(messages) = self.outgoing.remove(&to) {
+            self.send_messages(to, messages);
+        }
         let bytes = encode(frame);
-        let (kind, length) = (FrameKind::of(frame), bytes.len());
-        match self.peers.send(to, bytes) {
-            Ok(()) => self.counts.note_sent(kind, length),
-            Err(_) => self.counts.not_taken += 1,
+        let counted = frame.counted(bytes.len());
+        self.put(to, bytes.into(), &counted);
+    }
+
+    fn send_messages(&mut self, to: NodeId, frame: MessageFrame) {
+        let (bytes, counted) = frame.finish();
+        self.put(to, bytes, &counted);
+    }
+
+    /// Puts a frame into the queue of a node. If that is full, the frame is lost as it may be on any network.
+    fn put(&mut self, to: NodeId, frame: Bytes, counted: &[(FrameKind, usize)]) {
+        match self.peers.send(to, frame) {
+            Ok(()) => counted.iter().for_each(|(kind, bytes)| self.counts.note_sent(*kind, *bytes)),
+            Err(_) => self.counts.not_taken += counted.len() as u64,
         }
     }
 

@@ -12,6 +12,7 @@ use crate::node::NodeId;
 use crate::placement::RingPlacement;
 use crate::store::{LogPosition, NodeStore};
 use crate::transport::Peers;
+use crate::wire::MessageFrame;
 use coeval_txn::cluster::{
     AskId, AskOutcome, BrickAddress, ClusterNode, Dictionaries, DictionaryMessage, LoadFate, LogRecord,
     Member, Message, ToKeeper, ViewChange, ViewNumber, ViewRecord, count_through, fold_records,
@@ -86,6 +87,8 @@ pub(super) struct Engine {
     pub(super) to_itself: VecDeque<Message<BrickChange>>,
     /// Those about dictionaries.
     pub(super) codes_to_itself: VecDeque<DictionaryMessage>,
+    /// Messages to other nodes that were said in the present step, in a frame for each node. None of them is empty.
+    pub(super) outgoing: BTreeMap<NodeId, MessageFrame>,
     /// What waits for the disk, by the place in the log that has to be there, and since when it waits.
     pub(super) waiting: VecDeque<(LogPosition, Instant, Waiting)>,
     pub(super) synced: LogPosition,
@@ -154,6 +157,7 @@ impl Engine {
             counts: MessageCounts::default(),
             to_itself: VecDeque::new(),
             codes_to_itself: VecDeque::new(),
+            outgoing: BTreeMap::new(),
             waiting: VecDeque::new(),
             synced: LogPosition::default(),
             syncs: 0,

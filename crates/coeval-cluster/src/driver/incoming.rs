@@ -4,7 +4,7 @@
 use super::engine::{EndReason, Engine};
 use super::life::Life;
 use super::pieces::{AskedPiece, PieceOrder};
-use crate::brick_change::LabelledChanges;
+use crate::brick_change::{BrickChange, LabelledChanges};
 use crate::keeper::Outgoing;
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
@@ -12,13 +12,13 @@ use crate::store::{BrickRows, StoreFailed, StoredBrick};
 use crate::texts::{RowCodes, RowTexts};
 use crate::transport::{AnswerParts, CallRefusal, Handler, Sender};
 use crate::wire::{
-    Alive, BrickAnswer, BrickRequest, Frame, FrameKind, JoinRequest, Malformed, decode, encode, parts_of,
+    Alive, BrickAnswer, BrickRequest, Frame, FramedMessage, JoinRequest, Malformed, decode, encode, parts_of,
     parts_of_bricks, parts_of_texts,
 };
 use bytes::Bytes;
 use coeval_txn::EpochSet;
 use coeval_txn::cluster::{
-    Body, BrickAddress, DictionaryId, NodeError, ToKeeper, ViewChange, ViewNumber, ViewRecord,
+    Body, BrickAddress, DictionaryId, Message, NodeError, ToKeeper, ViewChange, ViewNumber, ViewRecord,
 };
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -61,7 +61,9 @@ impl Handler for Incoming {
         let decoded: Result<Frame, Malformed> = decode(frame);
         self.0.step(|engine| match decoded {
             Ok(frame) if is_of(&frame, from) => {
-                engine.counts.note_received(FrameKind::of(&frame), length);
+                for (kind, bytes) in frame.counted(length) {
+                    engine.counts.note_received(kind, bytes);
+                }
                 engine.receive(from.node, frame);
             }
             Ok(_) => engine.refuse(from.node, "it is in another node's name"),
@@ -175,6 +177,7 @@ impl Incoming {
 fn is_of(frame: &Frame, from: Sender) -> bool {
     match frame {
         Frame::Protocol(message) => message.from.node == from.node,
+        Frame::Several(messages) => messages.iter().all(|framed| framed.message.from.node == from.node),
         Frame::Dictionary(message) => message.from.node == from.node,
         Frame::ToKeeper(ToKeeper::Join { member, .. }) => member.node == from.node,
         Frame::ToKeeper(ToKeeper::Closed(report)) => report.from.node == from.node,
@@ -206,21 +209,12 @@ impl Engine {
         }
         self.heard.insert(from, Instant::now());
         match frame {
-            Frame::Protocol(message) => {
-                if message.view > self.view() {
-                    self.ask_for_records(from);
-                }
-                let checked = match &message.body {
-                    // The texts come first: into this node's dictionaries, and into its log.
-                    Body::Append { brick, rows, .. } => {
-                        self.check_rows(*brick, rows).and_then(|()| self.learn(rows.texts()))
-                    }
-                    _ => Ok(()),
-                };
-                match checked {
-                    Ok(()) => self.protocol.receive(message),
-                    // It is sent again: the table may be declared by then.
-                    Err(refused) => self.refuse(from, &refused.to_string()),
+            Frame::Protocol(message) => self.receive_message(from, message),
+            Frame::Several(messages) => {
+                for FramedMessage { message, .. } in messages {
+                    self.receive_message(from, message);
+                    // What was checked of its rows is used before the next ones are checked.
+                    self.carry_out_all();
                 }
             }
             Frame::Dictionary(message) => {
@@ -239,6 +233,25 @@ impl Engine {
             Frame::Holder(said) => self.keeper.answer(said),
             // Heard before all others.
             Frame::OtherViews(_) => {}
+        }
+    }
+
+    /// Takes a message of the protocol in, unless it brings rows that are none.
+    fn receive_message(&mut self, from: NodeId, message: Message<BrickChange>) {
+        if message.view > self.view() {
+            self.ask_for_records(from);
+        }
+        let checked = match &message.body {
+            // The texts come first: into this node's dictionaries, and into its log.
+            Body::Append { brick, rows, .. } => {
+                self.check_rows(*brick, rows).and_then(|()| self.learn(rows.texts()))
+            }
+            _ => Ok(()),
+        };
+        match checked {
+            Ok(()) => self.protocol.receive(message),
+            // It is sent again: the table may be declared by then.
+            Err(refused) => self.refuse(from, &refused.to_string()),
         }
     }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Load`]: rows that become visible together, everywhere.
 
-use super::engine::LoadCaller;
+use super::engine::{Engine, LoadCaller};
 use super::error::LoadError;
 use super::life::Life;
+use super::options::NodeOptions;
 use crate::brick_change::BrickChange;
 use arrow::array::RecordBatch;
 use bytes::Bytes;
@@ -15,6 +16,12 @@ use tokio::sync::oneshot;
 /// Bytes of a message around the rows in it: more than its numbers can take.
 const ENVELOPE_BYTES: usize = 256;
 
+/// Appends that are done in one step of the node's, so that others come to theirs.
+const APPENDS_AT_ONCE: usize = 128;
+
+/// Appends that may be unanswered, however small.
+const WINDOW_MAX: usize = 4_096;
+
 /// What the commit of a load waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommitWait {
@@ -25,6 +32,14 @@ pub enum CommitWait {
     /// For nothing but that this node has taken the wish. If it dies before the holders have logged the commit, the load is
     /// rolled back, as a whole.
     Local,
+}
+
+/// Whether the protocol has taken an append.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Yes,
+    /// The load is over.
+    No,
 }
 
 /// How far a load is whose commit has returned.
@@ -43,11 +58,14 @@ pub struct Load {
     life: Arc<Life>,
     epoch: Epoch,
     is_over: bool,
+    /// What was to be appended so far: how often, and bytes.
+    appends: usize,
+    bytes: usize,
 }
 
 impl Load {
     pub(super) fn new(life: Arc<Life>, epoch: Epoch) -> Self {
-        Self { life, epoch, is_over: false }
+        Self { life, epoch, is_over: false, appends: 0, bytes: 0 }
     }
 
     /// The life of the node in which it runs.
@@ -65,7 +83,7 @@ impl Load {
     /// if the table has texts: then with the texts of the codes in these rows. They are copied to none yet when this returns; the commit waits for all.
     ///
     /// Waits while too many appends of this load are unanswered: so a load is as fast as its slowest holder, and takes no
-    /// more memory here than the window. May be given up while it waits: then these rows are not sent.
+    /// more memory here than the [window](crate::NodeOptions::append_window). May be given up while it waits: then these rows are not sent.
     ///
     /// # Errors
     /// If these are no rows of the brick, or too many for one append with their texts, in which case the load goes on without them; or if the
@@ -75,40 +93,86 @@ impl Load {
     }
 
     /// Appends the rows of a batch, texts among them: first all that are new get their codes, as [`Node::rows`](crate::Node::rows)
-    /// says, then the rows of each brick are sent, as [`append`](Self::append) says.
+    /// says, then the rows of each brick are sent, as [`append`](Self::append) says. What goes to one node goes in few frames.
     ///
     /// # Errors
     /// As [`Node::rows`](crate::Node::rows): then nothing of the batch is in the load, which goes on without it. As
     /// [`append`](Self::append): then a part of the batch may be in it, so it had better be rolled back.
     pub async fn append_rows(&mut self, table: u64, batch: &RecordBatch) -> Result<(), LoadError> {
-        let life = Arc::clone(&self.life);
-        for (brick, rows) in life.rows(table, batch).await? {
-            self.append(brick, rows).await?;
+        let (life, epoch) = (Arc::clone(&self.life), self.epoch);
+        let mut rows = life.rows(table, batch).await?.into_iter();
+        rows.as_slice().iter().for_each(|(_, rows)| self.count(rows.len()));
+        while !rows.as_slice().is_empty() {
+            // Else a slow holder's answers would have a few go at a time.
+            let many = rows.len().min(APPENDS_AT_ONCE).min(self.window() / 2);
+            let room = self.room(many).await?.min(APPENDS_AT_ONCE);
+            let limit = self.bytes_max();
+            // In one step: what goes to the same node goes together, and is answered together.
+            let appended: Option<Result<Taken, LoadError>> = life.step(|engine| {
+                for (brick, rows) in rows.by_ref().take(room) {
+                    let change = engine.routed_with_texts(brick, rows).map_err(LoadError::Refused)?;
+                    if engine.append(epoch, (brick, change), limit)? == Taken::No {
+                        return Ok(Taken::No);
+                    }
+                    // What was checked of these rows is used before the next ones are checked.
+                    engine.carry_out_all();
+                }
+                Ok(Taken::Yes)
+            });
+            self.appended(appended)?;
         }
         Ok(())
     }
 
     /// Sends what it does to a brick.
     pub(super) async fn change(&mut self, brick: BrickAddress, change: BrickChange) -> Result<(), LoadError> {
-        let limit = self.life.options.transport.bounds.frame_bytes - ENVELOPE_BYTES;
+        let (epoch, limit) = (self.epoch, self.bytes_max());
         if change.size() > limit {
             return Err(LoadError::TooLong { bytes: change.size(), limit });
         }
-        let life = Arc::clone(&self.life);
-        let (epoch, window) = (self.epoch, life.options.append_window.max(1));
-        let has_room =
-            life.until(|engine| (engine.protocol.unanswered_appends(epoch) < window).then_some(()));
-        has_room.await.ok_or_else(|| self.unknown())?;
-        let appended = life.step(|engine| {
+        self.count(change.size());
+        self.room(1).await?;
+        let appended = self.life.step(|engine| {
             let change = engine.with_texts(brick, change).map_err(LoadError::Refused)?;
-            match change.size() {
-                bytes if bytes > limit => Err(LoadError::TooLong { bytes, limit }),
-                _ => Ok(engine.protocol.append(epoch, brick, change).is_ok()),
-            }
+            engine.append(epoch, (brick, change), limit)
         });
+        self.appended(appended)
+    }
+
+    /// Bytes that the rows of one append may have with their texts.
+    fn bytes_max(&self) -> usize {
+        self.life.options.transport.bounds.frame_bytes - ENVELOPE_BYTES
+    }
+
+    /// Something of so many bytes is to be appended.
+    fn count(&mut self, bytes: usize) {
+        self.appends += 1;
+        self.bytes += bytes;
+    }
+
+    /// Appends that may be unanswered: one at least.
+    fn window(&self) -> usize {
+        let NodeOptions { append_window, append_window_bytes, .. } = &self.life.options;
+        let append_bytes = (self.bytes / self.appends.max(1)).max(1);
+        (append_window_bytes / append_bytes).min(WINDOW_MAX).max(*append_window).max(1)
+    }
+
+    /// Waits until there may be so many further appends, or as many as the window has; how many there may be.
+    async fn room(&self, wanted: usize) -> Result<usize, LoadError> {
+        let (epoch, window) = (self.epoch, self.window());
+        let wanted = wanted.clamp(1, window);
+        let room = self.life.until(|engine| {
+            let room = window.saturating_sub(engine.protocol.unanswered_appends(epoch));
+            (room >= wanted).then_some(room)
+        });
+        room.await.ok_or_else(|| self.unknown())
+    }
+
+    /// What has become of appends in a step of the node's, if it was still there for one.
+    fn appended(&self, appended: Option<Result<Taken, LoadError>>) -> Result<(), LoadError> {
         match appended.ok_or_else(|| self.unknown())?? {
-            true => Ok(()),
-            false => Err(self.lost()),
+            Taken::Yes => Ok(()),
+            Taken::No => Err(self.lost()),
         }
     }
 
@@ -169,7 +233,7 @@ impl Load {
     /// Has the protocol end the load; what is given is told how it ends.
     fn ask(
         &mut self,
-        wish: impl FnOnce(&mut super::engine::Engine, Epoch) -> Result<(), NodeError>,
+        wish: impl FnOnce(&mut Engine, Epoch) -> Result<(), NodeError>,
     ) -> Result<oneshot::Receiver<LoadFate>, LoadError> {
         let (told, fate) = oneshot::channel();
         let epoch = self.epoch;
@@ -210,6 +274,26 @@ impl Load {
 
     fn unknown(&self) -> LoadError {
         LoadError::Unknown(self.epoch, self.life.why_ended().to_string())
+    }
+}
+
+impl Engine {
+    /// Has the protocol append to a brick.
+    ///
+    /// # Errors
+    /// If these are more bytes than a message takes.
+    fn append(
+        &mut self,
+        epoch: Epoch,
+        (brick, change): (BrickAddress, BrickChange),
+        limit: usize,
+    ) -> Result<Taken, LoadError> {
+        let bytes = change.size();
+        if bytes > limit {
+            return Err(LoadError::TooLong { bytes, limit });
+        }
+        let is_taken = self.protocol.append(epoch, brick, change).is_ok();
+        Ok(if is_taken { Taken::Yes } else { Taken::No })
     }
 }
 

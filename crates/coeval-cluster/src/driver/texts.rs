@@ -154,6 +154,22 @@ impl Engine {
         Ok(BrickChange::SpelledRows(rows, texts?))
     }
 
+    /// As [`with_texts`](Self::with_texts), of rows that this node has just made of a batch itself. So they are rows of the brick; and if
+    /// their table has no texts, nothing is looked for in them. Who has the brick makes columns of them, and nobody else.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn routed_with_texts(
+        &mut self,
+        brick: BrickAddress,
+        rows: Bytes,
+    ) -> Result<BrickChange, RowsRefused> {
+        match self.options.tables.has_texts(brick.table) {
+            Some(false) => Ok(BrickChange::Rows(rows)),
+            Some(true) | None => self.with_texts(brick, BrickChange::Rows(rows)),
+        }
+    }
+
     /// Whether what a message has to be appended, or a copy brings, is rows of its brick, each code in them with its text: that has come
     /// with them, or is known here.
     ///

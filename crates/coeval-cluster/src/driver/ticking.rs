@@ -43,7 +43,7 @@ impl Engine {
         self.declare_dictionaries();
         if now.duration_since(self.resent) >= self.options.timeouts.resend {
             self.resent = now;
-            self.protocol.resend();
+            self.protocol.resend_old();
             self.dictionaries.resend();
             self.purge();
         }

@@ -36,9 +36,22 @@ impl Batch {
     /// # Panics
     /// If the batch would have 4 GiB or more.
     pub(crate) fn push(&mut self, record: &[u8]) {
-        let length = u32::try_from(record.len()).expect("a record has fewer than 2^32 bytes");
-        self.bytes.extend_from_slice(&length.to_le_bytes());
-        self.bytes.extend_from_slice(record);
+        self.push_with(|bytes| bytes.extend_from_slice(record));
+    }
+
+    /// Appends a record, which is put behind what is there; how many bytes it has.
+    ///
+    /// # Panics
+    /// As [`push`](Self::push).
+    pub(crate) fn push_with(&mut self, put: impl FnOnce(&mut Vec<u8>)) -> usize {
+        const LENGTH_BYTES: usize = size_of::<u32>();
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; LENGTH_BYTES]);
+        put(&mut self.bytes);
+        let bytes = self.bytes.len() - begin - LENGTH_BYTES;
+        let length = u32::try_from(bytes).expect("a record has fewer than 2^32 bytes");
+        self.bytes[begin..begin + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+        bytes
     }
 
     /// Whether it has no record.
@@ -135,13 +148,30 @@ impl LogFile {
     /// # Errors
     /// If the file system refuses.
     pub(crate) fn write(&mut self, mut batch: Batch) -> Result<(), LogError> {
-        assert!(!batch.is_empty(), "a batch has records");
-        let written = self.file.write_all(batch.seal(self.next));
-        let synced = written.and_then(|()| match self.durability {
+        self.write_kept(&mut batch)
+    }
+
+    /// As [`write`](Self::write), of a batch that may be written to another log too.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn write_kept(&mut self, batch: &mut Batch) -> Result<(), LogError> {
+        self.write_unsynced(batch)?;
+        let synced = match self.durability {
             Durability::Synced => self.file.sync_data(),
             Durability::Off => Ok(()),
-        });
-        synced.map_err(|error| LogError::File { path: self.path.clone(), error })?;
+        };
+        synced.map_err(|error| LogError::File { path: self.path.clone(), error })
+    }
+
+    /// Writes a batch behind those that are there, and leaves it to a [sync](Self::sync) to bring it to disk.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(crate) fn write_unsynced(&mut self, batch: &mut Batch) -> Result<(), LogError> {
+        assert!(!batch.is_empty(), "a batch has records");
+        let written = self.file.write_all(batch.seal(self.next));
+        written.map_err(|error| LogError::File { path: self.path.clone(), error })?;
         self.next += 1;
         Ok(())
     }
@@ -157,6 +187,16 @@ impl LogFile {
         renamed.map_err(|error| LogError::File { path: path.to_owned(), error })?;
         path.clone_into(&mut self.path);
         Ok(self)
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Says whether what is written from now on is synced.
+    pub(crate) fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
     }
 
     /// Brings all that was written to disk, also if it need not be.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-use super::{Batch, Durability, LogError, LogFile, LogWriter};
+use super::{Batch, Durability, LogError, LogFile, LogWriter, Turn};
 use bytes::Bytes;
-use std::fs::{Permissions, metadata, read, set_permissions, write};
+use std::fs::{Permissions, copy, metadata, read, set_permissions, write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::sync::mpsc::channel;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
 
 fn batch(records: &[&[u8]]) -> Batch {
     let mut batch = Batch::new();
@@ -101,6 +101,84 @@ fn the_writer_says_when_what_it_was_given_is_on_disk() {
     writer.write(vec![batch(&[b"three"])], 3);
     drop(writer);
     assert_eq!(records_in(&path).unwrap(), [&b"one"[..], b"two", b"three"]);
+}
+
+/// A turn whose work takes until somebody says so.
+struct SlowTurn {
+    path: PathBuf,
+    may_end: Receiver<()>,
+}
+
+impl Turn for SlowTurn {
+    fn begin(&mut self) -> Result<LogFile, LogError> {
+        let (mut next, _) = LogFile::open(&self.path.with_extension("unfinished"), Durability::Off)?;
+        next.write(batch(&[b"begins"]))?;
+        Ok(next)
+    }
+
+    fn work(&mut self) -> Result<(), LogError> {
+        // An end without a word is one too.
+        let _ = self.may_end.recv();
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, next: LogFile) -> Result<LogFile, LogError> {
+        next.sync()?;
+        next.renamed(&self.path)
+    }
+}
+
+/// To break it: have the log's thread do the work. Or write batches to one of the logs alone: a process that ends before the turn, or
+/// behind it, has lost some then.
+#[test]
+fn batches_do_not_wait_for_a_turn_and_are_in_both_logs() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let (log, _) = LogFile::open(&at("log"), Durability::Synced).unwrap();
+    let (told, synced) = channel();
+    let writer = LogWriter::start(log, move |written| told.send(written.ok()).unwrap()).unwrap();
+    writer.write(vec![batch(&[b"one"])], 1);
+    assert_eq!(synced.recv(), Ok(Some(1)));
+    let (end, may_end) = channel();
+    writer.turn(Box::new(SlowTurn { path: at("next"), may_end }));
+    writer.write(vec![batch(&[b"two"]), batch(&[b"three"])], 3);
+    assert_eq!(synced.recv(), Ok(Some(3)), "while the turn works");
+    assert!(!at("next").exists());
+    copy(at("log"), at("log as it is")).unwrap();
+    assert_eq!(records_in(&at("log as it is")).unwrap(), [&b"one"[..], b"two", b"three"]);
+    end.send(()).unwrap();
+    writer.write(vec![batch(&[b"four"])], 4);
+    drop(writer);
+    assert_eq!(synced.recv(), Ok(Some(4)));
+    assert_eq!(records_in(&at("next")).unwrap(), [&b"begins"[..], b"two", b"three", b"four"]);
+}
+
+/// A turn that is no more than its panic.
+struct BrokenTurn;
+
+impl Turn for BrokenTurn {
+    fn begin(&mut self) -> Result<LogFile, LogError> {
+        panic!("as the test wants it");
+    }
+
+    fn work(&mut self) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, next: LogFile) -> Result<LogFile, LogError> {
+        Ok(next)
+    }
+}
+
+#[test]
+fn a_turn_that_panics_ends_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let (log, _) = LogFile::open(&directory.path().join("log"), Durability::Off).unwrap();
+    let (told, synced) = channel();
+    let writer = LogWriter::start(log, move |written| told.send(written.ok()).unwrap()).unwrap();
+    writer.turn(Box::new(BrokenTurn));
+    assert_eq!(synced.recv(), Ok(None), "nobody waits for what is not written any more");
+    drop(writer);
 }
 
 /// Fails if the file is made without a mode: where others may look into the directory, they read the rows in it.

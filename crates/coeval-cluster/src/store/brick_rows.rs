@@ -60,11 +60,21 @@ impl StoredBrick {
 }
 
 /// All rows and deletes of a brick of a view, by label.
-pub(super) fn changes_of(view: &TableView, brick: &BrickView) -> LabelledChanges {
+fn changes_of(view: &TableView, brick: &BrickView) -> LabelledChanges {
     let mut changes = labelled(view, brick, &Reader::uncommitted());
-    let deletes = brick.deletes();
-    changes.extend(deletes.map(|delete| (delete.epoch, BrickChange::Delete(delete.covered.clone()))));
+    changes.extend(deletes_of(brick));
     changes
+}
+
+/// The rows and deletes of a brick of a view whose labels are above `through`. Cost: a copy of these rows, however many others there are.
+pub(super) fn changes_above(view: &TableView, brick: &BrickView, through: Epoch) -> LabelledChanges {
+    let mut changes = of_rows(view.encode_runs_above(brick, through, LOAD_BYTES));
+    changes.extend(deletes_of(brick).filter(|(label, _)| *label > through));
+    changes
+}
+
+fn deletes_of(brick: &BrickView) -> impl Iterator<Item = (Epoch, BrickChange)> {
+    brick.deletes().map(|delete| (delete.epoch, BrickChange::Delete(delete.covered.clone())))
 }
 
 /// The labels of the rows and deletes of a brick.
@@ -135,6 +145,9 @@ impl std::fmt::Debug for BrickRows {
 }
 
 fn labelled(view: &TableView, brick: &BrickView, reader: &Reader) -> LabelledChanges {
-    let loads = view.encode_runs(brick, reader, LOAD_BYTES).into_iter();
-    loads.map(|(epoch, rows)| (epoch, BrickChange::Rows(rows.into()))).collect()
+    of_rows(view.encode_runs(brick, reader, LOAD_BYTES))
+}
+
+fn of_rows(loads: Vec<(Epoch, Vec<u8>)>) -> LabelledChanges {
+    loads.into_iter().map(|(epoch, rows)| (epoch, BrickChange::Rows(rows.into()))).collect()
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use coeval_brick::{BrickId, Deletion, RoutedLoad, ShardStopped, Ticket};
 use coeval_txn::cluster::{BrickAddress, LogRecord};
 use coeval_txn::{Epoch, EpochSet};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Changes that may be under way before somebody waits for them.
 const UNDER_WAY_MAX: usize = 128;
@@ -25,8 +25,8 @@ pub(super) struct ColumnBricks {
     touched: BTreeMap<Epoch, BTreeSet<BrickAddress>>,
     /// Bricks that were copied here since they were last flushed: of these, more is new than labels tell.
     anew: BTreeSet<BrickAddress>,
-    /// What the threads have not said to be done.
-    under_way: Vec<Ticket>,
+    /// What the threads have not said to be done, the oldest first.
+    under_way: VecDeque<Ticket>,
     /// What was checked last: mostly it is appended next.
     checked: Option<(BrickAddress, Bytes, RoutedLoad)>,
     has_failed: bool,
@@ -67,7 +67,7 @@ impl ColumnBricks {
             known: BTreeMap::new(),
             touched: BTreeMap::new(),
             anew: BTreeSet::new(),
-            under_way: Vec::new(),
+            under_way: VecDeque::new(),
             checked: None,
             has_failed: false,
             #[cfg(test)]
@@ -244,8 +244,13 @@ impl ColumnBricks {
     }
 
     fn note(&mut self, ticket: Ticket) -> Result<(), ShardStopped> {
-        self.under_way.push(ticket);
-        if self.under_way.len() > UNDER_WAY_MAX { self.settle() } else { Ok(()) }
+        self.under_way.push_back(ticket);
+        while self.under_way.len() > UNDER_WAY_MAX {
+            // Mostly it is done by now. Whoever waited for all would have the threads run out of work, with the node's lock held.
+            let oldest = self.under_way.pop_front();
+            self.has_failed |= oldest.is_some_and(|oldest| oldest.wait().is_err());
+        }
+        if self.has_failed { Err(ShardStopped) } else { Ok(()) }
     }
 
     /// Waits until all is done that was asked for.

@@ -6,8 +6,8 @@ use super::round::Round;
 use super::store_files::{OpenedFiles, StoreFiles};
 use super::{LogPosition, RoundOptions, SyncedTo};
 use crate::brick_change::BrickChange;
-use crate::log::{Batch, Durability, LogError, LogWriter};
-use crate::wire::{FlushedBrick, NodeRecord, decode, encode};
+use crate::log::{Batch, Durability, LogError, LogFile, LogWriter, Turn};
+use crate::wire::{FlushedBrick, NodeRecord, Wire, decode, encode_into};
 use coeval_txn::Epoch;
 use coeval_txn::cluster::{DictionaryRecord, LogRecord};
 use std::path::Path;
@@ -103,23 +103,22 @@ impl NodeLog {
     }
 
     pub(super) fn log(&mut self, record: &LogRecord<BrickChange>) {
-        self.push(&encode(record));
+        self.push(record);
         self.kept.note(record);
     }
 
     pub(super) fn log_texts(&mut self, record: DictionaryRecord) {
-        self.push(&encode(&NodeRecord::Dictionaries(record.clone())));
+        self.push(&NodeRecord::Dictionaries(record.clone()));
         self.texts.push(record);
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    fn push(&mut self, record: &impl Wire) {
         if self.waiting.last().is_none_or(Batch::is_full) {
             self.waiting.push(Batch::new());
         }
         if let Some(batch) = self.waiting.last_mut() {
-            batch.push(bytes);
+            self.bytes += batch.push_with(|out| encode_into(record, out));
         }
-        self.bytes += bytes.len();
         self.logged += 1;
     }
 
@@ -160,19 +159,39 @@ impl NodeLog {
         self.texts.clone()
     }
 
-    /// Has a round written, behind all that was logged before it was taken, and goes on in the next log.
+    /// Has a round written, behind all that was logged before it was taken, and goes on in the next log when that is done.
     pub(super) fn turn(&mut self, round: Round) {
         self.writing.is_turning.store(true, Ordering::Release);
         (self.bytes, self.last_round) = (0, Instant::now());
-        // The next log has these too. They are written here since somebody may wait for them, and a round takes its time.
+        // The next log has these too, as what they have made of bricks. They are written here since somebody may wait for them.
         if !self.waiting.is_empty() {
             self.writer.write(std::mem::take(&mut self.waiting), self.logged);
         }
-        let (before, shared) = (self.files.next(), Arc::clone(&self.writing));
-        self.writer.turn(Box::new(move |log| {
-            before.finish(&round, log)?;
-            shared.is_turning.store(false, Ordering::Release);
-            Ok(())
-        }));
+        let (files, writing) = (self.files.next(), Arc::clone(&self.writing));
+        self.writer.turn(Box::new(WrittenRound { files, round, writing }));
+    }
+}
+
+/// A round on its way to the disk.
+struct WrittenRound {
+    files: StoreFiles,
+    round: Round,
+    writing: Arc<Writing>,
+}
+
+impl Turn for WrittenRound {
+    fn begin(&mut self) -> Result<LogFile, LogError> {
+        self.files.begin(&self.round)
+    }
+
+    fn work(&mut self) -> Result<(), LogError> {
+        self.files.write_rows(&self.round)
+    }
+
+    fn finish(self: Box<Self>, next: LogFile) -> Result<LogFile, LogError> {
+        let Self { files, writing, .. } = *self;
+        let log = files.finish(next)?;
+        writing.is_turning.store(false, Ordering::Release);
+        Ok(log)
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Round`]: what is flushed at one go, and from where the log goes on (AOSI III-D).
 //!
-//! It is taken with the node's lock held, as views of bricks, and made bytes by the thread that writes.
+//! It is taken with the node's lock held, as views of bricks, and made bytes by threads that write.
 
-use super::brick_rows::{changes_of, labels_of};
+use super::brick_rows::{changes_above, labels_of};
 use crate::brick_change::BrickChange;
 use crate::log::{Batch, LogError, LogFile};
 use crate::wire::{FlushedBrick, LogHead, NodeRecord, encode};
@@ -25,8 +25,10 @@ pub struct RoundOptions {
 }
 
 impl Default for RoundOptions {
+    /// Each round writes again what is above LSE, which is some tenths of a second behind, and one of sixteen writes all rows: rounds are
+    /// rare enough that this is little beside what is logged, and a start that reads such a log is short.
     fn default() -> Self {
-        Self { log_bytes: 16 << 20, pause: std::time::Duration::from_secs(5) }
+        Self { log_bytes: 64 << 20, pause: std::time::Duration::from_secs(5) }
     }
 }
 
@@ -50,7 +52,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Writes the rows that the round flushes.
+    /// Writes the rows that the round flushes, and syncs them.
     pub(super) fn write_rows(&self, file: &mut LogFile) -> Result<(), LogError> {
         let mut writer = RecordWriter { file, batch: Batch::new() };
         let (nobody, before, now) = (reader(Epoch::ZERO), reader(self.before), reader(self.through));
@@ -70,7 +72,7 @@ impl Round {
     }
 
     /// Writes what a log begins with that goes on from here: the rounds that count, what the protocol and dictionaries are
-    /// given again, and what bricks have that no round has flushed.
+    /// given again, and what bricks have that no round has flushed. Syncs it.
     pub(super) fn write_log(&self, rounds: &[u64], file: &mut LogFile) -> Result<(), LogError> {
         let mut writer = RecordWriter { file, batch: Batch::new() };
         let bricks = self.tables.iter().flat_map(|(_, view)| view.bricks());
@@ -87,8 +89,7 @@ impl Round {
         }
         for (table, view) in &self.tables {
             for brick in view.bricks().iter().filter(|brick| self.has_more(brick)) {
-                let mut rows = changes_of(view, brick);
-                rows.retain(|(label, _)| *label > self.through);
+                let rows = changes_above(view, brick, self.through);
                 let brick = BrickAddress { table: *table, brick: brick.id().get() };
                 // It replaces nothing: no transaction has the epoch zero.
                 writer.push(&encode(&LogRecord::Copied { brick, ended: EpochSet::none(), rows }))?;

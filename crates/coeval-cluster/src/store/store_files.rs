@@ -6,8 +6,8 @@
 //!   bricks-<n>.rows   the rows that round n has flushed
 //!   unfinished        the next log on its way: of no meaning
 //! ```
-//! A round writes its rows to a new file, and the next log to `unfinished`, both synced, then renames that. With the name the
-//! next log counts, and all before does not: older logs go, and rows of rounds that the next log does not name. Whatever else a
+//! A round begins the next log as `unfinished`, which from then on gets all that the log gets, and writes its rows to a new file; when that
+//! is synced, and the next log is too, it renames that. With the name the next log counts, and all before does not: older logs go, and rows of rounds that the next log does not name. Whatever else a
 //! crash leaves behind goes when the store is opened.
 
 use super::round::Round;
@@ -24,7 +24,7 @@ const UNFINISHED: &str = "unfinished";
 /// Rounds whose rows count at most; the next one flushes all rows again.
 pub(super) const ROUNDS_MAX: usize = 16;
 
-/// The files of a store. It is the log's thread that changes them.
+/// The files of a store. It is the log's thread that changes them, and that which writes the rows of a round.
 #[derive(Clone)]
 pub(super) struct StoreFiles {
     directory: PathBuf,
@@ -125,7 +125,7 @@ impl StoreFiles {
         self.rounds.len() >= ROUNDS_MAX
     }
 
-    /// Notes that a round is under way whose files [`finish`](Self::finish) will write: these are the ones from then on.
+    /// Notes that a round is under way: its files are the ones from then on. Gives those of before, with which it [begins](Self::begin).
     pub(super) fn next(&mut self) -> Self {
         let before = self.clone();
         self.log += 1;
@@ -136,42 +136,59 @@ impl StoreFiles {
         before
     }
 
-    /// Writes the files of a round, and goes on with the next log in place of `log`.
+    /// Begins a round: makes the next log, with what it begins with. It is of no meaning yet; what is written to it is synced when it is to
+    /// count.
+    ///
+    /// # Errors
+    /// If the file system refuses. What counted before counts still.
+    pub(super) fn begin(&mut self, round: &Round) -> Result<LogFile, LogError> {
+        self.next();
+        self.step()?;
+        let mut next = self.create(&self.directory.join(UNFINISHED), Durability::Off)?;
+        self.step()?;
+        round.write_log(&self.rounds, &mut next)?;
+        self.step()?;
+        Ok(next)
+    }
+
+    /// Writes the rows of a round, and syncs them.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub(super) fn write_rows(&mut self, round: &Round) -> Result<(), LogError> {
+        let mut file = self.create(&self.rows_path(self.log), self.durability)?;
+        self.step()?;
+        round.write_rows(&mut file)?;
+        self.step()
+    }
+
+    /// Syncs the next log, which has all batches by now that were written since [`begin`](Self::begin), and has it count.
     ///
     /// # Errors
     /// If the file system refuses. What counted before counts still, or the next log does.
-    pub(super) fn finish(mut self, round: &Round, log: &mut LogFile) -> Result<(), LogError> {
-        self.next();
-        let number = self.log;
-        self.step()?;
-        let rows = self.rows_path(number);
-        let (mut file, _) = self.create(&rows)?;
-        self.step()?;
-        round.write_rows(&mut file)?;
-        self.step()?;
+    pub(super) fn finish(mut self, mut next: LogFile) -> Result<LogFile, LogError> {
         #[cfg(test)]
         if self.order == FileOrder::OldFirst {
             self.remove_rest()?;
         }
-        let (mut next, _) = self.create(&self.directory.join(UNFINISHED))?;
+        next.sync()?;
+        next.set_durability(self.durability);
         self.step()?;
-        round.write_log(&self.rounds, &mut next)?;
+        let log = next.renamed(&self.log_path(self.log))?;
         self.step()?;
-        let path = self.log_path(number);
-        *log = next.renamed(&path)?;
-        self.step()?;
-        self.remove_rest()
+        self.remove_rest()?;
+        Ok(log)
     }
 
     /// A new file; what is left of an earlier attempt goes.
-    fn create(&self, path: &Path) -> Result<(LogFile, Vec<Bytes>), LogError> {
+    fn create(&self, path: &Path, durability: Durability) -> Result<LogFile, LogError> {
         match remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(LogError::File { path: path.to_owned(), error });
             }
             _ => {}
         }
-        LogFile::open(path, self.durability)
+        LogFile::open(path, durability).map(|(file, _)| file)
     }
 
     /// Removes what counts no more.

@@ -60,8 +60,8 @@ pub struct ProtocolVersions {
 }
 
 impl ProtocolVersions {
-    /// Those of this program.
-    pub const OWN: Self = Self { oldest: 1, newest: 1 };
+    /// Those of this program. From version 2 on, a frame may have several messages.
+    pub const OWN: Self = Self { oldest: 2, newest: 2 };
 }
 
 impl fmt::Display for ProtocolVersions {

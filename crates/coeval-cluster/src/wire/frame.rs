@@ -14,6 +14,10 @@ use coeval_txn::cluster::{
 pub(crate) enum Frame {
     /// A message of the protocol.
     Protocol(Message<BrickChange>),
+    /// Messages of the protocol that were sent together: as if each had come by itself, one behind the other. [`MessageFrame`] makes it.
+    ///
+    /// [`MessageFrame`]: super::MessageFrame
+    Several(Vec<FramedMessage>),
     /// What the keeper of the views is told.
     ToKeeper(ToKeeper),
     /// The sender lives. Whoever has followed more of the keeper's records answers with them.
@@ -30,6 +34,22 @@ pub(crate) enum Frame {
     /// lost, and the receiver is one of them or has come in a view that was given up.
     OtherViews(KeeperTerm),
 }
+
+/// One of several messages in a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FramedMessage {
+    /// The message.
+    pub(crate) message: Message<BrickChange>,
+    /// How many bytes of the frame it takes.
+    pub(crate) bytes: usize,
+}
+
+/// The kind of a frame with one message, and of one with several.
+pub(super) const ONE: u8 = 0;
+pub(super) const SEVERAL: u8 = 8;
+/// What stands in front of each of several messages, and behind the last one.
+pub(super) const ANOTHER: u8 = 1;
+pub(super) const NO_MORE: u8 = 0;
 
 /// What a node says now and then.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +68,16 @@ impl Wire for Frame {
     fn put(&self, out: &mut Vec<u8>) {
         match self {
             Self::Protocol(message) => {
-                out.push(0);
+                out.push(ONE);
                 message.put(out);
+            }
+            Self::Several(messages) => {
+                out.push(SEVERAL);
+                for FramedMessage { message, .. } in messages {
+                    out.push(ANOTHER);
+                    message.put(out);
+                }
+                out.push(NO_MORE);
             }
             Self::ToKeeper(told) => {
                 out.push(1);
@@ -87,7 +115,8 @@ impl Wire for Frame {
 
     fn take(from: &mut Reader) -> Result<Self, Malformed> {
         Ok(match from.byte()? {
-            0 => Self::Protocol(Message::take(from)?),
+            ONE => Self::Protocol(Message::take(from)?),
+            SEVERAL => Self::Several(several(from)?),
             1 => Self::ToKeeper(ToKeeper::take(from)?),
             2 => Self::Alive(Alive {
                 member: Member::take(from)?,
@@ -102,6 +131,43 @@ impl Wire for Frame {
             7 => Self::OtherViews(KeeperTerm::take(from)?),
             kind => return Err(Malformed::Kind { what: "frame", kind }),
         })
+    }
+}
+
+/// Messages up to what stands behind the last one.
+fn several(from: &mut Reader) -> Result<Vec<FramedMessage>, Malformed> {
+    let mut messages = Vec::new();
+    loop {
+        match from.byte()? {
+            NO_MORE => return Ok(messages),
+            ANOTHER => {
+                let before = from.left();
+                let message = Message::take(from)?;
+                messages.push(FramedMessage { message, bytes: before - from.left() });
+            }
+            kind => return Err(Malformed::Kind { what: "part of a frame", kind }),
+        }
+    }
+}
+
+impl Frame {
+    /// What is counted of a frame of so many bytes: its messages, each with its bytes, or the frame.
+    pub(crate) fn counted(&self, bytes: usize) -> Vec<(FrameKind, usize)> {
+        let kind = match self {
+            Self::Protocol(message) => FrameKind::of_message(message),
+            Self::Several(messages) => {
+                let kind = |framed: &FramedMessage| FrameKind::of_message(&framed.message);
+                return messages.iter().map(|framed| (kind(framed), framed.bytes)).collect();
+            }
+            Self::ToKeeper(_) => FrameKind::ToKeeper,
+            Self::Alive(_) => FrameKind::Alive,
+            Self::Records(_) => FrameKind::Records,
+            Self::Dictionary(_) => FrameKind::Dictionary,
+            Self::Keeper(_) => FrameKind::Keeper,
+            Self::Holder(_) => FrameKind::Holder,
+            Self::OtherViews(_) => FrameKind::OtherViews,
+        };
+        vec![(kind, bytes)]
     }
 }
 
@@ -150,22 +216,9 @@ kinds! {
 }
 
 impl FrameKind {
-    /// The kind of a frame.
-    pub(crate) fn of(frame: &Frame) -> Self {
-        match frame {
-            Frame::Protocol(message) => Self::of_body(&message.body),
-            Frame::ToKeeper(_) => Self::ToKeeper,
-            Frame::Alive(_) => Self::Alive,
-            Frame::Records(_) => Self::Records,
-            Frame::Dictionary(_) => Self::Dictionary,
-            Frame::Keeper(_) => Self::Keeper,
-            Frame::Holder(_) => Self::Holder,
-            Frame::OtherViews(_) => Self::OtherViews,
-        }
-    }
-
-    fn of_body(body: &Body<BrickChange>) -> Self {
-        match body {
+    /// The kind of a message of the protocol.
+    pub(super) fn of_message(message: &Message<BrickChange>) -> Self {
+        match &message.body {
             Body::Begin(..) => Self::Begin,
             Body::Append { .. } => Self::Append,
             Body::Commit(..) => Self::Commit,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::request::{BrickPart, PART_BYTES};
 use super::{
-    Alive, BrickAnswer, BrickRequest, BrickShare, Frame, FrameKind, Gift, HeldRecord, Malformed, NodeRecord,
-    PartAssembly, Wire, decode, encode, parts_of, parts_of_texts,
+    Alive, BrickAnswer, BrickRequest, BrickShare, Frame, FrameKind, FramedMessage, Gift, HeldRecord,
+    Malformed, NodeRecord, PartAssembly, Wire, decode, encode, parts_of, parts_of_texts,
 };
 use crate::brick_change::BrickChange;
 use crate::texts::RowTexts;
@@ -310,7 +310,8 @@ impl Values {
     }
 
     fn frame(&mut self) -> Frame {
-        match self.0.random_range(0..13) {
+        match self.0.random_range(0..14) {
+            13 => Frame::Several(self.list(Self::framed_message)),
             12 => Frame::OtherViews(self.term()),
             10 => Frame::Keeper(self.word_of_keeper()),
             11 => Frame::Holder(self.word_to_keeper()),
@@ -324,6 +325,12 @@ impl Values {
             3 => Frame::Dictionary(self.dictionary_message()),
             _ => Frame::Protocol(self.message()),
         }
+    }
+
+    fn framed_message(&mut self) -> FramedMessage {
+        let (message, mut bytes) = (self.message(), Vec::new());
+        message.put(&mut bytes);
+        FramedMessage { message, bytes: bytes.len() }
     }
 
     fn record(&mut self) -> LogRecord<BrickChange> {
@@ -493,7 +500,7 @@ fn what_is_written_is_read_and_nothing_else_is() {
     let mut kinds = BTreeSet::new();
     for _ in 0..2_000 {
         let frame = values.frame();
-        kinds.insert(FrameKind::of(&frame) as usize);
+        kinds.extend(frame.counted(0).into_iter().map(|(kind, _)| kind as usize));
         check(&frame, &mut random);
         check(&values.record(), &mut random);
         check(&values.held_record(), &mut random);
@@ -613,6 +620,10 @@ fn the_form_is_the_one_that_was_agreed_on() {
     });
     let expected = [1, 0, 1, 0xac, 2, 2, 7, 5, 0x81, 8, 2, 0xe8, 7, 0, 3, 1, 0x82, 1, 1, 2, 7];
     assert_eq!(encode(&commit), expected);
+    let Frame::Protocol(message) = commit else { panic!("it is one message") };
+    let twice = [message.clone(), message].map(|message| FramedMessage { message, bytes: 19 });
+    let expected = [&[1, 8, 1][..], &expected[2..], &[1][..], &expected[2..], &[0][..]].concat();
+    assert_eq!(decode::<Frame>(expected.into()), Ok(Frame::Several(twice.into())));
     let copied = LogRecord::Copied {
         brick: BrickAddress { table: 1, brick: 2 },
         ended: EpochSet::through(Epoch::new(300)).without([Epoch::new(4), Epoch::new(200)]),

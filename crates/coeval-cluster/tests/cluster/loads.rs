@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loads from every node, while all are there.
 
-use crate::nodes::Cluster;
-use crate::rows::{ROWS, brick, rows_of};
+use crate::nodes::{Cluster, SILENCE};
+use crate::rows::{BRICKS, ROWS, batch_in_all_bricks, brick, rows_of};
 use crate::sums::{Traffic, check, fill, load, seen};
 use bytes::Bytes;
-use coeval_cluster::{BrickAddress, CommitWait, Committed, LoadError, ReadError};
+use coeval_cluster::{BrickAddress, CommitWait, Committed, LoadError, NodeId, ReadError};
 use std::time::Duration;
+use tokio::time::timeout;
 
 fn loads_add_up(nodes: u32, replicas: usize) {
     let cluster = Cluster::start(nodes, replicas);
@@ -124,7 +125,7 @@ fn a_slow_holder_slows_its_loads() {
     cluster.runtime.block_on(async {
         let mut load = cluster.node(1).begin().await.unwrap();
         let begun = std::time::Instant::now();
-        // The window is 64.
+        // The window is 64, or as many as are 64 KiB: each has one KiB.
         for number in 0..130 {
             load.append(brick(number), rows_of(brick(number), &[(0, 0); 60])).await.unwrap();
         }
@@ -132,6 +133,57 @@ fn a_slow_holder_slows_its_loads() {
         load.roll_back().await.unwrap();
     });
     cluster.proxy(2).set_delay_ms(0);
+    check(&cluster, &[]);
+}
+
+/// Rows of a table with many bricks are many small appends. To break it: leave out the window in bytes.
+#[test]
+fn small_appends_wait_for_no_answer_until_they_are_many() {
+    const BATCHES: u64 = 40;
+    let cluster = Cluster::start(2, 2);
+    cluster.runtime.block_on(async {
+        let mut load = cluster.node(1).begin().await.unwrap();
+        cluster.proxy(2).stall();
+        let appended = timeout(SILENCE / 2, async {
+            for number in 0..BATCHES {
+                load.append_rows(brick(0).table, &batch_in_all_bricks(number, 7)).await.unwrap();
+            }
+        });
+        assert!(appended.await.is_ok(), "{} appends wait for an answer", BATCHES * BRICKS);
+        cluster.proxy(2).go_on();
+        load.roll_back().await.unwrap();
+    });
+    check(&cluster, &[]);
+}
+
+/// A batch has rows for many bricks, and each is an append of its own. To break it: send each message in a frame of its own.
+#[test]
+fn appends_of_a_batch_go_together_and_so_do_their_answers() {
+    const BATCHES: u64 = 40;
+    let cluster = Cluster::start(2, 2);
+    let sent = |from: u32, to: u32, kind: &str| {
+        let status = cluster.status(from).unwrap();
+        let messages = status.messages.named().find(|(name, _)| *name == kind).unwrap().1;
+        let peer = status.transport.peers.into_iter().find(|peer| peer.node == NodeId::new(to)).unwrap();
+        (messages.sent, messages.sent_bytes, peer.counters)
+    };
+    let before = [sent(1, 2, "append"), sent(2, 1, "appended")];
+    cluster.runtime.block_on(async {
+        let mut load = cluster.node(1).begin().await.unwrap();
+        for number in 0..BATCHES {
+            load.append_rows(brick(0).table, &batch_in_all_bricks(number, 7)).await.unwrap();
+        }
+        load.roll_back().await.unwrap();
+    });
+    for (after, before) in [sent(1, 2, "append"), sent(2, 1, "appended")].into_iter().zip(before) {
+        let (messages, bytes) = (after.0 - before.0, after.1 - before.1);
+        let frames = after.2.frames_sent - before.2.frames_sent;
+        // What was asked again is more.
+        assert!(messages >= BATCHES * BRICKS, "{messages} messages");
+        assert!(frames < messages / 3, "{frames} frames with {messages} messages");
+        let frame_bytes = after.2.frame_bytes_sent - before.2.frame_bytes_sent;
+        assert!(bytes < frame_bytes, "{bytes} bytes of messages in frames of {frame_bytes}");
+    }
     check(&cluster, &[]);
 }
 

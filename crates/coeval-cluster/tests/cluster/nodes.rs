@@ -20,6 +20,9 @@ use tokio::runtime::{Builder, Runtime};
 /// After which a node counts as gone.
 pub(crate) const SILENCE: Duration = Duration::from_millis(700);
 
+/// Of a load's rows, about; but 64 appends may be unanswered however large.
+const APPEND_WINDOW_BYTES: usize = 64 << 10;
+
 /// A place for a node, whether it runs or not.
 struct Place {
     address: NodeAddress,
@@ -192,6 +195,7 @@ impl Cluster {
         options.dictionaries = vec![CITY];
         options.copied_bytes_a_second = self.copied_bytes_a_second;
         options.expects_ages = self.expects_ages;
+        options.append_window_bytes = APPEND_WINDOW_BYTES;
         options.rounds = RoundOptions { log_bytes: 0, pause: Duration::ZERO };
         options.timeouts = ClusterTimeouts {
             resend: Duration::from_millis(60),

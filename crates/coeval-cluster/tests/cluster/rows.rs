@@ -65,6 +65,17 @@ pub(crate) fn rows_of(brick: BrickAddress, rows: &[(u64, i64)]) -> Bytes {
     bytes
 }
 
+/// A row in each brick: of this load, with a value.
+pub(crate) fn batch_in_all_bricks(load: u64, value: i64) -> RecordBatch {
+    let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    let batch = RecordBatch::try_from_iter([
+        ("brick", column((0..BRICKS as i64).collect())),
+        ("load", column(vec![load as i64; BRICKS as usize])),
+        ("value", column(vec![value; BRICKS as usize])),
+    ]);
+    batch.unwrap()
+}
+
 /// The loads and values of rows that were read.
 pub(crate) fn values_of(rows: &BrickRows) -> Vec<(u64, i64)> {
     let mut values = Vec::with_capacity(rows.count());

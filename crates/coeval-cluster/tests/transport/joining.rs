@@ -53,8 +53,8 @@ fn who_wants_to_be_of_another_cluster_is_refused() {
 
 #[test]
 fn who_speaks_another_version_is_refused() {
-    let text = told(plain, |asked| asked.versions = ProtocolVersions { oldest: 2, newest: 3 });
-    assert_says(&text, &["n1 speaks version 1 of", "speaks versions 2 to 3"]);
+    let text = told(plain, |asked| asked.versions = ProtocolVersions { oldest: 3, newest: 4 });
+    assert_says(&text, &["n1 speaks version 2 of", "speaks versions 3 to 4"]);
 }
 
 #[test]

@@ -93,6 +93,8 @@ pub(super) struct Load<R> {
     appends: Vec<Append<R>>,
     /// How many of them somebody has not answered.
     open_appends: usize,
+    /// How many there were when those were asked again last that are not new.
+    old_appends: usize,
     bricks: BTreeMap<BrickAddress, Vec<NodeId>>,
     /// How many appends each holder was sent.
     counts: BTreeMap<NodeId, u32>,
@@ -117,6 +119,7 @@ impl<R: Clone> Load<R> {
             dependencies: None,
             appends: Vec::new(),
             open_appends: 0,
+            old_appends: 0,
             bricks: BTreeMap::new(),
             counts: BTreeMap::new(),
             unanswered: BTreeSet::new(),
@@ -343,13 +346,23 @@ impl<R: Clone> Load<R> {
 
     /// All that is asked and not answered.
     pub(super) fn requests(&self, view: &View) -> Vec<(NodeId, Body<R>)> {
+        self.requests_up_to(self.appends.len(), view)
+    }
+
+    /// As [`requests`](Self::requests), without the appends that have come since this was asked last.
+    pub(super) fn old_requests(&mut self, view: &View) -> Vec<(NodeId, Body<R>)> {
+        let old = std::mem::replace(&mut self.old_appends, self.appends.len());
+        self.requests_up_to(old, view)
+    }
+
+    fn requests_up_to(&self, appends: usize, view: &View) -> Vec<(NodeId, Body<R>)> {
         let mut requests = Vec::new();
         if self.dependencies.is_none() && matches!(self.phase, Phase::Open) {
             requests
                 .extend(self.begin_unanswered.iter().map(|node| (*node, Body::Begin(self.epoch, self.kind))));
         }
         if self.phase == Phase::Open {
-            requests.extend(self.appends_unanswered(0..self.appends.len()));
+            requests.extend(self.appends_unanswered(0..appends));
         }
         let member = |node: &NodeId| live_holder(&self.started, view, *node);
         let holders: Arc<[Member]> = self.counts.keys().filter_map(member).collect();

@@ -411,6 +411,17 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
 
     /// Asks again all that is unanswered. The caller calls it when it has heard nothing for a while.
     pub fn resend(&mut self) {
+        self.resend_requests(|load, view| load.requests(view));
+    }
+
+    /// As [`resend`](Self::resend), for a caller that calls it by the clock, whatever it has heard: rows are sent again only if they were
+    /// unanswered already when this was called last. Those that were sent a moment ago are mostly on their way, and many; to leave them
+    /// out is what a network does that loses them.
+    pub fn resend_old(&mut self) {
+        self.resend_requests(Load::old_requests);
+    }
+
+    fn resend_requests(&mut self, of_load: fn(&mut Load<R>, &View) -> Vec<(NodeId, Body<R>)>) {
         if !self.view.has(self.member) {
             let join = ToKeeper::Join { member: self.member, log_since: self.log_since };
             self.effects.push(Effect::TellKeeperOnceLogged(join));
@@ -420,7 +431,8 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         self.report_closed();
         self.tell_floor();
         self.go_on_moving();
-        let requests: Vec<_> = self.loads.values().flat_map(|load| load.requests(&self.view)).collect();
+        let view = Arc::clone(&self.view);
+        let requests: Vec<_> = self.loads.values_mut().flat_map(|load| of_load(load, &view)).collect();
         self.send_all(requests);
     }
 

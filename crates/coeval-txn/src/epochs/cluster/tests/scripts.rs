@@ -4,7 +4,8 @@
 use super::{BRICK, Everywhere, Node};
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::{
-    Effect, Incarnation, LogRecord, Member, Message, NodeError, NodeId, ToKeeper, ViewKeeper, ViewRecord,
+    Body, Effect, Incarnation, LogRecord, Member, Message, NodeError, NodeId, ToKeeper, ViewKeeper,
+    ViewRecord,
 };
 use crate::epochs::{Epoch, Stride};
 
@@ -500,6 +501,24 @@ fn what_rows_name_is_shown_by_who_knows_that_it_has_ended() {
         let shown = stage.node(2).read_only_at(later);
         shown.is_err() || !stage.labels(2).contains(&left)
     });
+}
+
+/// To break it: have `resend_old` ask all again. Or nothing, then what was lost stays lost.
+#[test]
+fn rows_that_were_just_sent_are_not_sent_again_by_the_clock() {
+    let mut stage = Stage::new(2, Rules::ALL);
+    let _load = stage.load(1);
+    let sent_again = |stage: &mut Stage| {
+        stage.network.clear();
+        stage.node(1).resend_old();
+        stage.pump(1);
+        let is_append = |message: &&Message<()>| matches!(message.body, Body::Append { .. });
+        stage.network.iter().filter(is_append).count()
+    };
+    assert_eq!(sent_again(&mut stage), 0);
+    assert_eq!(sent_again(&mut stage), 2, "to each holder");
+    stage.deliver(&[1, 2]);
+    assert_eq!(sent_again(&mut stage), 0, "all have answered");
 }
 
 /// More rows may come of what has not ended.
