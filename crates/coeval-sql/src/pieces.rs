@@ -9,7 +9,8 @@
 //!           SpreadScan: bricks=8                           FilterExec                      } here, and the same on each of the
 //!                                                            SpreadScan: bricks=2         /  other nodes with theirs
 //! ```
-//! **What goes into a piece.** Filters and projections above the scan of a spread table, and a first step of aggregates above these. Who
+//! **What goes into a piece.** Filters and projections above the scan of a spread table, and above these a first step of aggregates, a sort
+//! of which the first rows are wanted, or a limit. What is above a piece does the same once more with what comes out of all of them. Who
 //! has what bricks is asked when the plan is made. If all are here, or something cannot be written down (`codec.rs`: a function that is not
 //! the same wherever it runs, a value of another operator's making), the plan stays as it is: rows are fetched, as for everything else.
 //!
@@ -30,7 +31,7 @@
 //! |---|---|
 //! | `rule.rs` | which part of a plan becomes a piece |
 //! | `plan.rs`, `asking.rs` | the node of the plan, and how another node's part of it is had |
-//! | `codec.rs`, `expressions.rs`, `aggregates.rs`, `wire.rs` | a piece, written down and read |
+//! | `codec.rs`, `expressions.rs`, `aggregates.rs`, `first_rows.rs`, `wire.rs` | a piece, written down and read |
 //! | `known.rs` | the functions that both sides have |
 //! | `owner.rs` | a piece of another node's query, run here |
 
@@ -38,6 +39,7 @@ mod aggregates;
 mod asking;
 mod codec;
 mod expressions;
+mod first_rows;
 mod known;
 mod owner;
 mod plan;

@@ -17,7 +17,7 @@ use super::wire::{Reader, Writer, malformed, read, written};
 use crate::error::SqlError;
 use crate::provider::SpreadScan;
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
 use datafusion::DATAFUSION_VERSION;
 use datafusion::common::config::ConfigOptions;
@@ -30,38 +30,70 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use std::sync::Arc;
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const FILTER: u8 = 0;
 const PROJECTION: u8 = 1;
 const AGGREGATE: u8 = 2;
+const SORT: u8 = 3;
+const LIMIT: u8 = 4;
+
+/// How many bytes a text is taken for, when what goes into a piece is compared with what comes out.
+const TEXT_BYTES: usize = 32;
+
+/// A step of a piece.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// What this part of a plan does with the rows of the step below.
+    Node(Arc<dyn ExecutionPlan>),
+    /// No more than so many of them are wanted, and it does not matter which.
+    Limit(usize),
+}
+
+impl Step {
+    fn is<T: ExecutionPlan>(&self) -> bool {
+        match self {
+            Self::Node(node) => node.downcast_ref::<T>().is_some(),
+            Self::Limit(_) => false,
+        }
+    }
+}
 
 /// What a plan is made of, as far as a piece can be made of it: steps, the highest first, above a scan.
+#[derive(Clone, Debug)]
 pub(super) struct Steps {
-    pub(super) steps: Vec<Arc<dyn ExecutionPlan>>,
+    steps: Vec<Step>,
     pub(super) scan: SpreadScan,
 }
 
 impl Steps {
-    /// `None` if it is something else.
+    /// Of filters, projections, and perhaps an aggregate above these; `None` if it is something else.
     pub(super) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
-        let (mut steps, mut below) = (Vec::new(), plan);
+        let (mut steps, mut below): (Vec<Step>, _) = (Vec::new(), plan);
         loop {
             if let Some(scan) = below.downcast_ref::<SpreadScan>() {
                 return Some(Self { steps, scan: scan.clone() });
             }
-            let filter = below.downcast_ref::<FilterExec>().filter(|filter| filter.fetch().is_none());
+            let filter = below.downcast_ref::<FilterExec>();
+            if let Some(rows) = filter.and_then(|filter| filter.fetch()) {
+                // What counts, sorts or drops those rows has to have all parts of them.
+                if !steps.iter().all(Step::is::<ProjectionExec>) {
+                    return None;
+                }
+                steps.push(Step::Limit(rows));
+            }
             let projection = below.downcast_ref::<ProjectionExec>();
             let aggregate = below.downcast_ref::<AggregateExec>().filter(|_| steps.is_empty());
             let exchange = below.downcast_ref::<RepartitionExec>();
             let divides =
                 exchange.filter(|one| matches!(one.partitioning(), Partitioning::RoundRobinBatch(_)));
             if filter.is_some() || projection.is_some() || aggregate.is_some() {
-                steps.push(Arc::clone(below));
+                steps.push(Step::Node(Arc::clone(below)));
             } else if divides.is_none() && below.downcast_ref::<CooperativeExec>().is_none() {
                 return None;
             }
@@ -69,11 +101,62 @@ impl Steps {
         }
     }
 
-    /// Whether fewer rows, or what is made of many, come out.
-    pub(super) fn reduce(&self) -> bool {
-        let reduces = |step: &Arc<dyn ExecutionPlan>| step.downcast_ref::<ProjectionExec>().is_none();
-        self.steps.iter().any(reduces)
+    /// The same with a sort on top, whose rows these are; `None` if the sort needs all of them, or these are not all.
+    pub(super) fn sorted(mut self, sort: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+        sort.downcast_ref::<SortExec>()?.fetch()?;
+        if self.limit().is_some() || self.aggregates() {
+            return None;
+        }
+        self.steps.insert(0, Step::Node(Arc::clone(sort)));
+        Some(self)
     }
+
+    /// The same, of whose rows no more than so many are wanted; `None` if they are what an aggregate makes of more.
+    pub(super) fn limited(mut self, rows: usize) -> Option<Self> {
+        if self.aggregates() {
+            return None;
+        }
+        self.steps.insert(0, Step::Limit(rows));
+        Some(self)
+    }
+
+    /// How many of the rows are wanted at most, if it does not matter which.
+    pub(super) fn limit(&self) -> Option<usize> {
+        let limit = |step: &Step| match step {
+            Step::Limit(rows) => Some(*rows),
+            Step::Node(_) => None,
+        };
+        self.steps.iter().filter_map(limit).min()
+    }
+
+    fn aggregates(&self) -> bool {
+        self.steps.iter().any(Step::is::<AggregateExec>)
+    }
+
+    /// Whether fewer rows, smaller ones, or what is made of many, come out.
+    pub(super) fn reduce(&self) -> bool {
+        let changes = |step: &Step| !step.is::<ProjectionExec>();
+        match self.steps.first() {
+            Some(Step::Node(top)) if !self.steps.iter().any(changes) => {
+                row_bytes(&top.schema()) < row_bytes(&self.scan.schema())
+            }
+            top => top.is_some(),
+        }
+    }
+
+    /// Whether what comes out is the smaller the more bricks it is made of at once.
+    pub(super) fn gather(&self) -> bool {
+        self.limit().is_some() || self.aggregates() || self.steps.iter().any(Step::is::<SortExec>)
+    }
+}
+
+/// About how many bytes a row of these columns has.
+fn row_bytes(schema: &Schema) -> usize {
+    let bytes = |field: &FieldRef| match field.data_type() {
+        DataType::Boolean => 1,
+        other => other.primitive_width().unwrap_or(TEXT_BYTES),
+    };
+    schema.fields().iter().map(bytes).sum()
 }
 
 /// A piece that is being written.
@@ -142,12 +225,24 @@ impl Encoder<'_> {
         output.fields().iter().for_each(|field| self.field(field));
     }
 
-    fn step(&mut self, step: &Arc<dyn ExecutionPlan>) -> Option<()> {
-        if let Some(filter) = step.downcast_ref::<FilterExec>() {
+    fn step(&mut self, step: &Step) -> Option<()> {
+        let node = match step {
+            Step::Limit(rows) => {
+                self.out.byte(LIMIT);
+                self.out.number(*rows);
+                return Some(());
+            }
+            Step::Node(node) => node,
+        };
+        if let Some(filter) = node.downcast_ref::<FilterExec>() {
             self.out.byte(FILTER);
             return self.filter(filter);
         }
-        if let Some(projection) = step.downcast_ref::<ProjectionExec>() {
+        if let Some(sort) = node.downcast_ref::<SortExec>() {
+            self.out.byte(SORT);
+            return self.sort(sort);
+        }
+        if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
             self.out.byte(PROJECTION);
             self.out.number(projection.expr().len());
             return projection.expr().iter().try_for_each(|one| {
@@ -156,10 +251,11 @@ impl Encoder<'_> {
             });
         }
         self.out.byte(AGGREGATE);
-        self.aggregate(step.downcast_ref::<AggregateExec>()?)
+        self.aggregate(node.downcast_ref::<AggregateExec>()?)
     }
 
-    /// Without what other operators find out while they run: they leave out those rows themselves.
+    /// Without its limit, which is a step of its own, and without what other operators find out while they run: they leave out those rows
+    /// themselves.
     fn filter(&mut self, filter: &FilterExec) -> Option<()> {
         let all = split_conjunction(filter.predicate());
         let (found, fixed): (Vec<_>, Vec<_>) =
@@ -297,6 +393,8 @@ impl Decoder<'_> {
                 Ok(Arc::new(ProjectionExec::try_new(columns, below)?))
             }
             AGGREGATE => self.aggregate(below),
+            SORT => self.sort(below),
+            LIMIT => self.limit(below),
             _ => Err(malformed("there is no such step").into()),
         }
     }

@@ -3,7 +3,7 @@
 
 use super::asking::{Asking, Figures};
 use super::codec::{Opened, Steps, encoded, give_the_same};
-use super::known::Known;
+use super::rule::PieceMaker;
 use crate::allowance::Allowance;
 use crate::carried::Carry;
 use crate::cluster::PlacedBricks;
@@ -17,7 +17,6 @@ use datafusion::common::{Statistics, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
@@ -31,7 +30,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// So many bricks another node is asked to read at once, if rows come of it: an answer that is lost is a small one. What aggregates make
-/// of bricks is less the more of them there are.
+/// of bricks is less the more of them there are, and so are the first rows of them.
 const BRICKS_AT_ONCE: usize = 16;
 
 /// What all parts of the node know.
@@ -60,16 +59,20 @@ pub(crate) struct SpreadPieces {
 }
 
 impl SpreadPieces {
-    /// In the place of this part of a plan; `None` if it is nothing that can be a piece, nothing would be saved, or all bricks are here.
+    /// These steps, which give the columns of this part of a plan; `None` if they cannot be written down, nothing would be saved, or
+    /// all bricks are here.
     ///
     /// # Errors
     /// None that anybody could do something about: what was written down is not read.
     pub(super) fn of(
+        steps: Steps,
         plan: &Arc<dyn ExecutionPlan>,
-        known: &Known,
-        options: &ConfigOptions,
+        maker: &PieceMaker<'_>,
     ) -> Result<Option<Self>> {
-        let Some(steps) = Steps::of(plan).filter(Steps::reduce) else { return Ok(None) };
+        if !steps.reduce() {
+            return Ok(None);
+        }
+        let PieceMaker { known, options } = *maker;
         let bricks: Vec<u64> = steps.scan.bricks().collect();
         let source = steps.scan.source();
         let placed = source.snapshot.place(source.table, &bricks, &[]);
@@ -87,8 +90,7 @@ impl SpreadPieces {
         if !give_the_same(here.as_ref(), plan.as_ref()) {
             return Ok(None);
         }
-        let makes_rows = steps.steps.iter().all(|step| step.downcast_ref::<AggregateExec>().is_none());
-        let at_once = if makes_rows { BRICKS_AT_ONCE } else { usize::MAX };
+        let at_once = if steps.gather() { usize::MAX } else { BRICKS_AT_ONCE };
         let (scan, output) = (steps.scan, plan.schema());
         let whole = Whole { scan, order, output, at_once, own, elsewhere };
         Ok(Some(Self::with(Arc::new(whole), here, ExecutionPlanMetricsSet::new())))

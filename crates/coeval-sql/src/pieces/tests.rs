@@ -4,12 +4,14 @@
 use super::codec::{Opened, Steps, encoded, give_the_same};
 use super::known::Known;
 use super::plan::SpreadPieces;
+use super::rule::PieceMaker;
 use super::wire::Writer;
 use crate::cluster::{ClusterSnapshot, PieceOrder, PlacedBricks};
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::provider::{BrickReader, SpreadScan};
 use arrow::array::{Int64Array, RecordBatch};
+use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
@@ -21,9 +23,11 @@ use datafusion::functions_aggregate::expr_fn::{count, max, min};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::{Expr, Volatility, col, lit, when};
 use datafusion::physical_expr::aggregate::AggregateExprBuilder;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::filter::FilterExecBuilder;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, displayable};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
@@ -128,6 +132,33 @@ fn a_piece_comes_back_as_it_was_written() {
     assert!(give_the_same(back.as_ref(), plan.as_ref()));
 }
 
+/// To break it: leave out the limit of a filter, or write the order of a sort the other way round.
+#[test]
+fn first_rows_come_back_as_they_were_written() {
+    let engine = engine();
+    let known = Known::of(engine.template());
+    let scan: Arc<dyn ExecutionPlan> = Arc::new(scan());
+    let predicate = over(&engine, scan.as_ref(), col("likes").gt(lit(5_i64)));
+    let all: Arc<dyn ExecutionPlan> = Arc::new(FilterExecBuilder::new(predicate, scan).build().unwrap());
+    let few = all.with_fetch(Some(3)).unwrap();
+    let options = SortOptions { descending: true, nulls_first: true };
+    let order = LexOrdering::from([PhysicalSortExpr::new(over(&engine, all.as_ref(), col("day")), options)]);
+    let sort = SortExec::new(order, Arc::clone(&all)).with_fetch(Some(7));
+    let sort: Arc<dyn ExecutionPlan> = Arc::new(sort);
+    let back = |steps: Option<Steps>| {
+        let bytes = encoded(&steps.unwrap(), &known, "").unwrap();
+        displayable(read(&engine, &bytes).unwrap().as_ref()).indent(true).to_string()
+    };
+    let found = back(Steps::of(&few));
+    assert!(found.starts_with("CoalescePartitionsExec: fetch=3\n  FilterExec: likes@2 > 5"), "{found}");
+    let found = back(Steps::of(&all).unwrap().sorted(&sort));
+    for part in ["SortPreservingMergeExec: [day@0 DESC], fetch=7", "TopK(fetch=7), expr=[day@0 DESC]"] {
+        assert!(found.contains(part), "no {part} in\n{found}");
+    }
+    assert!(Steps::of(&few).unwrap().sorted(&sort).is_none(), "they are not all rows");
+    assert!(Steps::of(&plan(&engine)).unwrap().limited(7).is_none(), "groups are made of all rows");
+}
+
 /// To break it: leave out a look whether bytes are there.
 #[test]
 fn what_is_no_piece_is_refused() {
@@ -211,8 +242,10 @@ fn an_answer_that_ends_is_had_anew_unless_something_of_it_has_gone_out() {
         let predicate = over(&engine, scan.as_ref(), col("n").gt(lit(0_i64)));
         let filter: Arc<dyn ExecutionPlan> =
             Arc::new(FilterExecBuilder::new(predicate, scan).build().unwrap());
-        let known = Known::of(engine.template());
-        let pieces = SpreadPieces::of(&filter, &known, &ConfigOptions::new()).unwrap().unwrap();
+        let (known, options) = (Known::of(engine.template()), ConfigOptions::new());
+        let maker = PieceMaker { known: &known, options: &options };
+        let steps = Steps::of(&filter).unwrap();
+        let pieces = SpreadPieces::of(steps, &filter, &maker).unwrap().unwrap();
         let answer = pieces.execute(0, Arc::new(TaskContext::default())).unwrap();
         let collected = async { Ok(answer.collect::<Vec<_>>().await) };
         let mut found = engine.runtime().block_on(collected).unwrap();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 const ROWS: usize = 6_000;
 
 /// What pieces are made of, each of queries that have one on another node.
-const QUERIES: [&str; 12] = [
+const QUERIES: [&str; 16] = [
     "SELECT count(*), count(note), sum(likes), min(note), max(note), min(day) FROM facts",
     "SELECT sum(likes::bigint), avg(likes), avg(likes::float8), stddev(likes), bool_and(likes > 5) FROM facts",
     "SELECT region, count(*), sum(likes), avg(likes) FROM facts GROUP BY region ORDER BY region",
@@ -23,6 +23,19 @@ const QUERIES: [&str; 12] = [
     "SELECT 1 FROM facts WHERE likes % 97 = 3",
     "SELECT count(*) FROM (SELECT day, region, count(*) n FROM facts GROUP BY 1, 2) g WHERE n > 9",
     "SELECT sum(f.likes) FROM facts f JOIN (SELECT max(likes) AS most FROM facts) m ON f.likes = m.most",
+    "SELECT likes, note FROM facts ORDER BY likes DESC LIMIT 5",
+    "SELECT day, upper(region) FROM facts WHERE note IS NOT NULL ORDER BY day, likes DESC LIMIT 7 OFFSET 3",
+    "SELECT region, max(likes) FROM facts GROUP BY region ORDER BY max(likes) DESC LIMIT 2",
+    "SELECT length(note), likes FROM facts ORDER BY likes",
+];
+
+/// Queries for some rows, whichever come first: how many there are.
+const SOME: [(&str, &str); 5] = [
+    ("SELECT count(*) FROM (SELECT likes FROM facts LIMIT 23) s", "23"),
+    ("SELECT count(*) FROM (SELECT likes FROM facts WHERE likes >= 1000 LIMIT 17 OFFSET 4) s", "17"),
+    ("SELECT count(*) FROM (SELECT upper(note) FROM facts WHERE day < 10 LIMIT 5000) s", "600"),
+    ("SELECT count(*), count(DISTINCT region) FROM (SELECT DISTINCT region FROM facts LIMIT 4) s", "4 4"),
+    ("SELECT count(*) FROM (SELECT DISTINCT day, region FROM facts WHERE likes % 2 = 0 LIMIT 9) s", "9"),
 ];
 
 /// Five nodes, of which each brick is on two, with rows on all: NULLs and texts among them.
@@ -62,6 +75,42 @@ fn answers_are_those_of_one_node() {
         }
     }
     nodes.assert_nothing_is_open();
+}
+
+/// Each node gives as many rows as the whole may have. Break: have `in_parts` leave out the limit, or `Steps::of` take an aggregate
+/// above one.
+#[test]
+fn there_are_no_more_rows_than_wanted() {
+    let nodes = with_pieces();
+    let troubles: [&[(u32, Trouble)]; 3] =
+        [&[], &[(2, Trouble::Goes)], &[(2, Trouble::Gone), (3, Trouble::Gone)]];
+    for troubles in troubles {
+        nodes.shared.set_troubles(troubles);
+        for node in 0..nodes.nodes.len() {
+            for (sql, expected) in SOME {
+                let found = rows(&mut nodes.session(node), sql);
+                assert_eq!(found, [expected], "node {node}, {troubles:?}: {sql}");
+            }
+        }
+    }
+    nodes.assert_nothing_is_open();
+}
+
+/// Break: have `Steps::sorted` refuse everything. All rows travel then.
+#[test]
+fn nodes_give_their_first_rows() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    let sql = "SELECT likes, day, region, note FROM facts ORDER BY likes DESC LIMIT 5";
+    let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+    let (above, below) = plan.split_once("SpreadPieces").unwrap_or_else(|| panic!("{plan}"));
+    assert!(above.contains("TopK(fetch=5)") && below.contains("TopK(fetch=5)"), "{plan}");
+    nodes.shared.take_reads();
+    assert_eq!(rows(&mut session, sql)[0], "5999 99 f ");
+    let (asked, bytes) = nodes.shared.take_pieces();
+    assert_eq!(asked.len(), 3, "one question for each node: {asked:?}");
+    assert!(bytes < ROWS * 4, "{bytes} bytes of five rows from each of three nodes");
+    assert!(!nodes.shared.take_reads().is_empty(), "the first node reads what it has");
 }
 
 /// Break: leave `PushPieces` out of the rules. All rows travel then.
