@@ -14,6 +14,9 @@
 //! has what bricks is asked when the plan is made. If all are here, or something cannot be written down (`codec.rs`: a function that is not
 //! the same wherever it runs, a value of another operator's making), the plan stays as it is: rows are fetched, as for everything else.
 //!
+//! **What is sent along** (`keys.rs`). The keys that hash joins above look for, once they are known: other nodes leave out rows without a
+//! partner. A scan with nothing above it becomes a piece for that alone.
+//!
 //! **What a piece sees.** The snapshot of its statement, which is one for all nodes, and held until the statement is done with it.
 //!
 //! **When a node fails** (`asking.rs`). What it has given is dropped; another one that has the bricks is asked, and if that fails too, their
@@ -32,6 +35,7 @@
 //! | `rule.rs` | which part of a plan becomes a piece |
 //! | `plan.rs`, `asking.rs` | the node of the plan, and how another node's part of it is had |
 //! | `codec.rs`, `expressions.rs`, `aggregates.rs`, `first_rows.rs`, `wire.rs` | a piece, written down and read |
+//! | `keys.rs` | what joins above look for |
 //! | `known.rs` | the functions that both sides have |
 //! | `owner.rs` | a piece of another node's query, run here |
 
@@ -40,6 +44,7 @@ mod asking;
 mod codec;
 mod expressions;
 mod first_rows;
+mod keys;
 mod known;
 mod owner;
 mod plan;

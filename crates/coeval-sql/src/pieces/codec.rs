@@ -8,6 +8,8 @@
 //!   scan             name of the table | columns that are read, by position | fields in which they go out
 //!   steps            count | of each its kind and what it is made of, the lowest first
 //! ```
+//! What joins look for is a filter below all other steps.
+//!
 //! Numbers have eight bytes, the lowest first; bytes, texts and lists have their length in front. Why not the form of `datafusion-proto`:
 //! it does not know most of our functions, each of which would need words of ours all the same; it makes the program larger by some
 //! hundred kinds of messages; and what is written here is not kept, so it needs no form that outlives a version.
@@ -20,17 +22,18 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
 use datafusion::DATAFUSION_VERSION;
+use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
+use datafusion::physical_expr::expressions::{DynamicFilterPhysicalExpr, Literal};
 use datafusion::physical_expr::{Partitioning, conjunction, split_conjunction};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;
 
 const FORMAT: u8 = 2;
@@ -168,12 +171,25 @@ pub(super) struct Encoder<'k> {
     values: Vec<(FieldRef, ArrayRef)>,
 }
 
-/// The steps, written down; `None` if they cannot be.
-pub(super) fn encoded(steps: &Steps, known: &Known, zone: &str) -> Option<Bytes> {
+/// The steps, written down; `None` if they cannot be. Of the scan's rows those that these conditions do not hold for need not go further,
+/// as far as that can be written down.
+pub(super) fn encoded(
+    steps: &Steps,
+    conditions: &[Arc<dyn PhysicalExpr>],
+    known: &Known,
+    zone: &str,
+) -> Option<Bytes> {
     let (fields, values) = (Vec::new(), Vec::new());
     let mut encoder = Encoder { known, out: Writer::default(), depth: 0, fields, values };
     encoder.scan(&steps.scan);
-    encoder.out.number(steps.steps.len());
+    let conditions = encoder.writable(conditions);
+    encoder.out.number(steps.steps.len() + usize::from(!conditions.is_empty()));
+    if !conditions.is_empty() {
+        encoder.out.byte(FILTER);
+        encoder.expression(&conjunction(conditions))?;
+        // All columns are kept.
+        encoder.out.byte(0);
+    }
     steps.steps.iter().rev().try_for_each(|step| encoder.step(step))?;
     let Encoder { out: body, fields, values, .. } = encoder;
     let mut out = Writer::default();
@@ -223,6 +239,19 @@ impl Encoder<'_> {
         let output = scan.schema();
         self.out.number(output.fields().len());
         output.fields().iter().for_each(|field| self.field(field));
+    }
+
+    /// Those of these conditions that can be written and say something. Nothing is written by that.
+    fn writable(&mut self, conditions: &[Arc<dyn PhysicalExpr>]) -> Vec<Arc<dyn PhysicalExpr>> {
+        let (bytes, fields, values) = (self.out.bytes.len(), self.fields.len(), self.values.len());
+        let can_be = |condition: &&Arc<dyn PhysicalExpr>| {
+            let is_written = !is_true(condition) && self.expression(condition).is_some();
+            self.out.bytes.truncate(bytes);
+            self.fields.truncate(fields);
+            self.values.truncate(values);
+            is_written
+        };
+        conditions.iter().flat_map(split_conjunction).filter(can_be).cloned().collect()
     }
 
     fn step(&mut self, step: &Step) -> Option<()> {
@@ -398,6 +427,12 @@ impl Decoder<'_> {
             _ => Err(malformed("there is no such step").into()),
         }
     }
+}
+
+/// Whether a condition holds for all rows.
+fn is_true(condition: &Arc<dyn PhysicalExpr>) -> bool {
+    let constant = condition.downcast_ref::<Literal>();
+    constant.is_some_and(|constant| *constant.value() == ScalarValue::Boolean(Some(true)))
 }
 
 /// Whether plans give columns of the same types.

@@ -3,6 +3,8 @@
 
 use super::asking::{Asking, Figures};
 use super::codec::{Opened, Steps, encoded, give_the_same};
+use super::keys::{found, names, told};
+use super::known::Known;
 use super::rule::PieceMaker;
 use crate::allowance::Allowance;
 use crate::carried::Carry;
@@ -18,7 +20,7 @@ use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, apply_expression_roots};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -34,18 +36,38 @@ use std::sync::Arc;
 const BRICKS_AT_ONCE: usize = 16;
 
 /// What all parts of the node know.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Whole {
     /// Of all bricks.
-    pub(super) scan: SpreadScan,
+    steps: Steps,
     /// The piece, written down.
-    pub(super) order: Bytes,
+    order: Bytes,
+    /// What joins above tell of the rows that they look for, which the piece is not written down with.
+    told: Vec<Arc<dyn PhysicalExpr>>,
+    known: Arc<Known>,
+    zone: Box<str>,
     /// In which rows go out.
     pub(super) output: SchemaRef,
     /// How many bricks a node is asked to read at once.
     pub(super) at_once: usize,
     own: Vec<u64>,
     elsewhere: Vec<PlacedBricks>,
+}
+
+impl Whole {
+    /// The scan of all bricks.
+    pub(super) fn scan(&self) -> &SpreadScan {
+        &self.steps.scan
+    }
+
+    /// The piece, written down with what joins have found, which is waited for.
+    pub(super) async fn order(&self) -> Bytes {
+        if self.told.is_empty() {
+            return self.order.clone();
+        }
+        let found = found(&self.told).await.unwrap_or_default();
+        encoded(&self.steps, &found, &self.known, &self.zone).unwrap_or_else(|| self.order.clone())
+    }
 }
 
 /// See the module.
@@ -69,10 +91,11 @@ impl SpreadPieces {
         plan: &Arc<dyn ExecutionPlan>,
         maker: &PieceMaker<'_>,
     ) -> Result<Option<Self>> {
-        if !steps.reduce() {
+        let told = told(&steps.scan, &maker.joins);
+        if !steps.reduce() && told.is_empty() {
             return Ok(None);
         }
-        let PieceMaker { known, options } = *maker;
+        let (known, options) = (maker.known, maker.options);
         let bricks: Vec<u64> = steps.scan.bricks().collect();
         let source = steps.scan.source();
         let placed = source.snapshot.place(source.table, &bricks, &[]);
@@ -82,7 +105,7 @@ impl SpreadPieces {
             return Ok(None);
         }
         let zone = options.execution.time_zone.as_deref().unwrap_or_default();
-        let Some(order) = encoded(&steps, known, zone) else { return Ok(None) };
+        let Some(order) = encoded(&steps, &[], known, zone) else { return Ok(None) };
         let own: Vec<u64> = own.into_iter().flat_map(|at| at.bricks).collect();
         let scan = CooperativeExec::new(Arc::new(steps.scan.with_bricks(&own)));
         let opened = Opened::of(&order)?;
@@ -91,8 +114,8 @@ impl SpreadPieces {
             return Ok(None);
         }
         let at_once = if steps.gather() { usize::MAX } else { BRICKS_AT_ONCE };
-        let (scan, output) = (steps.scan, plan.schema());
-        let whole = Whole { scan, order, output, at_once, own, elsewhere };
+        let (known, zone, output) = (Arc::clone(known), zone.into(), plan.schema());
+        let whole = Whole { steps, order, told, known, zone, output, at_once, own, elsewhere };
         Ok(Some(Self::with(Arc::new(whole), here, ExecutionPlanMetricsSet::new())))
     }
 
@@ -109,7 +132,7 @@ impl SpreadPieces {
 
     /// The bricks that are read, here and elsewhere.
     pub(crate) fn bricks(&self) -> impl Iterator<Item = u64> {
-        self.whole.scan.bricks()
+        self.whole.scan().bricks()
     }
 }
 
@@ -135,12 +158,14 @@ pub(super) fn fitted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBa
 
 impl DisplayAs for SpreadPieces {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Whole { scan, own, elsewhere, .. } = self.whole.as_ref();
+        let Whole { steps, told, own, elsewhere, .. } = self.whole.as_ref();
+        let name = steps.scan.table_name();
         if matches!(t, DisplayFormatType::TreeRender) {
-            return write!(f, "table={}", scan.table_name());
+            return write!(f, "table={name}");
         }
-        write!(f, "SpreadPieces: table={}, here={} bricks", scan.table_name(), own.len())?;
-        elsewhere.iter().try_for_each(|at| write!(f, ", node {}={} bricks", at.node, at.bricks.len()))
+        write!(f, "SpreadPieces: table={name}, here={} bricks", own.len())?;
+        elsewhere.iter().try_for_each(|at| write!(f, ", node {}={} bricks", at.node, at.bricks.len()))?;
+        if told.is_empty() { Ok(()) } else { write!(f, ", keys of joins=[{}]", names(told)) }
     }
 }
 
@@ -157,11 +182,12 @@ impl ExecutionPlan for SpreadPieces {
         vec![&self.here]
     }
 
+    /// A join completes its filter only if somebody below has it.
     fn apply_expressions(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+        apply_expression_roots(&self.whole.told, f)
     }
 
     /// What other nodes do stays as it was written down: whoever puts something in the place of what is done here does the same.
@@ -175,6 +201,12 @@ impl ExecutionPlan for SpreadPieces {
             }
             _ => internal_err!("one piece is done here"),
         }
+    }
+
+    /// A join that is begun anew tells nothing to those that it told before.
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let whole = Whole { told: Vec::new(), ..Whole::clone(&self.whole) };
+        Ok(Arc::new(Self::with(Arc::new(whole), Arc::clone(&self.here), self.metrics.clone())))
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

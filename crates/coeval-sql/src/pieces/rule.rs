@@ -4,9 +4,11 @@
 use super::aggregates::is_plain;
 use super::codec::Steps;
 use super::first_rows::{any_rows, parts};
+use super::keys::of_joins;
 use super::known::Known;
 use super::plan::SpreadPieces;
 use crate::carried::Carry;
+use crate::provider::SpreadScan;
 use crate::query::WithoutPieces;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -21,6 +23,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 /// The rule. Behind those that divide aggregates into steps, before those that put operators of their own into the place of these and
@@ -28,14 +31,14 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug, Default)]
 pub(crate) struct PushPieces {
     /// Told once the engine's functions are registered, which is behind the rules.
-    known: OnceLock<Known>,
+    known: OnceLock<Arc<Known>>,
 }
 
 impl PushPieces {
     /// These are the functions of the engine. Once.
     pub(crate) fn know(&self, state: &SessionState) {
         // Whoever comes second has the same functions.
-        let _ = self.known.set(Known::of(state));
+        let _ = self.known.set(Arc::new(Known::of(state)));
     }
 }
 
@@ -47,7 +50,7 @@ impl PhysicalOptimizerRule for PushPieces {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let known = self.known.get().filter(|_| WithoutPieces::carried_by(options).is_none());
         let Some(known) = known else { return Ok(plan) };
-        let maker = PieceMaker { known, options };
+        let maker = PieceMaker { known, options, joins: of_joins(&plan)? };
         let pushed = plan.transform_down(|node| {
             Ok(match maker.in_pieces(&node)? {
                 Some(pieces) => Transformed::new(pieces, true, TreeNodeRecursion::Jump),
@@ -68,8 +71,10 @@ impl PhysicalOptimizerRule for PushPieces {
 
 /// What pieces of a plan are made with.
 pub(super) struct PieceMaker<'p> {
-    pub(super) known: &'p Known,
+    pub(super) known: &'p Arc<Known>,
     pub(super) options: &'p ConfigOptions,
+    /// See [`of_joins`].
+    pub(super) joins: HashSet<u64>,
 }
 
 impl PieceMaker<'_> {
@@ -88,8 +93,9 @@ impl PieceMaker<'_> {
         if let Some(rows) = rows_wanted(node) {
             return self.of_limit(node, rows);
         }
-        let is_of_rows =
-            node.downcast_ref::<FilterExec>().is_some() || node.downcast_ref::<ProjectionExec>().is_some();
+        let is_of_rows = node.downcast_ref::<FilterExec>().is_some()
+            || node.downcast_ref::<ProjectionExec>().is_some()
+            || node.downcast_ref::<SpreadScan>().is_some();
         if is_of_rows { self.as_divided(node) } else { Ok(None) }
     }
 

@@ -10,6 +10,7 @@ use crate::cluster::{ClusterSnapshot, PieceOrder, PlacedBricks};
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::provider::{BrickReader, SpreadScan};
+use crate::query::LISTED_MAX;
 use arrow::array::{Int64Array, RecordBatch};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -23,7 +24,8 @@ use datafusion::functions_aggregate::expr_fn::{count, max, min};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::{Expr, Volatility, col, lit, when};
 use datafusion::physical_expr::aggregate::AggregateExprBuilder;
-use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_expr::expressions::InListExpr;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr, conjunction};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::filter::FilterExecBuilder;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
@@ -32,6 +34,7 @@ use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, displayable};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -108,7 +111,7 @@ fn plan(engine: &Engine) -> Arc<dyn ExecutionPlan> {
 }
 
 fn written(engine: &Engine, plan: &Arc<dyn ExecutionPlan>) -> Option<Bytes> {
-    encoded(&Steps::of(plan).unwrap(), &Known::of(engine.template()), "Europe/Zurich")
+    encoded(&Steps::of(plan).unwrap(), &[], &Known::of(engine.template()), "Europe/Zurich")
 }
 
 fn read(engine: &Engine, bytes: &[u8]) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
@@ -146,7 +149,7 @@ fn first_rows_come_back_as_they_were_written() {
     let sort = SortExec::new(order, Arc::clone(&all)).with_fetch(Some(7));
     let sort: Arc<dyn ExecutionPlan> = Arc::new(sort);
     let back = |steps: Option<Steps>| {
-        let bytes = encoded(&steps.unwrap(), &known, "").unwrap();
+        let bytes = encoded(&steps.unwrap(), &[], &known, "").unwrap();
         displayable(read(&engine, &bytes).unwrap().as_ref()).indent(true).to_string()
     };
     let found = back(Steps::of(&few));
@@ -157,6 +160,32 @@ fn first_rows_come_back_as_they_were_written() {
     }
     assert!(Steps::of(&few).unwrap().sorted(&sort).is_none(), "they are not all rows");
     assert!(Steps::of(&plan(&engine)).unwrap().limited(7).is_none(), "groups are made of all rows");
+}
+
+/// To break it: give up if one of the conditions cannot be written, or keep what was written of it.
+#[test]
+fn what_joins_have_found_is_written_as_far_as_it_can_be() {
+    let engine = engine();
+    let known = Known::of(engine.template());
+    let scan: Arc<dyn ExecutionPlan> = Arc::new(scan());
+    let steps = Steps::of(&scan).unwrap();
+    let likes = over(&engine, scan.as_ref(), col("likes"));
+    let among = |values: Vec<i64>| -> Arc<dyn PhysicalExpr> {
+        let values = Arc::new(Int64Array::from(values));
+        Arc::new(InListExpr::try_new_from_array(Arc::clone(&likes), values, false, &scan.schema()).unwrap())
+    };
+    let random = engine.template().scalar_functions()["random"].call(Vec::new());
+    let found = [
+        over(&engine, scan.as_ref(), col("likes").gt_eq(lit(5_i64))),
+        over(&engine, scan.as_ref(), random.lt(lit(0.5))),
+        among((0..=LISTED_MAX as i64).collect()),
+        among(vec![7, 7, 9]),
+    ];
+    let bytes = encoded(&steps, &[conjunction(found)], &known, "").unwrap();
+    let plan = displayable(read(&engine, &bytes).unwrap().as_ref()).indent(true).to_string();
+    assert!(plan.starts_with("FilterExec: likes@2 >= 5 AND likes@2 IN (SET) ([7, 9])\n"), "{plan}");
+    let nothing = over(&engine, scan.as_ref(), lit(true));
+    assert_eq!(encoded(&steps, &[nothing], &known, ""), encoded(&steps, &[], &known, ""));
 }
 
 /// To break it: leave out a look whether bytes are there.
@@ -242,8 +271,8 @@ fn an_answer_that_ends_is_had_anew_unless_something_of_it_has_gone_out() {
         let predicate = over(&engine, scan.as_ref(), col("n").gt(lit(0_i64)));
         let filter: Arc<dyn ExecutionPlan> =
             Arc::new(FilterExecBuilder::new(predicate, scan).build().unwrap());
-        let (known, options) = (Known::of(engine.template()), ConfigOptions::new());
-        let maker = PieceMaker { known: &known, options: &options };
+        let (known, options) = (Arc::new(Known::of(engine.template())), ConfigOptions::new());
+        let maker = PieceMaker { known: &known, options: &options, joins: HashSet::new() };
         let steps = Steps::of(&filter).unwrap();
         let pieces = SpreadPieces::of(steps, &filter, &maker).unwrap().unwrap();
         let answer = pieces.execute(0, Arc::new(TaskContext::default())).unwrap();
