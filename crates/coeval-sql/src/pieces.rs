@@ -17,6 +17,9 @@
 //! **What is sent along** (`keys.rs`). The keys that hash joins above look for, once they are known: other nodes leave out rows without a
 //! partner. A scan with nothing above it becomes a piece for that alone.
 //!
+//! **Joins in a piece** (`joins.rs`). Where something is gathered of the rows of a hash join, the join goes into the piece, and all rows of its
+//! small input are sent along.
+//!
 //! **What a piece sees.** The snapshot of its statement, which is one for all nodes, and held until the statement is done with it.
 //!
 //! **When a node fails** (`asking.rs`). What it has given is dropped; another one that has the bricks is asked, and if that fails too, their
@@ -35,6 +38,7 @@
 //! | `rule.rs` | which part of a plan becomes a piece |
 //! | `plan.rs`, `asking.rs` | the node of the plan, and how another node's part of it is had |
 //! | `codec.rs`, `expressions.rs`, `aggregates.rs`, `first_rows.rs`, `wire.rs` | a piece, written down and read |
+//! | `joins.rs`, `sent_input.rs` | joins in a piece, and the input that is sent |
 //! | `keys.rs` | what joins above look for |
 //! | `known.rs` | the functions that both sides have |
 //! | `owner.rs` | a piece of another node's query, run here |
@@ -44,11 +48,13 @@ mod asking;
 mod codec;
 mod expressions;
 mod first_rows;
+mod joins;
 mod keys;
 mod known;
 mod owner;
 mod plan;
 mod rule;
+mod sent_input;
 mod wire;
 
 pub use owner::run_piece;

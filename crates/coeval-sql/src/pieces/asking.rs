@@ -115,22 +115,24 @@ impl Asking {
             match self.to_do.pop_front() {
                 None => return Ok(None),
                 Some(Doing::Read(bricks)) => self.open = Some(self.read(&bricks)?),
-                Some(Doing::Ask(placed, failed)) => self.ask(placed, failed).await,
+                Some(Doing::Ask(placed, failed)) => self.ask(placed, failed).await?,
             }
         }
     }
 
-    async fn ask(&mut self, placed: PlacedBricks, failed: Vec<u32>) {
-        let order = match self.order.take() {
-            Some(order) => order,
-            None => self.whole.order().await,
+    async fn ask(&mut self, placed: PlacedBricks, failed: Vec<u32>) -> Result<()> {
+        if self.order.is_none() {
+            self.order = self.whole.order(&self.piece, &self.task).await?;
+        }
+        let Some(order) = self.order.clone() else {
+            self.leave(placed.bricks);
+            return Ok(());
         };
-        self.order = Some(order.clone());
         let mut answer = self.answer(&placed, order);
         let mut bytes = 0;
         loop {
             match answer.next().await {
-                None => return,
+                None => return Ok(()),
                 Some(Ok(batch)) => {
                     let more = bytes_of_rows(&batch).unwrap_or_else(|_| batch.get_array_memory_size());
                     bytes += more;
@@ -140,14 +142,14 @@ impl Asking {
                         self.open = Some(
                             answer.map_err(move |error| DataFusionError::from(lost(node, &error))).boxed(),
                         );
-                        return;
+                        return Ok(());
                     }
                 }
                 Some(Err(error)) => {
                     tracing::debug!(node = placed.node, %error, "a piece of a query is done elsewhere");
                     self.kept.clear();
                     self.again(placed, failed);
-                    return;
+                    return Ok(());
                 }
             }
         }
@@ -184,9 +186,14 @@ impl Asking {
             }
         }
         if !left.is_empty() {
-            self.figures.counter("bricks_read_here".to_owned()).add(left.len());
-            self.to_do.push_back(Doing::Read(left));
+            self.leave(left);
         }
+    }
+
+    /// Leaves bricks to nobody else: they are read here.
+    fn leave(&mut self, bricks: Vec<u64>) {
+        self.figures.counter("bricks_read_here".to_owned()).add(bricks.len());
+        self.to_do.push_back(Doing::Read(bricks));
     }
 
     /// The piece, done here with bricks whose rows are fetched.

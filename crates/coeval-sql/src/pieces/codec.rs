@@ -14,6 +14,7 @@
 //! it does not know most of our functions, each of which would need words of ours all the same; it makes the program larger by some
 //! hundred kinds of messages; and what is written here is not kept, so it needs no form that outlives a version.
 
+use super::joins::{can_be_divided, has_small_input};
 use super::known::Known;
 use super::wire::{Reader, Writer, malformed, read, written};
 use crate::error::SqlError;
@@ -30,13 +31,14 @@ use datafusion::physical_expr::{Partitioning, conjunction, split_conjunction};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;
 
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 
 const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -45,6 +47,7 @@ const PROJECTION: u8 = 1;
 const AGGREGATE: u8 = 2;
 const SORT: u8 = 3;
 const LIMIT: u8 = 4;
+const JOIN: u8 = 5;
 
 /// How many bytes a text is taken for, when what goes into a piece is compared with what comes out.
 const TEXT_BYTES: usize = 32;
@@ -65,6 +68,13 @@ impl Step {
             Self::Limit(_) => false,
         }
     }
+
+    fn join(&self) -> Option<&HashJoinExec> {
+        match self {
+            Self::Node(node) => node.downcast_ref::<HashJoinExec>(),
+            Self::Limit(_) => None,
+        }
+    }
 }
 
 /// What a plan is made of, as far as a piece can be made of it: steps, the highest first, above a scan.
@@ -75,12 +85,20 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Of filters, projections, and perhaps an aggregate above these; `None` if it is something else.
+    /// Of filters, projections, joins with small inputs, and perhaps an aggregate above these; `None` if it is something else.
     pub(super) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let (mut steps, mut below): (Vec<Step>, _) = (Vec::new(), plan);
         loop {
             if let Some(scan) = below.downcast_ref::<SpreadScan>() {
-                return Some(Self { steps, scan: scan.clone() });
+                let found = Self { steps, scan: scan.clone() };
+                let are_small = found.joins().all(has_small_input);
+                return are_small.then_some(found);
+            }
+            let join = below.downcast_ref::<HashJoinExec>();
+            if let Some(join) = join.filter(|join| can_be_divided(join)) {
+                steps.push(Step::Node(Arc::clone(below)));
+                below = join.right();
+                continue;
             }
             let filter = below.downcast_ref::<FilterExec>();
             if let Some(rows) = filter.and_then(|filter| filter.fetch()) {
@@ -132,12 +150,20 @@ impl Steps {
         self.steps.iter().filter_map(limit).min()
     }
 
+    /// Joins with small inputs, the lowest one first.
+    pub(super) fn joins(&self) -> impl Iterator<Item = &HashJoinExec> {
+        self.steps.iter().rev().filter_map(Step::join)
+    }
+
     fn aggregates(&self) -> bool {
         self.steps.iter().any(Step::is::<AggregateExec>)
     }
 
     /// Whether fewer rows, smaller ones, or what is made of many, come out.
     pub(super) fn reduce(&self) -> bool {
+        if self.joins().next().is_some() {
+            return self.gather();
+        }
         let changes = |step: &Step| !step.is::<ProjectionExec>();
         match self.steps.first() {
             Some(Step::Node(top)) if !self.steps.iter().any(changes) => {
@@ -169,26 +195,30 @@ pub(super) struct Encoder<'k> {
     pub(super) depth: usize,
     fields: Vec<FieldRef>,
     values: Vec<(FieldRef, ArrayRef)>,
+    /// Of joins that are not written yet, the lowest one's first.
+    inputs: std::slice::Iter<'k, Arc<[RecordBatch]>>,
 }
 
-/// The steps, written down; `None` if they cannot be. Of the scan's rows those that these conditions do not hold for need not go further,
-/// as far as that can be written down.
-pub(super) fn encoded(
-    steps: &Steps,
-    conditions: &[Arc<dyn PhysicalExpr>],
-    known: &Known,
-    zone: &str,
-) -> Option<Bytes> {
-    let (fields, values) = (Vec::new(), Vec::new());
-    let mut encoder = Encoder { known, out: Writer::default(), depth: 0, fields, values };
+/// What goes along with the steps of a piece, and is not known before the plan runs.
+#[derive(Debug, Default)]
+pub(super) struct Along {
+    /// Rows of the scan that these do not hold for need not go further, as far as that can be written down.
+    pub(super) conditions: Vec<Arc<dyn PhysicalExpr>>,
+    /// The rows of the small inputs of joins, the lowest one's first.
+    pub(super) inputs: Vec<Arc<[RecordBatch]>>,
+}
+
+/// The steps, written down; `None` if they cannot be.
+pub(super) fn encoded(steps: &Steps, along: &Along, known: &Known, zone: &str) -> Option<Bytes> {
+    let (fields, values, inputs) = (Vec::new(), Vec::new(), along.inputs.iter());
+    let mut encoder = Encoder { known, out: Writer::default(), depth: 0, fields, values, inputs };
     encoder.scan(&steps.scan);
-    let conditions = encoder.writable(conditions);
+    let conditions = encoder.writable(&along.conditions);
     encoder.out.number(steps.steps.len() + usize::from(!conditions.is_empty()));
     if !conditions.is_empty() {
         encoder.out.byte(FILTER);
         encoder.expression(&conjunction(conditions))?;
-        // All columns are kept.
-        encoder.out.byte(0);
+        encoder.kept(None);
     }
     steps.steps.iter().rev().try_for_each(|step| encoder.step(step))?;
     let Encoder { out: body, fields, values, .. } = encoder;
@@ -231,6 +261,20 @@ impl Encoder<'_> {
         self.values.push((field, value));
     }
 
+    /// The rows of the small input of the next join; none before they are known.
+    pub(super) fn next_input(&mut self) -> Arc<[RecordBatch]> {
+        self.inputs.next().map_or_else(|| Arc::from([]), Arc::clone)
+    }
+
+    /// Writes which columns of its rows a step keeps; all, if it does not say so.
+    pub(super) fn kept(&mut self, kept: Option<&[usize]>) {
+        self.out.byte(u8::from(kept.is_some()));
+        if let Some(kept) = kept {
+            self.out.number(kept.len());
+            kept.iter().for_each(|place| self.out.number(*place));
+        }
+    }
+
     fn scan(&mut self, scan: &SpreadScan) {
         self.out.text(scan.table_name());
         let columns = &scan.source().columns;
@@ -271,6 +315,10 @@ impl Encoder<'_> {
             self.out.byte(SORT);
             return self.sort(sort);
         }
+        if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+            self.out.byte(JOIN);
+            return self.join(join);
+        }
         if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
             self.out.byte(PROJECTION);
             self.out.number(projection.expr().len());
@@ -294,12 +342,7 @@ impl Encoder<'_> {
         } else {
             self.expression(&conjunction(fixed.into_iter().cloned()))?;
         }
-        let kept = filter.projection().as_ref();
-        self.out.byte(u8::from(kept.is_some()));
-        if let Some(kept) = kept {
-            self.out.number(kept.len());
-            kept.iter().for_each(|place| self.out.number(*place));
-        }
+        self.kept(filter.projection().as_deref());
         Some(())
     }
 }
@@ -346,18 +389,20 @@ impl<'b> Opened<'b> {
         Ok(Self { zone, table_name, columns, output, from, fields, values })
     }
 
-    /// What is done with the rows of this scan.
+    /// What is done with the rows of this scan. The small inputs of joins are these, the lowest one's first, or the rows that were sent.
     ///
     /// # Errors
     /// If the bytes are no piece, or do not fit the scan.
     pub(super) fn over(
         self,
         scan: Arc<dyn ExecutionPlan>,
+        inputs: &'b [Arc<dyn ExecutionPlan>],
         known: &'b Known,
         options: &Arc<ConfigOptions>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Self { from, fields, values, .. } = self;
-        let mut decoder = Decoder { known, options: Arc::clone(options), from, depth: 0, fields, values };
+        let options = Arc::clone(options);
+        let mut decoder = Decoder { known, options, inputs, inputs_read: 0, from, depth: 0, fields, values };
         let count = decoder.from.count()?;
         let plan = (0..count).try_fold(scan, |below, _| decoder.step(below))?;
         decoder.from.end()?;
@@ -374,6 +419,10 @@ pub(super) struct Decoder<'b> {
     pub(super) known: &'b Known,
     /// What functions are told.
     pub(super) options: Arc<ConfigOptions>,
+    /// The small inputs of joins, if they are here.
+    pub(super) inputs: &'b [Arc<dyn ExecutionPlan>],
+    /// How many joins are read.
+    pub(super) inputs_read: usize,
     pub(super) from: Reader<'b>,
     pub(super) depth: usize,
     fields: Schema,
@@ -402,13 +451,18 @@ impl Decoder<'_> {
         Ok((field, Arc::clone(row.column(place))))
     }
 
+    /// Which columns of its rows a step keeps; nothing if it keeps all.
+    pub(super) fn kept(&mut self) -> Result<Option<Vec<usize>>, SqlError> {
+        Ok(if self.flag()? { Some(self.from.list(Reader::number)?) } else { None })
+    }
+
     fn step(&mut self, below: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = below.schema();
         match self.from.byte()? {
             FILTER => {
                 let mut builder = FilterExecBuilder::new(self.expression(&schema)?, below);
-                if self.flag()? {
-                    builder = builder.apply_projection(Some(self.from.list(Reader::number)?))?;
+                if let Some(kept) = self.kept()? {
+                    builder = builder.apply_projection(Some(kept))?;
                 }
                 Ok(Arc::new(builder.build()?))
             }
@@ -424,6 +478,7 @@ impl Decoder<'_> {
             AGGREGATE => self.aggregate(below),
             SORT => self.sort(below),
             LIMIT => self.limit(below),
+            JOIN => self.join(below),
             _ => Err(malformed("there is no such step").into()),
         }
     }

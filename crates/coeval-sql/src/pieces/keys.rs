@@ -14,7 +14,7 @@
 //! other way than its other side, which does not wait for this one. Sorts and aggregates tell scans such filters, too, while they read: these are
 //! never waited for. Nor is a join that is begun anew, as within `WITH RECURSIVE`: see [`SpreadPieces`](super::plan::SpreadPieces).
 
-use crate::provider::SpreadScan;
+use super::codec::Steps;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::{CastExpr, Column, DynamicFilterPhysicalExpr};
@@ -42,13 +42,17 @@ pub(super) fn of_joins(plan: &Arc<dyn ExecutionPlan>) -> Result<HashSet<u64>> {
     Ok(ids)
 }
 
-/// What these joins tell a scan, as far as it is about columns alone: nothing else could fail for a row that is dropped further up.
-pub(super) fn told(scan: &SpreadScan, joins: &HashSet<u64>) -> Vec<Arc<dyn PhysicalExpr>> {
+/// What these joins tell the scan of a piece, if they are not in it, and as far as it is about columns alone: nothing else could fail for a
+/// row that is dropped further up.
+pub(super) fn told(steps: &Steps, joins: &HashSet<u64>) -> Vec<Arc<dyn PhysicalExpr>> {
+    let inside = steps.joins().flat_map(ExecutionPlan::dynamic_expressions_produced);
+    let inside: HashSet<u64> = inside.filter_map(|filter| filter.expression_id()).collect();
+    let above: HashSet<u64> = joins.difference(&inside).copied().collect();
     let is_of_joins = |hint: &&Arc<dyn PhysicalExpr>| {
         let filters = filters_in(hint);
-        !filters.is_empty() && filters.into_iter().all(|filter| is_of_join(filter, joins))
+        !filters.is_empty() && filters.into_iter().all(|filter| is_of_join(filter, &above))
     };
-    scan.hints().iter().filter(is_of_joins).cloned().collect()
+    steps.scan.hints().iter().filter(is_of_joins).cloned().collect()
 }
 
 fn is_of_join(filter: &DynamicFilterPhysicalExpr, joins: &HashSet<u64>) -> bool {

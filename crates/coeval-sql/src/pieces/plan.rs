@@ -2,10 +2,11 @@
 //! [`SpreadPieces`]: the node of a plan below which every node of the cluster does the same with the bricks that it has.
 
 use super::asking::{Asking, Figures};
-use super::codec::{Opened, Steps, encoded, give_the_same};
+use super::codec::{Along, Opened, Steps, encoded, give_the_same};
 use super::keys::{found, names, told};
 use super::known::Known;
 use super::rule::PieceMaker;
+use super::sent_input::{rows_to_send, sent_inputs};
 use crate::allowance::Allowance;
 use crate::carried::Carry;
 use crate::cluster::PlacedBricks;
@@ -60,13 +61,23 @@ impl Whole {
         &self.steps.scan
     }
 
-    /// The piece, written down with what joins have found, which is waited for.
-    pub(super) async fn order(&self) -> Bytes {
-        if self.told.is_empty() {
-            return self.order.clone();
+    /// The piece, written down with what joins above have found and the inputs of joins in it, which are waited for; `None` if that is
+    /// too much to be sent. `here` is the piece as it is done here.
+    ///
+    /// # Errors
+    /// That of an input.
+    pub(super) async fn order(
+        &self,
+        here: &Arc<dyn ExecutionPlan>,
+        task: &Arc<TaskContext>,
+    ) -> Result<Option<Bytes>> {
+        let inputs = sent_inputs(here);
+        if self.told.is_empty() && inputs.is_empty() {
+            return Ok(Some(self.order.clone()));
         }
-        let found = found(&self.told).await.unwrap_or_default();
-        encoded(&self.steps, &found, &self.known, &self.zone).unwrap_or_else(|| self.order.clone())
+        let Some(inputs) = rows_to_send(&inputs, task).await? else { return Ok(None) };
+        let along = Along { conditions: found(&self.told).await?, inputs };
+        Ok(encoded(&self.steps, &along, &self.known, &self.zone))
     }
 }
 
@@ -91,8 +102,9 @@ impl SpreadPieces {
         plan: &Arc<dyn ExecutionPlan>,
         maker: &PieceMaker<'_>,
     ) -> Result<Option<Self>> {
-        let told = told(&steps.scan, &maker.joins);
-        if !steps.reduce() && told.is_empty() {
+        let told = told(&steps, &maker.joins);
+        let has_joins = steps.joins().next().is_some();
+        if !steps.reduce() && (has_joins || told.is_empty()) {
             return Ok(None);
         }
         let (known, options) = (maker.known, maker.options);
@@ -105,11 +117,12 @@ impl SpreadPieces {
             return Ok(None);
         }
         let zone = options.execution.time_zone.as_deref().unwrap_or_default();
-        let Some(order) = encoded(&steps, &[], known, zone) else { return Ok(None) };
+        let Some(order) = encoded(&steps, &Along::default(), known, zone) else { return Ok(None) };
         let own: Vec<u64> = own.into_iter().flat_map(|at| at.bricks).collect();
         let scan = CooperativeExec::new(Arc::new(steps.scan.with_bricks(&own)));
         let opened = Opened::of(&order)?;
-        let here = opened.over(Arc::new(scan), known, &Arc::new(while_running(options)))?;
+        let inputs: Vec<_> = steps.joins().map(|join| Arc::clone(join.left())).collect();
+        let here = opened.over(Arc::new(scan), &inputs, known, &Arc::new(while_running(options)))?;
         if !give_the_same(here.as_ref(), plan.as_ref()) {
             return Ok(None);
         }

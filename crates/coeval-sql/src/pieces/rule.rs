@@ -4,6 +4,7 @@
 use super::aggregates::is_plain;
 use super::codec::Steps;
 use super::first_rows::{any_rows, parts};
+use super::joins::reads_bricks;
 use super::keys::of_joins;
 use super::known::Known;
 use super::plan::SpreadPieces;
@@ -49,7 +50,7 @@ impl PhysicalOptimizerRule for PushPieces {
         options: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let known = self.known.get().filter(|_| WithoutPieces::carried_by(options).is_none());
-        let Some(known) = known else { return Ok(plan) };
+        let Some(known) = known.filter(|_| reads_bricks(&plan)) else { return Ok(plan) };
         let maker = PieceMaker { known, options, joins: of_joins(&plan)? };
         let pushed = plan.transform_down(|node| {
             Ok(match maker.in_pieces(&node)? {

@@ -39,7 +39,7 @@ const SOME: [(&str, &str); 5] = [
 ];
 
 /// Joins of spread tables with tables of rows.
-const JOINS: [&str; 12] = [
+const JOINS: [&str; 15] = [
     "SELECT f.likes, f.day, p.name FROM facts f JOIN places p ON f.region = p.code
          WHERE p.name IN ('place a', 'place d') ORDER BY f.likes",
     "SELECT p.name, count(*), sum(f.likes) FROM places p JOIN facts f ON f.region = p.code
@@ -57,6 +57,12 @@ const JOINS: [&str; 12] = [
          WHERE b.day = 20 ORDER BY 1",
     "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT f.likes * 2 FROM r JOIN facts f ON f.likes = r.n
          WHERE f.likes < 3000) SELECT count(*), max(n) FROM r",
+    "SELECT p.name, n.id % 7, count(*), min(f.day) FROM facts f JOIN places p ON f.region = p.code
+         JOIN numbers n ON f.likes = n.id + 1 GROUP BY 1, 2 ORDER BY 1, 2",
+    "SELECT p.name, count(*) FROM places p JOIN facts f ON f.region = p.code AND f.day > length(p.name) * 8
+         GROUP BY 1 ORDER BY 1",
+    "SELECT count(*) FROM facts f WHERE NOT EXISTS (SELECT 1 FROM places p WHERE p.code = f.region
+         AND p.name > 'place b')",
 ];
 
 /// Tables of rows beside them, on the first node. `many` has more keys than are listed.
@@ -159,6 +165,42 @@ fn only_rows_travel_that_a_join_may_have_a_partner_for() {
     let sql = "SELECT f.likes FROM facts f JOIN places p ON f.region = p.code WHERE p.name = 'place b'";
     let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
     assert!(plan.contains("keys of joins=[region]"), "{plan}");
+}
+
+/// Break: have `Steps::of` take no joins.
+#[test]
+fn groups_by_what_a_join_brings_are_begun_where_the_bricks_are() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    session.execute(DIMENSIONS).unwrap();
+    let sql = "SELECT p.name, count(*), sum(f.likes) FROM facts f JOIN places p ON f.region = p.code
+        WHERE p.name < 'place d' GROUP BY p.name ORDER BY p.name";
+    let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+    let (_, below) = plan.split_once("SpreadPieces").unwrap_or_else(|| panic!("{plan}"));
+    for part in ["mode=Partial", "HashJoinExec", "SentInput"] {
+        assert!(below.contains(part), "no {part} in\n{plan}");
+    }
+    nodes.shared.take_pieces();
+    let found = rows(&mut session, sql);
+    assert_eq!(found, ["place a 1000 2997000", "place b 1000 2998000", "place c 1000 2999000"]);
+    let (asked, bytes) = nodes.shared.take_pieces();
+    assert_eq!(asked.len(), 3, "one question for each node: {asked:?}");
+    assert!(bytes < ROWS * 4, "{bytes} bytes of three groups from each part of three nodes");
+    nodes.assert_nothing_is_open();
+}
+
+/// Break: send whatever there is.
+#[test]
+fn an_input_that_turns_out_large_is_not_sent() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    let wide = "CREATE TABLE wide (id int PRIMARY KEY, words text);
+        INSERT INTO wide SELECT g, repeat('x', 2000) FROM generate_series(0, 2999) g";
+    session.execute(wide).unwrap();
+    nodes.shared.take_pieces();
+    let sql = "SELECT length(w.words), count(*) FROM facts f JOIN wide w ON f.likes = w.id GROUP BY 1";
+    assert_eq!(rows(&mut session, sql), ["2000 3000"]);
+    assert_eq!(nodes.shared.take_pieces(), (Vec::new(), 0), "six megabytes stay here");
 }
 
 /// Each node gives as many rows as the whole may have. Break: have `in_parts` leave out the limit, or `Steps::of` take an aggregate
