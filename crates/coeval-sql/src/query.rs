@@ -64,8 +64,8 @@ pub(crate) use join_rows::estimates;
 pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;
 pub(crate) use run::{
-    WithoutPieces, collect, collect_with_hidden, optimized_physical_plan, run, run_to_measure, single_row,
-    stream,
+    LISTED_MAX, WithoutPieces, collect, collect_with_hidden, optimized_physical_plan, run, run_to_measure,
+    single_row, stream,
 };
 pub(crate) use series::StreamSeries;
 pub(crate) use spawned::tasks_work_for_their_queries;

@@ -5,14 +5,20 @@ use super::codec::{Decoder, Encoder};
 use datafusion::error::Result;
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, LimitOptions, PhysicalGroupBy};
 use std::sync::Arc;
 
 /// Whether an aggregate is a first step that can be done in pieces: by whatever comes, in whatever order.
 pub(super) fn is_plain(aggregate: &AggregateExec) -> bool {
-    aggregate.limit_options().is_none()
-        && aggregate.group_expr().is_single()
+    aggregate.group_expr().is_single()
         && aggregate.aggr_expr().iter().all(|function| function.order_bys().is_empty())
+}
+
+/// How many groups are enough, if it does not matter which. Those that are the first by an aggregate may be others on other nodes, so
+/// all of them are given then.
+fn groups_wanted(aggregate: &AggregateExec) -> Option<usize> {
+    let limit = aggregate.limit_options().filter(|limit| limit.descending().is_none())?;
+    aggregate.aggr_expr().is_empty().then_some(limit.limit())
 }
 
 impl Encoder<'_> {
@@ -26,6 +32,11 @@ impl Encoder<'_> {
         for (group, name) in groups {
             self.out.text(name);
             self.expression(group)?;
+        }
+        let wanted = groups_wanted(aggregate);
+        self.out.byte(u8::from(wanted.is_some()));
+        if let Some(wanted) = wanted {
+            self.out.number(wanted);
         }
         let functions = aggregate.aggr_expr();
         self.out.number(functions.len());
@@ -56,6 +67,7 @@ impl Decoder<'_> {
             Ok((self.expression(&schema)?, name))
         });
         let groups = PhysicalGroupBy::new_single(groups.collect::<Result<Vec<_>>>()?);
+        let wanted = if self.flag()? { Some(self.from.number()?) } else { None };
         let count = self.from.count()?;
         let (mut functions, mut filters) = (Vec::new(), Vec::new());
         for _ in 0..count {
@@ -73,6 +85,7 @@ impl Decoder<'_> {
             filters.push(self.perhaps(&schema)?);
         }
         let mode = AggregateMode::Partial;
-        Ok(Arc::new(AggregateExec::try_new(mode, groups, functions, filters, input, schema)?))
+        let aggregate = AggregateExec::try_new(mode, groups, functions, filters, input, schema)?;
+        Ok(Arc::new(aggregate.with_limit_options(wanted.map(LimitOptions::new))))
     }
 }

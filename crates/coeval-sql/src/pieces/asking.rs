@@ -69,6 +69,8 @@ pub(super) struct Asking {
     piece: Arc<dyn ExecutionPlan>,
     task: Arc<TaskContext>,
     figures: Figures,
+    /// What other nodes are told to do, once it is known.
+    order: Option<Bytes>,
     to_do: VecDeque<Doing>,
     /// A whole answer, or the beginning of `open`.
     kept: VecDeque<RecordBatch>,
@@ -89,7 +91,8 @@ impl Asking {
             .map(|some| Doing::Ask(PlacedBricks { bricks: some.to_vec(), ..placed.clone() }, Vec::new()))
             .collect();
         let memory = MemoryConsumer::new("answers of other nodes").register(task.memory_pool());
-        Self { whole, piece, task, figures, to_do, kept: VecDeque::new(), memory, open: None }
+        let (order, kept, open) = (None, VecDeque::new(), None);
+        Self { whole, piece, task, figures, order, to_do, kept, memory, open }
     }
 
     /// The next batch.
@@ -112,17 +115,24 @@ impl Asking {
             match self.to_do.pop_front() {
                 None => return Ok(None),
                 Some(Doing::Read(bricks)) => self.open = Some(self.read(&bricks)?),
-                Some(Doing::Ask(placed, failed)) => self.ask(placed, failed).await,
+                Some(Doing::Ask(placed, failed)) => self.ask(placed, failed).await?,
             }
         }
     }
 
-    async fn ask(&mut self, placed: PlacedBricks, failed: Vec<u32>) {
-        let mut answer = self.answer(&placed);
+    async fn ask(&mut self, placed: PlacedBricks, failed: Vec<u32>) -> Result<()> {
+        if self.order.is_none() {
+            self.order = self.whole.order(&self.piece, &self.task).await?;
+        }
+        let Some(order) = self.order.clone() else {
+            self.leave(placed.bricks);
+            return Ok(());
+        };
+        let mut answer = self.answer(&placed, order);
         let mut bytes = 0;
         loop {
             match answer.next().await {
-                None => return,
+                None => return Ok(()),
                 Some(Ok(batch)) => {
                     let more = bytes_of_rows(&batch).unwrap_or_else(|_| batch.get_array_memory_size());
                     bytes += more;
@@ -132,24 +142,23 @@ impl Asking {
                         self.open = Some(
                             answer.map_err(move |error| DataFusionError::from(lost(node, &error))).boxed(),
                         );
-                        return;
+                        return Ok(());
                     }
                 }
                 Some(Err(error)) => {
                     tracing::debug!(node = placed.node, %error, "a piece of a query is done elsewhere");
                     self.kept.clear();
                     self.again(placed, failed);
-                    return;
+                    return Ok(());
                 }
             }
         }
     }
 
     /// What a node makes of its bricks, as it comes.
-    fn answer(&self, placed: &PlacedBricks) -> Batches {
-        let node = placed.node;
-        let source = self.whole.scan.source();
-        let (bricks, order) = (placed.bricks.clone(), self.whole.order.clone());
+    fn answer(&self, placed: &PlacedBricks, order: Bytes) -> Batches {
+        let (node, bricks) = (placed.node, placed.bricks.clone());
+        let source = self.whole.scan().source();
         let bytes = source.snapshot.run(PieceOrder { node, table: source.table, bricks, order });
         let counted = self.figures.counter(format!("node_{node}_bytes"));
         let bytes = bytes.inspect_ok(move |part| counted.add(part.len())).boxed();
@@ -168,7 +177,7 @@ impl Asking {
         failed.push(placed.node);
         let mut left = placed.bricks;
         if failed.len() < NODES_ASKED_MAX {
-            let source = self.whole.scan.source();
+            let source = self.whole.scan().source();
             for others in source.snapshot.place(source.table, &left, &failed) {
                 if !others.is_own {
                     left.retain(|brick| !others.bricks.contains(brick));
@@ -177,14 +186,19 @@ impl Asking {
             }
         }
         if !left.is_empty() {
-            self.figures.counter("bricks_read_here".to_owned()).add(left.len());
-            self.to_do.push_back(Doing::Read(left));
+            self.leave(left);
         }
+    }
+
+    /// Leaves bricks to nobody else: they are read here.
+    fn leave(&mut self, bricks: Vec<u64>) {
+        self.figures.counter("bricks_read_here".to_owned()).add(bricks.len());
+        self.to_do.push_back(Doing::Read(bricks));
     }
 
     /// The piece, done here with bricks whose rows are fetched.
     fn read(&self, bricks: &[u64]) -> Result<Batches> {
-        let scan = self.whole.scan.with_bricks(bricks);
+        let scan = self.whole.scan().with_bricks(bricks);
         let replaced = Arc::clone(&self.piece).transform_up(|node| {
             let is_scan = node.downcast_ref::<SpreadScan>().is_some();
             Ok(if is_scan { Transformed::yes(Arc::new(scan.clone()) as _) } else { Transformed::no(node) })

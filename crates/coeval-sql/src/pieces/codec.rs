@@ -8,60 +8,113 @@
 //!   scan             name of the table | columns that are read, by position | fields in which they go out
 //!   steps            count | of each its kind and what it is made of, the lowest first
 //! ```
+//! What joins look for is a filter below all other steps.
+//!
 //! Numbers have eight bytes, the lowest first; bytes, texts and lists have their length in front. Why not the form of `datafusion-proto`:
 //! it does not know most of our functions, each of which would need words of ours all the same; it makes the program larger by some
 //! hundred kinds of messages; and what is written here is not kept, so it needs no form that outlives a version.
 
+use super::joins::{can_be_divided, has_small_input};
 use super::known::Known;
 use super::wire::{Reader, Writer, malformed, read, written};
 use crate::error::SqlError;
 use crate::provider::SpreadScan;
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
 use datafusion::DATAFUSION_VERSION;
+use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
+use datafusion::physical_expr::expressions::{DynamicFilterPhysicalExpr, Literal};
 use datafusion::physical_expr::{Partitioning, conjunction, split_conjunction};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 3;
 
 const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const FILTER: u8 = 0;
 const PROJECTION: u8 = 1;
 const AGGREGATE: u8 = 2;
+const SORT: u8 = 3;
+const LIMIT: u8 = 4;
+const JOIN: u8 = 5;
+
+/// How many bytes a text is taken for, when what goes into a piece is compared with what comes out.
+const TEXT_BYTES: usize = 32;
+
+/// A step of a piece.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// What this part of a plan does with the rows of the step below.
+    Node(Arc<dyn ExecutionPlan>),
+    /// No more than so many of them are wanted, and it does not matter which.
+    Limit(usize),
+}
+
+impl Step {
+    fn is<T: ExecutionPlan>(&self) -> bool {
+        match self {
+            Self::Node(node) => node.downcast_ref::<T>().is_some(),
+            Self::Limit(_) => false,
+        }
+    }
+
+    fn join(&self) -> Option<&HashJoinExec> {
+        match self {
+            Self::Node(node) => node.downcast_ref::<HashJoinExec>(),
+            Self::Limit(_) => None,
+        }
+    }
+}
 
 /// What a plan is made of, as far as a piece can be made of it: steps, the highest first, above a scan.
+#[derive(Clone, Debug)]
 pub(super) struct Steps {
-    pub(super) steps: Vec<Arc<dyn ExecutionPlan>>,
+    steps: Vec<Step>,
     pub(super) scan: SpreadScan,
 }
 
 impl Steps {
-    /// `None` if it is something else.
+    /// Of filters, projections, joins with small inputs, and perhaps an aggregate above these; `None` if it is something else.
     pub(super) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
-        let (mut steps, mut below) = (Vec::new(), plan);
+        let (mut steps, mut below): (Vec<Step>, _) = (Vec::new(), plan);
         loop {
             if let Some(scan) = below.downcast_ref::<SpreadScan>() {
-                return Some(Self { steps, scan: scan.clone() });
+                let found = Self { steps, scan: scan.clone() };
+                let are_small = found.joins().all(has_small_input);
+                return are_small.then_some(found);
             }
-            let filter = below.downcast_ref::<FilterExec>().filter(|filter| filter.fetch().is_none());
+            let join = below.downcast_ref::<HashJoinExec>();
+            if let Some(join) = join.filter(|join| can_be_divided(join)) {
+                steps.push(Step::Node(Arc::clone(below)));
+                below = join.right();
+                continue;
+            }
+            let filter = below.downcast_ref::<FilterExec>();
+            if let Some(rows) = filter.and_then(|filter| filter.fetch()) {
+                // What counts, sorts or drops those rows has to have all parts of them.
+                if !steps.iter().all(Step::is::<ProjectionExec>) {
+                    return None;
+                }
+                steps.push(Step::Limit(rows));
+            }
             let projection = below.downcast_ref::<ProjectionExec>();
             let aggregate = below.downcast_ref::<AggregateExec>().filter(|_| steps.is_empty());
             let exchange = below.downcast_ref::<RepartitionExec>();
             let divides =
                 exchange.filter(|one| matches!(one.partitioning(), Partitioning::RoundRobinBatch(_)));
             if filter.is_some() || projection.is_some() || aggregate.is_some() {
-                steps.push(Arc::clone(below));
+                steps.push(Step::Node(Arc::clone(below)));
             } else if divides.is_none() && below.downcast_ref::<CooperativeExec>().is_none() {
                 return None;
             }
@@ -69,11 +122,70 @@ impl Steps {
         }
     }
 
-    /// Whether fewer rows, or what is made of many, come out.
-    pub(super) fn reduce(&self) -> bool {
-        let reduces = |step: &Arc<dyn ExecutionPlan>| step.downcast_ref::<ProjectionExec>().is_none();
-        self.steps.iter().any(reduces)
+    /// The same with a sort on top, whose rows these are; `None` if the sort needs all of them, or these are not all.
+    pub(super) fn sorted(mut self, sort: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+        sort.downcast_ref::<SortExec>()?.fetch()?;
+        if self.limit().is_some() || self.aggregates() {
+            return None;
+        }
+        self.steps.insert(0, Step::Node(Arc::clone(sort)));
+        Some(self)
     }
+
+    /// The same, of whose rows no more than so many are wanted; `None` if they are what an aggregate makes of more.
+    pub(super) fn limited(mut self, rows: usize) -> Option<Self> {
+        if self.aggregates() {
+            return None;
+        }
+        self.steps.insert(0, Step::Limit(rows));
+        Some(self)
+    }
+
+    /// How many of the rows are wanted at most, if it does not matter which.
+    pub(super) fn limit(&self) -> Option<usize> {
+        let limit = |step: &Step| match step {
+            Step::Limit(rows) => Some(*rows),
+            Step::Node(_) => None,
+        };
+        self.steps.iter().filter_map(limit).min()
+    }
+
+    /// Joins with small inputs, the lowest one first.
+    pub(super) fn joins(&self) -> impl Iterator<Item = &HashJoinExec> {
+        self.steps.iter().rev().filter_map(Step::join)
+    }
+
+    fn aggregates(&self) -> bool {
+        self.steps.iter().any(Step::is::<AggregateExec>)
+    }
+
+    /// Whether fewer rows, smaller ones, or what is made of many, come out.
+    pub(super) fn reduce(&self) -> bool {
+        if self.joins().next().is_some() {
+            return self.gather();
+        }
+        let changes = |step: &Step| !step.is::<ProjectionExec>();
+        match self.steps.first() {
+            Some(Step::Node(top)) if !self.steps.iter().any(changes) => {
+                row_bytes(&top.schema()) < row_bytes(&self.scan.schema())
+            }
+            top => top.is_some(),
+        }
+    }
+
+    /// Whether what comes out is the smaller the more bricks it is made of at once.
+    pub(super) fn gather(&self) -> bool {
+        self.limit().is_some() || self.aggregates() || self.steps.iter().any(Step::is::<SortExec>)
+    }
+}
+
+/// About how many bytes a row of these columns has.
+fn row_bytes(schema: &Schema) -> usize {
+    let bytes = |field: &FieldRef| match field.data_type() {
+        DataType::Boolean => 1,
+        other => other.primitive_width().unwrap_or(TEXT_BYTES),
+    };
+    schema.fields().iter().map(bytes).sum()
 }
 
 /// A piece that is being written.
@@ -83,14 +195,31 @@ pub(super) struct Encoder<'k> {
     pub(super) depth: usize,
     fields: Vec<FieldRef>,
     values: Vec<(FieldRef, ArrayRef)>,
+    /// Of joins that are not written yet, the lowest one's first.
+    inputs: std::slice::Iter<'k, Arc<[RecordBatch]>>,
+}
+
+/// What goes along with the steps of a piece, and is not known before the plan runs.
+#[derive(Debug, Default)]
+pub(super) struct Along {
+    /// Rows of the scan that these do not hold for need not go further, as far as that can be written down.
+    pub(super) conditions: Vec<Arc<dyn PhysicalExpr>>,
+    /// The rows of the small inputs of joins, the lowest one's first.
+    pub(super) inputs: Vec<Arc<[RecordBatch]>>,
 }
 
 /// The steps, written down; `None` if they cannot be.
-pub(super) fn encoded(steps: &Steps, known: &Known, zone: &str) -> Option<Bytes> {
-    let (fields, values) = (Vec::new(), Vec::new());
-    let mut encoder = Encoder { known, out: Writer::default(), depth: 0, fields, values };
+pub(super) fn encoded(steps: &Steps, along: &Along, known: &Known, zone: &str) -> Option<Bytes> {
+    let (fields, values, inputs) = (Vec::new(), Vec::new(), along.inputs.iter());
+    let mut encoder = Encoder { known, out: Writer::default(), depth: 0, fields, values, inputs };
     encoder.scan(&steps.scan);
-    encoder.out.number(steps.steps.len());
+    let conditions = encoder.writable(&along.conditions);
+    encoder.out.number(steps.steps.len() + usize::from(!conditions.is_empty()));
+    if !conditions.is_empty() {
+        encoder.out.byte(FILTER);
+        encoder.expression(&conjunction(conditions))?;
+        encoder.kept(None);
+    }
     steps.steps.iter().rev().try_for_each(|step| encoder.step(step))?;
     let Encoder { out: body, fields, values, .. } = encoder;
     let mut out = Writer::default();
@@ -132,6 +261,20 @@ impl Encoder<'_> {
         self.values.push((field, value));
     }
 
+    /// The rows of the small input of the next join; none before they are known.
+    pub(super) fn next_input(&mut self) -> Arc<[RecordBatch]> {
+        self.inputs.next().map_or_else(|| Arc::from([]), Arc::clone)
+    }
+
+    /// Writes which columns of its rows a step keeps; all, if it does not say so.
+    pub(super) fn kept(&mut self, kept: Option<&[usize]>) {
+        self.out.byte(u8::from(kept.is_some()));
+        if let Some(kept) = kept {
+            self.out.number(kept.len());
+            kept.iter().for_each(|place| self.out.number(*place));
+        }
+    }
+
     fn scan(&mut self, scan: &SpreadScan) {
         self.out.text(scan.table_name());
         let columns = &scan.source().columns;
@@ -142,12 +285,41 @@ impl Encoder<'_> {
         output.fields().iter().for_each(|field| self.field(field));
     }
 
-    fn step(&mut self, step: &Arc<dyn ExecutionPlan>) -> Option<()> {
-        if let Some(filter) = step.downcast_ref::<FilterExec>() {
+    /// Those of these conditions that can be written and say something. Nothing is written by that.
+    fn writable(&mut self, conditions: &[Arc<dyn PhysicalExpr>]) -> Vec<Arc<dyn PhysicalExpr>> {
+        let (bytes, fields, values) = (self.out.bytes.len(), self.fields.len(), self.values.len());
+        let can_be = |condition: &&Arc<dyn PhysicalExpr>| {
+            let is_written = !is_true(condition) && self.expression(condition).is_some();
+            self.out.bytes.truncate(bytes);
+            self.fields.truncate(fields);
+            self.values.truncate(values);
+            is_written
+        };
+        conditions.iter().flat_map(split_conjunction).filter(can_be).cloned().collect()
+    }
+
+    fn step(&mut self, step: &Step) -> Option<()> {
+        let node = match step {
+            Step::Limit(rows) => {
+                self.out.byte(LIMIT);
+                self.out.number(*rows);
+                return Some(());
+            }
+            Step::Node(node) => node,
+        };
+        if let Some(filter) = node.downcast_ref::<FilterExec>() {
             self.out.byte(FILTER);
             return self.filter(filter);
         }
-        if let Some(projection) = step.downcast_ref::<ProjectionExec>() {
+        if let Some(sort) = node.downcast_ref::<SortExec>() {
+            self.out.byte(SORT);
+            return self.sort(sort);
+        }
+        if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+            self.out.byte(JOIN);
+            return self.join(join);
+        }
+        if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
             self.out.byte(PROJECTION);
             self.out.number(projection.expr().len());
             return projection.expr().iter().try_for_each(|one| {
@@ -156,10 +328,11 @@ impl Encoder<'_> {
             });
         }
         self.out.byte(AGGREGATE);
-        self.aggregate(step.downcast_ref::<AggregateExec>()?)
+        self.aggregate(node.downcast_ref::<AggregateExec>()?)
     }
 
-    /// Without what other operators find out while they run: they leave out those rows themselves.
+    /// Without its limit, which is a step of its own, and without what other operators find out while they run: they leave out those rows
+    /// themselves.
     fn filter(&mut self, filter: &FilterExec) -> Option<()> {
         let all = split_conjunction(filter.predicate());
         let (found, fixed): (Vec<_>, Vec<_>) =
@@ -169,12 +342,7 @@ impl Encoder<'_> {
         } else {
             self.expression(&conjunction(fixed.into_iter().cloned()))?;
         }
-        let kept = filter.projection().as_ref();
-        self.out.byte(u8::from(kept.is_some()));
-        if let Some(kept) = kept {
-            self.out.number(kept.len());
-            kept.iter().for_each(|place| self.out.number(*place));
-        }
+        self.kept(filter.projection().as_deref());
         Some(())
     }
 }
@@ -221,18 +389,20 @@ impl<'b> Opened<'b> {
         Ok(Self { zone, table_name, columns, output, from, fields, values })
     }
 
-    /// What is done with the rows of this scan.
+    /// What is done with the rows of this scan. The small inputs of joins are these, the lowest one's first, or the rows that were sent.
     ///
     /// # Errors
     /// If the bytes are no piece, or do not fit the scan.
     pub(super) fn over(
         self,
         scan: Arc<dyn ExecutionPlan>,
+        inputs: &'b [Arc<dyn ExecutionPlan>],
         known: &'b Known,
         options: &Arc<ConfigOptions>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Self { from, fields, values, .. } = self;
-        let mut decoder = Decoder { known, options: Arc::clone(options), from, depth: 0, fields, values };
+        let options = Arc::clone(options);
+        let mut decoder = Decoder { known, options, inputs, inputs_read: 0, from, depth: 0, fields, values };
         let count = decoder.from.count()?;
         let plan = (0..count).try_fold(scan, |below, _| decoder.step(below))?;
         decoder.from.end()?;
@@ -249,6 +419,10 @@ pub(super) struct Decoder<'b> {
     pub(super) known: &'b Known,
     /// What functions are told.
     pub(super) options: Arc<ConfigOptions>,
+    /// The small inputs of joins, if they are here.
+    pub(super) inputs: &'b [Arc<dyn ExecutionPlan>],
+    /// How many joins are read.
+    pub(super) inputs_read: usize,
     pub(super) from: Reader<'b>,
     pub(super) depth: usize,
     fields: Schema,
@@ -277,13 +451,18 @@ impl Decoder<'_> {
         Ok((field, Arc::clone(row.column(place))))
     }
 
+    /// Which columns of its rows a step keeps; nothing if it keeps all.
+    pub(super) fn kept(&mut self) -> Result<Option<Vec<usize>>, SqlError> {
+        Ok(if self.flag()? { Some(self.from.list(Reader::number)?) } else { None })
+    }
+
     fn step(&mut self, below: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = below.schema();
         match self.from.byte()? {
             FILTER => {
                 let mut builder = FilterExecBuilder::new(self.expression(&schema)?, below);
-                if self.flag()? {
-                    builder = builder.apply_projection(Some(self.from.list(Reader::number)?))?;
+                if let Some(kept) = self.kept()? {
+                    builder = builder.apply_projection(Some(kept))?;
                 }
                 Ok(Arc::new(builder.build()?))
             }
@@ -297,9 +476,18 @@ impl Decoder<'_> {
                 Ok(Arc::new(ProjectionExec::try_new(columns, below)?))
             }
             AGGREGATE => self.aggregate(below),
+            SORT => self.sort(below),
+            LIMIT => self.limit(below),
+            JOIN => self.join(below),
             _ => Err(malformed("there is no such step").into()),
         }
     }
+}
+
+/// Whether a condition holds for all rows.
+fn is_true(condition: &Arc<dyn PhysicalExpr>) -> bool {
+    let constant = condition.downcast_ref::<Literal>();
+    constant.is_some_and(|constant| *constant.value() == ScalarValue::Boolean(Some(true)))
 }
 
 /// Whether plans give columns of the same types.

@@ -3,7 +3,9 @@
 
 use super::codec::{Decoder, Encoder};
 use super::known::{put_operator, take_operator};
-use super::wire::malformed;
+use super::wire::{malformed, read, written};
+use crate::query::LISTED_MAX;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::common::format::DEFAULT_CAST_OPTIONS;
@@ -14,6 +16,7 @@ use datafusion::physical_expr::expressions::{
     BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NotExpr,
 };
 use datafusion::physical_plan::PhysicalExpr;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 const COLUMN: u8 = 0;
@@ -27,9 +30,7 @@ const IN_LIST: u8 = 7;
 const LIKE: u8 = 8;
 const CASE: u8 = 9;
 const FUNCTION: u8 = 10;
-
-/// The longest list of values that is written down: each of them is a column of its own there.
-const LISTED_MAX: usize = 4_096;
+const LISTED: u8 = 11;
 
 /// The deepest expression that is: whoever reads it goes into it by recursion.
 const DEPTH_MAX: usize = 200;
@@ -96,6 +97,9 @@ impl Encoder<'_> {
             return self.expression(cast.expr());
         }
         if let Some(list) = expression.downcast_ref::<InListExpr>() {
+            if let Some(values) = constants(list.list()) {
+                return self.listed(list, values);
+            }
             if list.list().len() > LISTED_MAX {
                 return None;
             }
@@ -129,6 +133,19 @@ impl Encoder<'_> {
         self.expressions(call.args().iter())
     }
 
+    /// Writes a list of constants.
+    fn listed(&mut self, list: &InListExpr, values: ArrayRef) -> Option<()> {
+        if values.len() > LISTED_MAX {
+            return None;
+        }
+        let values = RecordBatch::try_from_iter([("values", values)]).ok()?;
+        let values = written(values.schema_ref(), Some(&values)).ok()?;
+        self.out.byte(LISTED);
+        self.out.byte(u8::from(list.negated()));
+        self.out.bytes(&values);
+        self.expression(list.expr())
+    }
+
     /// Writes an expression that need not be there.
     pub(super) fn perhaps(&mut self, expression: Option<&Expression>) -> Option<()> {
         self.out.byte(u8::from(expression.is_some()));
@@ -143,6 +160,19 @@ impl Encoder<'_> {
         self.value(Arc::new(field), value);
         Some(())
     }
+}
+
+/// The values of a list, each once, if they are constants of one type.
+#[allow(clippy::mutable_key_type, reason = "nobody changes what arrays in values point to")]
+fn constants(list: &[Expression]) -> Option<ArrayRef> {
+    let (mut seen, mut values) = (HashSet::new(), Vec::new());
+    for one in list {
+        let value = one.downcast_ref::<Literal>()?.value();
+        if seen.insert(value) {
+            values.push(value.clone());
+        }
+    }
+    ScalarValue::iter_to_array(values).ok()
 }
 
 impl Decoder<'_> {
@@ -193,6 +223,7 @@ impl Decoder<'_> {
                 let (is_negated, input) = (self.flag()?, self.expression(schema)?);
                 Arc::new(InListExpr::try_new(input, self.expressions(schema)?, is_negated, schema)?)
             }
+            LISTED => self.constants_listed(schema)?,
             LIKE => {
                 let (is_negated, ignores_case) = (self.flag()?, self.flag()?);
                 let input = self.expression(schema)?;
@@ -208,6 +239,15 @@ impl Decoder<'_> {
             _ => return Err(malformed("there is no such expression").into()),
         };
         Ok(read)
+    }
+
+    fn constants_listed(&mut self, schema: &Schema) -> Result<Expression> {
+        let (is_negated, (_, values)) = (self.flag()?, read(self.from.bytes()?)?);
+        let values = values.filter(|values| values.num_columns() == 1);
+        let values = values.ok_or_else(|| malformed("a list has no values"))?;
+        let input = self.expression(schema)?;
+        let values = Arc::clone(values.column(0));
+        Ok(Arc::new(InListExpr::try_new_from_array(input, values, is_negated, schema)?))
     }
 
     fn case(&mut self, schema: &Schema) -> Result<Expression> {

@@ -90,7 +90,7 @@ async fn make(
     let source = reader(opened.columns.as_slice().into());
     let scan = SpreadScan::of_bricks(source, what, bricks, config.target_partitions());
     let scan = CooperativeExec::new(Arc::new(scan));
-    let plan = opened.over(Arc::new(scan), &Known::of(engine.template()), &options)?;
+    let plan = opened.over(Arc::new(scan), &[], &Known::of(engine.template()), &options)?;
     let plan = GuardConditions.optimize(with_coded_groups(plan)?, &options)?;
     let plan = watched(plan, &options)?;
     let id = engine.template().session_id().to_owned();
@@ -131,7 +131,7 @@ async fn give(parts: &Parts, bytes: Vec<u8>) {
 }
 
 /// The batch without what others have in the buffers of its texts: Arrow writes buffers as a whole.
-fn compact(batch: &RecordBatch) -> Result<RecordBatch, SqlError> {
+pub(super) fn compact(batch: &RecordBatch) -> Result<RecordBatch, SqlError> {
     let columns = batch.columns().iter().map(|column| -> ArrayRef {
         match column.data_type() {
             DataType::Utf8View => Arc::new(column.as_string_view().gc()),

@@ -2,8 +2,11 @@
 //! [`SpreadPieces`]: the node of a plan below which every node of the cluster does the same with the bricks that it has.
 
 use super::asking::{Asking, Figures};
-use super::codec::{Opened, Steps, encoded, give_the_same};
+use super::codec::{Along, Opened, Steps, encoded, give_the_same};
+use super::keys::{found, names, told};
 use super::known::Known;
+use super::rule::PieceMaker;
+use super::sent_input::{rows_to_send, sent_inputs};
 use crate::allowance::Allowance;
 use crate::carried::Carry;
 use crate::cluster::PlacedBricks;
@@ -17,9 +20,8 @@ use datafusion::common::{Statistics, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, apply_expression_roots};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -31,22 +33,52 @@ use std::fmt;
 use std::sync::Arc;
 
 /// So many bricks another node is asked to read at once, if rows come of it: an answer that is lost is a small one. What aggregates make
-/// of bricks is less the more of them there are.
+/// of bricks is less the more of them there are, and so are the first rows of them.
 const BRICKS_AT_ONCE: usize = 16;
 
 /// What all parts of the node know.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Whole {
     /// Of all bricks.
-    pub(super) scan: SpreadScan,
+    steps: Steps,
     /// The piece, written down.
-    pub(super) order: Bytes,
+    order: Bytes,
+    /// What joins above tell of the rows that they look for, which the piece is not written down with.
+    told: Vec<Arc<dyn PhysicalExpr>>,
+    known: Arc<Known>,
+    zone: Box<str>,
     /// In which rows go out.
     pub(super) output: SchemaRef,
     /// How many bricks a node is asked to read at once.
     pub(super) at_once: usize,
     own: Vec<u64>,
     elsewhere: Vec<PlacedBricks>,
+}
+
+impl Whole {
+    /// The scan of all bricks.
+    pub(super) fn scan(&self) -> &SpreadScan {
+        &self.steps.scan
+    }
+
+    /// The piece, written down with what joins above have found and the inputs of joins in it, which are waited for; `None` if that is
+    /// too much to be sent. `here` is the piece as it is done here.
+    ///
+    /// # Errors
+    /// That of an input.
+    pub(super) async fn order(
+        &self,
+        here: &Arc<dyn ExecutionPlan>,
+        task: &Arc<TaskContext>,
+    ) -> Result<Option<Bytes>> {
+        let inputs = sent_inputs(here);
+        if self.told.is_empty() && inputs.is_empty() {
+            return Ok(Some(self.order.clone()));
+        }
+        let Some(inputs) = rows_to_send(&inputs, task).await? else { return Ok(None) };
+        let along = Along { conditions: found(&self.told).await?, inputs };
+        Ok(encoded(&self.steps, &along, &self.known, &self.zone))
+    }
 }
 
 /// See the module.
@@ -60,16 +92,22 @@ pub(crate) struct SpreadPieces {
 }
 
 impl SpreadPieces {
-    /// In the place of this part of a plan; `None` if it is nothing that can be a piece, nothing would be saved, or all bricks are here.
+    /// These steps, which give the columns of this part of a plan; `None` if they cannot be written down, nothing would be saved, or
+    /// all bricks are here.
     ///
     /// # Errors
     /// None that anybody could do something about: what was written down is not read.
     pub(super) fn of(
+        steps: Steps,
         plan: &Arc<dyn ExecutionPlan>,
-        known: &Known,
-        options: &ConfigOptions,
+        maker: &PieceMaker<'_>,
     ) -> Result<Option<Self>> {
-        let Some(steps) = Steps::of(plan).filter(Steps::reduce) else { return Ok(None) };
+        let told = told(&steps, &maker.joins);
+        let has_joins = steps.joins().next().is_some();
+        if !steps.reduce() && (has_joins || told.is_empty()) {
+            return Ok(None);
+        }
+        let (known, options) = (maker.known, maker.options);
         let bricks: Vec<u64> = steps.scan.bricks().collect();
         let source = steps.scan.source();
         let placed = source.snapshot.place(source.table, &bricks, &[]);
@@ -79,18 +117,18 @@ impl SpreadPieces {
             return Ok(None);
         }
         let zone = options.execution.time_zone.as_deref().unwrap_or_default();
-        let Some(order) = encoded(&steps, known, zone) else { return Ok(None) };
+        let Some(order) = encoded(&steps, &Along::default(), known, zone) else { return Ok(None) };
         let own: Vec<u64> = own.into_iter().flat_map(|at| at.bricks).collect();
         let scan = CooperativeExec::new(Arc::new(steps.scan.with_bricks(&own)));
         let opened = Opened::of(&order)?;
-        let here = opened.over(Arc::new(scan), known, &Arc::new(while_running(options)))?;
+        let inputs: Vec<_> = steps.joins().map(|join| Arc::clone(join.left())).collect();
+        let here = opened.over(Arc::new(scan), &inputs, known, &Arc::new(while_running(options)))?;
         if !give_the_same(here.as_ref(), plan.as_ref()) {
             return Ok(None);
         }
-        let makes_rows = steps.steps.iter().all(|step| step.downcast_ref::<AggregateExec>().is_none());
-        let at_once = if makes_rows { BRICKS_AT_ONCE } else { usize::MAX };
-        let (scan, output) = (steps.scan, plan.schema());
-        let whole = Whole { scan, order, output, at_once, own, elsewhere };
+        let at_once = if steps.gather() { usize::MAX } else { BRICKS_AT_ONCE };
+        let (known, zone, output) = (Arc::clone(known), zone.into(), plan.schema());
+        let whole = Whole { steps, order, told, known, zone, output, at_once, own, elsewhere };
         Ok(Some(Self::with(Arc::new(whole), here, ExecutionPlanMetricsSet::new())))
     }
 
@@ -107,7 +145,7 @@ impl SpreadPieces {
 
     /// The bricks that are read, here and elsewhere.
     pub(crate) fn bricks(&self) -> impl Iterator<Item = u64> {
-        self.whole.scan.bricks()
+        self.whole.scan().bricks()
     }
 }
 
@@ -133,12 +171,14 @@ pub(super) fn fitted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBa
 
 impl DisplayAs for SpreadPieces {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Whole { scan, own, elsewhere, .. } = self.whole.as_ref();
+        let Whole { steps, told, own, elsewhere, .. } = self.whole.as_ref();
+        let name = steps.scan.table_name();
         if matches!(t, DisplayFormatType::TreeRender) {
-            return write!(f, "table={}", scan.table_name());
+            return write!(f, "table={name}");
         }
-        write!(f, "SpreadPieces: table={}, here={} bricks", scan.table_name(), own.len())?;
-        elsewhere.iter().try_for_each(|at| write!(f, ", node {}={} bricks", at.node, at.bricks.len()))
+        write!(f, "SpreadPieces: table={name}, here={} bricks", own.len())?;
+        elsewhere.iter().try_for_each(|at| write!(f, ", node {}={} bricks", at.node, at.bricks.len()))?;
+        if told.is_empty() { Ok(()) } else { write!(f, ", keys of joins=[{}]", names(told)) }
     }
 }
 
@@ -155,11 +195,12 @@ impl ExecutionPlan for SpreadPieces {
         vec![&self.here]
     }
 
+    /// A join completes its filter only if somebody below has it.
     fn apply_expressions(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+        apply_expression_roots(&self.whole.told, f)
     }
 
     /// What other nodes do stays as it was written down: whoever puts something in the place of what is done here does the same.
@@ -173,6 +214,12 @@ impl ExecutionPlan for SpreadPieces {
             }
             _ => internal_err!("one piece is done here"),
         }
+    }
+
+    /// A join that is begun anew tells nothing to those that it told before.
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let whole = Whole { told: Vec::new(), ..Whole::clone(&self.whole) };
+        Ok(Arc::new(Self::with(Arc::new(whole), Arc::clone(&self.here), self.metrics.clone())))
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

@@ -1,33 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A piece comes back as it was written down; what is none is refused; what is not the same everywhere is not written down.
 
-use super::codec::{Opened, Steps, encoded, give_the_same};
+use super::codec::{Along, Opened, Steps, encoded, give_the_same};
 use super::known::Known;
 use super::plan::SpreadPieces;
+use super::rule::PieceMaker;
 use super::wire::Writer;
 use crate::cluster::{ClusterSnapshot, PieceOrder, PlacedBricks};
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::provider::{BrickReader, SpreadScan};
-use arrow::array::{Int64Array, RecordBatch};
+use crate::query::LISTED_MAX;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
+use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
 use coeval_store::{Store, StoreOptions};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, JoinType, NullEquality, ScalarValue};
+use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
 use datafusion::functions_aggregate::expr_fn::{count, max, min};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::{Expr, Volatility, col, lit, when};
 use datafusion::physical_expr::aggregate::AggregateExprBuilder;
+use datafusion::physical_expr::expressions::InListExpr;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr, conjunction};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::filter::FilterExecBuilder;
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, displayable};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -104,12 +114,12 @@ fn plan(engine: &Engine) -> Arc<dyn ExecutionPlan> {
 }
 
 fn written(engine: &Engine, plan: &Arc<dyn ExecutionPlan>) -> Option<Bytes> {
-    encoded(&Steps::of(plan).unwrap(), &Known::of(engine.template()), "Europe/Zurich")
+    encoded(&Steps::of(plan).unwrap(), &Along::default(), &Known::of(engine.template()), "Europe/Zurich")
 }
 
 fn read(engine: &Engine, bytes: &[u8]) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
     let known = Known::of(engine.template());
-    let read = Opened::of(bytes)?.over(Arc::new(scan()), &known, &Arc::new(ConfigOptions::new()));
+    let read = Opened::of(bytes)?.over(Arc::new(scan()), &[], &known, &Arc::new(ConfigOptions::new()));
     Ok(read?)
 }
 
@@ -126,6 +136,100 @@ fn a_piece_comes_back_as_it_was_written() {
     let shown = |plan: &Arc<dyn ExecutionPlan>| displayable(plan.as_ref()).indent(true).to_string();
     assert_eq!(shown(&back), shown(&plan));
     assert!(give_the_same(back.as_ref(), plan.as_ref()));
+}
+
+/// To break it: leave out the limit of a filter, or write the order of a sort the other way round.
+#[test]
+fn first_rows_come_back_as_they_were_written() {
+    let engine = engine();
+    let known = Known::of(engine.template());
+    let scan: Arc<dyn ExecutionPlan> = Arc::new(scan());
+    let predicate = over(&engine, scan.as_ref(), col("likes").gt(lit(5_i64)));
+    let all: Arc<dyn ExecutionPlan> = Arc::new(FilterExecBuilder::new(predicate, scan).build().unwrap());
+    let few = all.with_fetch(Some(3)).unwrap();
+    let options = SortOptions { descending: true, nulls_first: true };
+    let order = LexOrdering::from([PhysicalSortExpr::new(over(&engine, all.as_ref(), col("day")), options)]);
+    let sort = SortExec::new(order, Arc::clone(&all)).with_fetch(Some(7));
+    let sort: Arc<dyn ExecutionPlan> = Arc::new(sort);
+    let back = |steps: Option<Steps>| {
+        let bytes = encoded(&steps.unwrap(), &Along::default(), &known, "").unwrap();
+        displayable(read(&engine, &bytes).unwrap().as_ref()).indent(true).to_string()
+    };
+    let found = back(Steps::of(&few));
+    assert!(found.starts_with("CoalescePartitionsExec: fetch=3\n  FilterExec: likes@2 > 5"), "{found}");
+    let found = back(Steps::of(&all).unwrap().sorted(&sort));
+    for part in ["SortPreservingMergeExec: [day@0 DESC], fetch=7", "TopK(fetch=7), expr=[day@0 DESC]"] {
+        assert!(found.contains(part), "no {part} in\n{found}");
+    }
+    assert!(Steps::of(&few).unwrap().sorted(&sort).is_none(), "they are not all rows");
+    assert!(Steps::of(&plan(&engine)).unwrap().limited(7).is_none(), "groups are made of all rows");
+}
+
+/// To break it: give up if one of the conditions cannot be written, or keep what was written of it.
+#[test]
+fn what_joins_have_found_is_written_as_far_as_it_can_be() {
+    let engine = engine();
+    let known = Known::of(engine.template());
+    let scan: Arc<dyn ExecutionPlan> = Arc::new(scan());
+    let steps = Steps::of(&scan).unwrap();
+    let likes = over(&engine, scan.as_ref(), col("likes"));
+    let among = |values: Vec<i64>| -> Arc<dyn PhysicalExpr> {
+        let values = Arc::new(Int64Array::from(values));
+        Arc::new(InListExpr::try_new_from_array(Arc::clone(&likes), values, false, &scan.schema()).unwrap())
+    };
+    let random = engine.template().scalar_functions()["random"].call(Vec::new());
+    let found = [
+        over(&engine, scan.as_ref(), col("likes").gt_eq(lit(5_i64))),
+        over(&engine, scan.as_ref(), random.lt(lit(0.5))),
+        among((0..=LISTED_MAX as i64).collect()),
+        among(vec![7, 7, 9]),
+    ];
+    let told = |condition| Along { conditions: vec![condition], inputs: Vec::new() };
+    let bytes = encoded(&steps, &told(conjunction(found)), &known, "").unwrap();
+    let plan = displayable(read(&engine, &bytes).unwrap().as_ref()).indent(true).to_string();
+    assert!(plan.starts_with("FilterExec: likes@2 >= 5 AND likes@2 IN (SET) ([7, 9])\n"), "{plan}");
+    let nothing = over(&engine, scan.as_ref(), lit(true));
+    let plain = encoded(&steps, &Along::default(), &known, "");
+    assert_eq!(encoded(&steps, &told(nothing), &known, ""), plain);
+}
+
+/// To break it: leave out the rows of an input, or write the sides of a condition the other way round.
+#[test]
+fn joins_come_back_with_the_rows_of_their_inputs() {
+    let engine = engine();
+    let known = Known::of(engine.template());
+    let names: ArrayRef = Arc::new(StringViewArray::from(vec!["a", "b"]));
+    let least: ArrayRef = Arc::new(Int64Array::from(vec![3, 4]));
+    let rows = RecordBatch::try_from_iter([("name", names), ("least", least)]).unwrap();
+    let left = MemorySourceConfig::try_new_exec(&[vec![rows.clone()]], rows.schema(), None).unwrap();
+    let left: Arc<dyn ExecutionPlan> = left;
+    let right: Arc<dyn ExecutionPlan> = Arc::new(scan());
+    let on = vec![(over(&engine, left.as_ref(), col("name")), over(&engine, right.as_ref(), col("region")))];
+    let fields = ["least", "likes"].map(|name| Field::new(name, DataType::Int64, true));
+    let schema = Arc::new(Schema::new(fields.to_vec()));
+    let compared = DFSchema::try_from(schema.as_ref().clone()).unwrap();
+    let compared = engine.template().create_physical_expr(col("least").lt_eq(col("likes")), &compared);
+    let columns = JoinFilter::build_column_indices(vec![1], vec![2]);
+    let filter = JoinFilter::new(compared.unwrap(), columns, schema);
+    let (mode, nulls) = (PartitionMode::CollectLeft, NullEquality::NullEqualsNothing);
+    let (kind, kept) = (JoinType::Inner, Some(vec![0, 4]));
+    let inputs = [Arc::clone(&left)];
+    let join = HashJoinExec::try_new(left, right, on, Some(filter), &kind, kept, mode, nulls, false).unwrap();
+    let join: Arc<dyn ExecutionPlan> = Arc::new(join);
+    let steps = Steps::of(&join).unwrap();
+    assert!(!steps.reduce(), "rows that a join makes larger stay where they are");
+    let shown = |plan: &Arc<dyn ExecutionPlan>| displayable(plan.as_ref()).indent(true).to_string();
+    let expected = shown(&join).lines().next().unwrap().to_owned();
+    for (sent, batches) in [(vec![], "partition_sizes=[0]"), (vec![[rows].into()], "partition_sizes=[1]")] {
+        let along = Along { conditions: Vec::new(), inputs: sent };
+        let bytes = encoded(&steps, &along, &known, "").unwrap();
+        let there = read(&engine, &bytes).unwrap();
+        assert!(shown(&there).starts_with(&expected) && shown(&there).contains(batches), "{}", shown(&there));
+        assert!(give_the_same(there.as_ref(), join.as_ref()));
+        let options = Arc::new(ConfigOptions::new());
+        let here = Opened::of(&bytes).unwrap().over(Arc::new(scan()), &inputs, &known, &options).unwrap();
+        assert!(shown(&here).contains("SentInput") && shown(&here).contains("partition_sizes=[1]"));
+    }
 }
 
 /// To break it: leave out a look whether bytes are there.
@@ -211,8 +315,10 @@ fn an_answer_that_ends_is_had_anew_unless_something_of_it_has_gone_out() {
         let predicate = over(&engine, scan.as_ref(), col("n").gt(lit(0_i64)));
         let filter: Arc<dyn ExecutionPlan> =
             Arc::new(FilterExecBuilder::new(predicate, scan).build().unwrap());
-        let known = Known::of(engine.template());
-        let pieces = SpreadPieces::of(&filter, &known, &ConfigOptions::new()).unwrap().unwrap();
+        let (known, options) = (Arc::new(Known::of(engine.template())), ConfigOptions::new());
+        let maker = PieceMaker { known: &known, options: &options, joins: HashSet::new() };
+        let steps = Steps::of(&filter).unwrap();
+        let pieces = SpreadPieces::of(steps, &filter, &maker).unwrap().unwrap();
         let answer = pieces.execute(0, Arc::new(TaskContext::default())).unwrap();
         let collected = async { Ok(answer.collect::<Vec<_>>().await) };
         let mut found = engine.runtime().block_on(collected).unwrap();

@@ -3,7 +3,7 @@
 
 use crate::error::SqlError;
 use arrow::array::RecordBatch;
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
@@ -94,17 +94,27 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// Fields, and perhaps a row of them, in Arrow's stream format.
-pub(super) fn written(schema: &Schema, row: Option<&RecordBatch>) -> Result<Vec<u8>, ArrowError> {
+/// Fields, and perhaps rows of them, in Arrow's stream format.
+pub(super) fn written<'r>(
+    schema: &Schema,
+    rows: impl IntoIterator<Item = &'r RecordBatch>,
+) -> Result<Vec<u8>, ArrowError> {
     let mut writer = StreamWriter::try_new(Vec::new(), schema)?;
-    if let Some(row) = row {
-        writer.write(row)?;
+    for batch in rows {
+        writer.write(batch)?;
     }
     writer.finish()?;
     writer.into_inner()
 }
 
-/// What [`written`] has made.
+/// What [`written`] has made, with all rows.
+pub(super) fn read_rows(bytes: &[u8]) -> Result<(SchemaRef, Vec<RecordBatch>), SqlError> {
+    let mut reader = StreamReader::try_new(Cursor::new(bytes), None)?;
+    let rows = reader.by_ref().collect::<Result<Vec<_>, _>>()?;
+    Ok((reader.schema(), rows))
+}
+
+/// What [`written`] has made, with the first batch.
 pub(super) fn read(bytes: &[u8]) -> Result<(Schema, Option<RecordBatch>), SqlError> {
     let mut reader = StreamReader::try_new(Cursor::new(bytes), None)?;
     let row = reader.next().transpose()?;

@@ -205,7 +205,7 @@ impl Scan {
 
 /// The filter of a join, made of what it has seen, with zeros let through. The join takes `-0` and `0` for equal; the filter
 /// compares with least and greatest values and looks up in lists, for which they are two.
-fn with_zeros(filter: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+pub(super) fn with_zeros(filter: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
     let mut zeros = Vec::new();
     filter.apply(|part| {
         if let Some(moving) = part.downcast_ref::<DynamicFilterPhysicalExpr>() {

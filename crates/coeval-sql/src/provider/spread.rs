@@ -3,11 +3,13 @@
 //!
 //! The bricks that any node has are listed when the plan is made, and those are left out that no row of the answer can be in, by
 //! the ranges of their dimensions: what is in a brick is known where it is. Texts are in no order, and their codes are the
-//! cluster's, so they leave out nothing. Filters stay above the scan. Each part reads its bricks one after the other, from this
+//! cluster's, so they leave out nothing. Filters stay above the scan; what joins find out while they run is kept for whoever has the scan
+//! done elsewhere ([`SpreadScan::hints`]). Each part reads its bricks one after the other, from this
 //! node or from another one, and has the rows of one in memory.
 
 use super::bricks::{as_declared, value_of};
 use super::prune::{Pruner, SourceColumn};
+use super::scan::with_zeros;
 use crate::cluster::ClusterSnapshot;
 use crate::engine::{brick_schema, spread_number};
 use arrow::array::RecordBatch;
@@ -15,10 +17,15 @@ use arrow::datatypes::SchemaRef;
 use coeval_store::{BrickId, BrickSchema, ChunkStats, ColumnStats, Number, Physical, TableDef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, internal_err};
+use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
+};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -58,6 +65,8 @@ pub(crate) struct SpreadScan {
     bricks: usize,
     /// How many have no row of the answer.
     pruned: usize,
+    /// What operators above find out while they run of rows that they can use.
+    hints: Arc<[Arc<dyn PhysicalExpr>]>,
     properties: Arc<PlanProperties>,
 }
 
@@ -133,10 +142,12 @@ impl SpreadScan {
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        Self { source, name, output, partitions, parts, bricks: bricks.len(), pruned: 0, properties }
+        let (bricks, pruned) = (bricks.len(), 0);
+        let hints: Arc<[Arc<dyn PhysicalExpr>]> = Arc::new([]);
+        Self { source, name, output, partitions, parts, bricks, pruned, hints, properties }
     }
 
-    /// The same of these of its bricks.
+    /// The same of these of its bricks, without hints.
     pub(crate) fn with_bricks(&self, bricks: &[u64]) -> Self {
         let what = (Arc::clone(&self.name), Arc::clone(&self.output));
         let scan = Self::of_bricks(self.source.clone(), what, bricks, self.partitions);
@@ -151,6 +162,12 @@ impl SpreadScan {
     /// Where their rows come from.
     pub(crate) fn source(&self) -> &BrickReader {
         &self.source
+    }
+
+    /// What operators above find out while they run of rows that they can use: filters over what goes out, which change. The scan itself
+    /// makes nothing of them.
+    pub(crate) fn hints(&self) -> &[Arc<dyn PhysicalExpr>] {
+        &self.hints
     }
 
     /// The name of the table.
@@ -253,5 +270,27 @@ impl ExecutionPlan for SpreadScan {
 
     fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
         Ok(Arc::new(Statistics::new_unknown(&self.output)))
+    }
+
+    /// Takes no filter upon itself: hints are noted, and whoever gives them does without.
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let mut hints = self.hints.to_vec();
+        if phase == FilterPushdownPhase::Post {
+            for parent in &result.parent_filters {
+                if parent.filter.downcast_ref::<DynamicFilterPhysicalExpr>().is_some() {
+                    hints.push(with_zeros(Arc::clone(&parent.filter), &self.output)?);
+                }
+            }
+        }
+        let answers = FilterPushdownPropagation::all_unsupported(result);
+        if hints.len() == self.hints.len() {
+            return Ok(answers);
+        }
+        Ok(answers.with_updated_node(Arc::new(Self { hints: hints.into(), ..self.clone() })))
     }
 }

@@ -50,6 +50,10 @@ const COUNTED_BATCH_BYTES: usize = 64 << 10;
 /// As many batches of a query are on their way at most: with those that wait the one that is read and the one that comes.
 const BATCHES_MAX: u32 = STREAMED_BATCHES_MAX as u32 + 2;
 
+/// Of tables that are spread over a cluster, other nodes are told the keys that a join looks for, up to so many of them. A look-up in the
+/// join's own table is quicker for many keys, and nothing that can be sent.
+pub(crate) const LISTED_MAX: usize = 4_096;
+
 /// The batches of a query that are on their way. They are as a query of their own: what the query itself has is its operators'.
 struct OnTheWay {
     kept: Arc<Kept>,
@@ -472,6 +476,9 @@ fn statement_state(
         StatementTime(now).carry_in(config.options_mut());
     }
     snapshot.carry_in(config.options_mut());
+    if planned.tables().iter().any(|def| def.is_spread()) {
+        config.options_mut().optimizer.hash_join_inlist_pushdown_max_distinct_values = LISTED_MAX;
+    }
     if !context.settings.is_on("coeval.group_top") {
         WithoutGroupTop.carry_in(config.options_mut());
     }
