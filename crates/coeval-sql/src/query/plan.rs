@@ -44,6 +44,7 @@ use std::sync::Arc;
 pub(crate) struct PlannedQuery {
     pub(super) logical: Arc<LogicalPlan>,
     pub(super) parameter_types: Vec<ColumnType>,
+    found_types: Vec<Option<ColumnType>>,
     pub(super) columns: SchemaRef,
     special_parameters: Vec<Option<ParameterType>>,
     dependencies: Dependencies,
@@ -56,6 +57,11 @@ impl PlannedQuery {
     /// The types of the parameters.
     pub(crate) fn parameter_types(&self) -> &[ColumnType] {
         &self.parameter_types
+    }
+
+    /// For each parameter the type that a place says, or that was known before. All others are text.
+    pub(crate) fn found_types(&self) -> &[Option<ColumnType>] {
+        &self.found_types
     }
 
     /// For each parameter its type, if it is read as an array or compared with object ids.
@@ -198,14 +204,14 @@ fn plan_query(
         Attempt { engine: &engine, written: query_as_written, query: &named, parameters, hidden, length };
     let (planner, logical) = attempt.planned(context)?;
     cancel::check()?;
-    let mut parameter_types = Vec::new();
+    let mut found_types = Vec::new();
     if count > 0 {
         let inferred = inferred_types(&logical, types)?;
         if !inferred.are_planned {
             drop(planner);
             return plan_query(context, query_as_written, &inferred.types, hidden);
         }
-        parameter_types = resolved_types(&inferred.types, count);
+        found_types = inferred.types;
     }
     let length = if has_many_nodes(&logical) { Length::Long } else { length };
     refuse_subqueries(&logical)?;
@@ -227,7 +233,8 @@ fn plan_query(
     let is_correlated = has_correlated(&logical);
     Ok(PlannedQuery {
         logical: Arc::new(logical),
-        parameter_types,
+        parameter_types: resolved_types(&found_types, count),
+        found_types,
         columns,
         special_parameters,
         dependencies,
