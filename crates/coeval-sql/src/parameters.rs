@@ -27,6 +27,7 @@
 //!
 //! [`stated`] for the syntax, [`operands`] for the rules, [`inferred`] for the places in a plan.
 
+mod arguments;
 mod in_plan;
 mod inferred;
 mod known;

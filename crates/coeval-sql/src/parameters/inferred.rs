@@ -26,6 +26,16 @@ use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, Like, 
 /// Functions whose arguments have one type.
 const ALIKE: [&str; 6] = ["coalesce", "greatest", "least", "nullif", "nvl", "make_array"];
 
+/// Functions of an array and its elements.
+const OF_ELEMENTS: [&str; 6] = [
+    "array_has",
+    "array_append",
+    "array_position",
+    "array_positions",
+    "array_remove_all",
+    "array_replace_all",
+];
+
 /// What a plan says of the parameters of its statement.
 pub(crate) struct InferredTypes {
     /// Their types, as far as they are known.
@@ -128,13 +138,14 @@ impl Places<'_> {
                     self.is_of_arrow(index, cast.field.data_type());
                 }
             }
-            Expr::ScalarFunction(function) if function.name() == "array_has" => {
-                if let [list, element] = &function.args[..]
-                    && let (Some(index), Ok(DataType::List(item))) =
-                        (self.open(element), list.get_type(schema))
-                    && !item.data_type().is_null()
-                {
-                    self.is_of_arrow(index, item.data_type());
+            Expr::ScalarFunction(function) if OF_ELEMENTS.contains(&function.name()) => {
+                if let [array, elements @ ..] = &function.args[..] {
+                    elements.iter().for_each(|element| self.is_element(element, array, schema));
+                }
+            }
+            Expr::ScalarFunction(function) if function.name() == "array_prepend" => {
+                if let [element, array] = &function.args[..] {
+                    self.is_element(element, array, schema);
                 }
             }
             Expr::ScalarFunction(function) if ALIKE.contains(&function.name()) => {
@@ -233,6 +244,15 @@ impl Places<'_> {
     fn is_of_arrow(&mut self, index: usize, ty: &DataType) {
         if let Some(ty) = column_type_of_arrow(ty) {
             self.is(index, ty);
+        }
+    }
+
+    /// An expression is of the type of an array's elements.
+    fn is_element(&mut self, element: &Expr, array: &Expr, schema: &DFSchema) {
+        if let (Some(index), Ok(DataType::List(item))) = (self.open(element), array.get_type(schema))
+            && !item.data_type().is_null()
+        {
+            self.is_of_arrow(index, item.data_type());
         }
     }
 
