@@ -47,9 +47,8 @@ pub(super) fn in_front(
 ) -> Vec<Query> {
     match statement {
         Statement::Insert(insert) => {
-            let read =
-                insert.source.as_deref().and_then(|source| without_parameters(of_source(source, with)));
-            read.into_iter().collect()
+            let source = insert.source.as_deref();
+            source.and_then(|source| without_parameters(source, with)).into_iter().collect()
         }
         Statement::Update(update) => {
             let mut items = update.returning.clone().unwrap_or_default();
@@ -71,24 +70,27 @@ pub(super) fn in_front(
 
 /// The source of an INSERT without the parameters that are its values; `None` if it is of several rows, of which PostgreSQL assigns
 /// each before it reads the next one, or of another form.
-fn without_parameters(mut source: Query) -> Option<Query> {
+fn without_parameters(source: &Query, with: Option<&With>) -> Option<Query> {
+    match source.body.as_ref() {
+        SetExpr::Select(_) => {}
+        SetExpr::Values(values) if values.rows.len() == 1 => {}
+        _ => return None,
+    }
+    let mut query = of_source(source, with);
     let null = |value: &mut Expr| {
         if is_default(value) || index_of(value).is_some() {
             *value = Expr::Value(Value::Null.into());
         }
     };
-    match source.body.as_mut() {
+    match query.body.as_mut() {
         SetExpr::Select(select) => select.projection.iter_mut().for_each(|item| match item {
             SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } => null(value),
             _ => {}
         }),
-        SetExpr::Values(values) => match values.rows.as_mut_slice() {
-            [row] => row.content.iter_mut().for_each(null),
-            _ => return None,
-        },
-        _ => return None,
+        SetExpr::Values(values) => values.rows.iter_mut().flat_map(|row| &mut row.content).for_each(null),
+        _ => {}
     }
-    Some(source)
+    Some(query)
 }
 
 fn of_source(source: &Query, with: Option<&With>) -> Query {
