@@ -61,6 +61,7 @@ pub(super) fn of_parameter(operator: &BinaryOperator, side: Side, other: ColumnT
         | BinaryOperator::QuestionPipe
         | BinaryOperator::AtQuestion
         | BinaryOperator::AtAt => None,
+        BinaryOperator::PGExp if !matches!(other, ColumnType::Numeric { .. }) => Some(ColumnType::Double),
         // Bits are counted by an `integer`, whatever they are bits of.
         BinaryOperator::PGBitwiseShiftLeft | BinaryOperator::PGBitwiseShiftRight if side == Side::Right => {
             Some(ColumnType::Int)
@@ -140,7 +141,8 @@ mod tests {
     #[test]
     fn a_parameter_has_the_type_that_the_operator_gives_it() {
         use BinaryOperator::{
-            Arrow, AtArrow, Eq, Lt, Minus, PGBitwiseShiftLeft, PGOverlap, PGRegexMatch, Plus, StringConcat,
+            Arrow, AtArrow, Eq, Lt, Minus, PGBitwiseShiftLeft, PGExp, PGOverlap, PGRegexMatch, Plus,
+            StringConcat,
         };
         use ColumnType::{BigInt, Bytea, Int, Interval, Jsonb, Real, Text, Timestamp, Varchar};
         let cases = [
@@ -158,6 +160,7 @@ mod tests {
             (Minus, Side::Right, Jsonb, Some(Text)),
             (Arrow, Side::Right, Jsonb, None),
             (PGRegexMatch, Side::Right, Text, Some(Text)),
+            (PGExp, Side::Right, Int, Some(ColumnType::Double)),
             (PGBitwiseShiftLeft, Side::Right, BigInt, Some(Int)),
             (PGBitwiseShiftLeft, Side::Left, BigInt, Some(BigInt)),
         ];
