@@ -340,3 +340,49 @@ fn output_type(plan: &LogicalPlan, column: usize) -> Option<DataType> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::in_plan::parameter_field;
+    use super::*;
+    use arrow::datatypes::{Field, Schema};
+    use datafusion::logical_expr::expr::Placeholder;
+    use datafusion::logical_expr::{LogicalPlanBuilder, binary_expr, col, lit, placeholder, table_scan};
+
+    fn table() -> LogicalPlanBuilder {
+        let fields = [Field::new("i", DataType::Int32, true), Field::new("l", DataType::Int64, true)];
+        table_scan(Some("t"), &Schema::new(fields.to_vec()), None).unwrap()
+    }
+
+    /// The parameter as an operator has left it.
+    fn typed(ty: DataType) -> Expr {
+        Expr::Placeholder(Placeholder { id: "$1".to_owned(), field: Some(parameter_field(ty)) })
+    }
+
+    fn inferred(plan: LogicalPlanBuilder, known: &[Option<ColumnType>]) -> (Vec<Option<ColumnType>>, bool) {
+        let InferredTypes { types, are_planned } = inferred_types(&plan.build().unwrap(), known).unwrap();
+        (types, are_planned)
+    }
+
+    #[test]
+    fn a_place_without_a_type_is_found() {
+        let of_several = col("i").in_list(vec![placeholder("$1"), lit(2.5)], false);
+        let of_columns = col("i").in_list(vec![placeholder("$2"), col("l")], false);
+        let bounds = placeholder("$3").between(col("i"), col("l"));
+        let plan = table().filter(of_several.and(of_columns).and(bounds)).unwrap();
+        let types = [ColumnType::Double, ColumnType::Int, ColumnType::Int].map(Some);
+        assert_eq!(inferred(plan, &[]), (types.to_vec(), false));
+    }
+
+    #[test]
+    fn places_are_read_in_the_order_of_postgresql() {
+        let sum = || [binary_expr(col("i"), Operator::Plus, typed(DataType::Int32))];
+        let filtered = || table().filter(col("l").eq(typed(DataType::Int64))).unwrap();
+        let selected_first = || filtered().project(sum()).unwrap();
+        assert_eq!(inferred(selected_first(), &[]), (vec![Some(ColumnType::Int)], false));
+        let from_first = filtered().project([col("i")]).unwrap().alias("x").unwrap().project(sum()).unwrap();
+        assert_eq!(inferred(from_first, &[]), (vec![Some(ColumnType::BigInt)], false));
+        let known = [Some(ColumnType::SmallInt)];
+        assert_eq!(inferred(selected_first(), &known), (known.to_vec(), true));
+    }
+}
