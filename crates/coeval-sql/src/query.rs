@@ -5,7 +5,6 @@
 mod apply;
 mod arithmetic;
 mod array_bounds;
-mod beside;
 mod coded_groups;
 mod concatenation;
 mod dialect;

@@ -30,7 +30,8 @@ const SIGNS: [(&str, &str); 11] = [
 ];
 
 /// What gives a parameter a type: the room's own functions, where its rules are asked for, and DataFusion.
-const TYPINGS: [&str; 4] = ["typed_parameter(", "note_type(", "parameters.fix(", "get_parameter_types("];
+const TYPINGS: [&str; 5] =
+    ["typed_operands(", "inferred_types(", "note_type(", "parameters.fix(", "get_parameter_types("];
 
 /// Facts that a file decides though another one does.
 pub(crate) fn decided_elsewhere(file: &SourceFile) -> Vec<Violation> {

@@ -321,6 +321,15 @@ fn given_of(
     insert::given_columns(context, target, &clause.columns, &row.content)
 }
 
+/// A query with the conditions of the statement, which PostgreSQL reads before what its clauses assign.
+pub(super) fn conditions(target: &Target, merge: &Merge, with: Option<&With>) -> Query {
+    let conditions = merge.clauses.iter().filter_map(|clause| clause.predicate.clone()).enumerate();
+    let mut items: Vec<SelectItem> =
+        conditions.map(|(place, value)| select::item(value, format!("condition {place}"))).collect();
+    items.push(select::item(number(1), "one".to_owned()));
+    of_pairs(merge, target, items, with)
+}
+
 /// A query with all expressions of the statement, to infer types from.
 pub(super) fn underlying(target: &Target, merge: &Merge, with: Option<&With>) -> Query {
     let mut values = Vec::new();

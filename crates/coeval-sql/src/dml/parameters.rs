@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The types of a changing statement's parameters: of the column that one is assigned to, whatever path runs it, else what the
-//! queries that the statement stands on infer, else text.
+//! The types of a changing statement's parameters, whatever path runs it: what PostgreSQL reads in front of the values that are
+//! assigned says them first, then the column that one is assigned to, then the queries that the statement stands on. All others are
+//! text.
 
 use super::parts_described::described;
 use super::target::Target;
 use super::target_view::ViewChange;
-use super::underlying::underlying;
+use super::underlying::{in_front, underlying};
 use super::{is_in_parts, merge, statement_of, without_locks};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::parameters::{
-    beside, count, index_of, note_type, places_in, read_as, refuse_two_types, refuse_undetermined,
-    resolved_types,
+    count, index_of, note_type, places_in, read_as, refuse_two_types, refuse_undetermined, resolved_types,
 };
-use crate::point::conjuncts;
 use crate::query::{self, PlannedQuery};
-use crate::scalar::compare_op;
+use crate::rights::Checks;
 use crate::types::ParameterType;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Insert, Merge, MergeAction, MergeInsertExpr, MergeInsertKind,
-    ObjectName, OnConflictAction, OnInsert, SelectItem, SetExpr, Statement, TableObject, Update, Values,
+    ObjectName, OnConflictAction, OnInsert, SelectItem, SetExpr, Statement, TableObject, Values, With,
 };
+use std::collections::BTreeSet;
 
 /// Expressions that are assigned at once, in one row or one SET, with the types of their columns.
 type Assigned<'s> = Vec<(&'s Expr, ColumnType)>;
@@ -40,18 +40,28 @@ impl Known {
         Self { types: types.to_vec(), lists: Vec::new() }
     }
 
-    fn note_assigned(&mut self, assigned: &[Assigned<'_>]) {
+    /// Notes the types of the columns that parameters are assigned to.
+    fn note_columns(&mut self, assigned: &[Assigned<'_>]) {
         for (expression, ty) in assigned.iter().flatten() {
             if let Some(index) = index_of(expression) {
-                note_type(&mut self.types, index, Some(read_as(*ty)));
+                self.note(index, Some(read_as(*ty)));
             }
         }
+    }
+
+    fn is_known(&self, index: usize) -> bool {
+        self.types.get(index).copied().flatten().is_some()
+    }
+
+    /// Notes what a place says of a parameter, unless its type is known.
+    fn note(&mut self, index: usize, ty: Option<ColumnType>) {
+        note_type(&mut self.types, index, ty);
     }
 
     /// Notes what a planned query says of the parameters that it names. Of others it knows nothing.
     pub(super) fn note_planned(&mut self, places: &[usize], planned: &PlannedQuery) {
         for (index, _) in places.iter().enumerate().filter(|(_, count)| **count > 0) {
-            note_type(&mut self.types, index, planned.parameter_types().get(index).copied());
+            self.note(index, planned.parameter_types().get(index).copied());
             note_type(&mut self.lists, index, planned.special_parameters().get(index).copied().flatten());
         }
     }
@@ -64,7 +74,7 @@ impl Known {
 /// `42P18` for a parameter without a type, `42P08` for one that is assigned to columns of two types at once; `42P02` for parameters
 /// that are not `$1`, `$2`, ...
 pub(crate) fn with_assigned_types(
-    context: &StatementContext<'_>,
+    context: &mut StatementContext<'_>,
     statement: &Statement,
     types: &[Option<ColumnType>],
 ) -> Result<Vec<Option<ColumnType>>, SqlError> {
@@ -80,7 +90,7 @@ pub(crate) fn with_assigned_types(
         Statement::Query(query) if is_in_parts(query) => Ok(types.to_vec()),
         _ => {
             let mut known = Known::of_types(types);
-            known.note_assigned(&assigned);
+            note_assigned(context, statement, &assigned, &mut known);
             Ok(known.types)
         }
     }
@@ -111,16 +121,66 @@ pub(crate) fn parameter_types(
 
 /// Adds what is known of the parameters of one part of a statement, which changes rows.
 pub(super) fn note_part(context: &mut StatementContext<'_>, part: &Statement, known: &mut Known) {
-    known.note_assigned(&assigned(context, part));
+    let assigned = assigned(context, part);
+    note_assigned(context, part, &assigned, known);
     note_underlying(context, part, known);
+}
+
+/// Notes the types of parameters that are assigned to columns: what is said in front of them, else those of the columns. Nothing is planned
+/// unless one of them stands in front, too, which is rare.
+fn note_assigned(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+    assigned: &[Assigned<'_>],
+    known: &mut Known,
+) {
+    let indexes: BTreeSet<usize> =
+        assigned.iter().flatten().filter_map(|(value, _)| index_of(value)).collect();
+    if indexes.iter().any(|index| !known.is_known(*index)) {
+        // What it reads is checked when it runs.
+        let checks = std::mem::replace(&mut context.checks, Checks::Nothing);
+        note_in_front(context, statement, &indexes, known);
+        context.checks = checks;
+    }
+    known.note_columns(assigned);
+}
+
+/// Notes what is said of some parameters in front of the values that a statement assigns. What is wrong with it is said when it runs.
+fn note_in_front(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+    indexes: &BTreeSet<usize>,
+    known: &mut Known,
+) {
+    let (change, with) = change_of(statement);
+    for query in in_front(context, change, with) {
+        let places = places_in(&query).unwrap_or_default();
+        let is_open = |index: usize| {
+            let is_named = places.get(index).is_some_and(|count| *count > 0);
+            is_named && !known.is_known(index)
+        };
+        let open: Vec<usize> = indexes.iter().copied().filter(|index| is_open(*index)).collect();
+        if !open.is_empty()
+            && let Ok(planned) = query::plan_with_hidden(context, &without_locks(&query), &known.types)
+        {
+            for index in open {
+                known.note(index, planned.found_types().get(index).copied().flatten());
+            }
+        }
+    }
+}
+
+/// The change that a statement makes, with the WITH in front of it.
+fn change_of(statement: &Statement) -> (&Statement, Option<&With>) {
+    match statement {
+        Statement::Query(query) => (statement_of(query).unwrap_or(statement), query.with.as_ref()),
+        other => (other, None),
+    }
 }
 
 /// Adds what the queries say that a statement stands on. What is wrong with it is said when it runs.
 fn note_underlying(context: &mut StatementContext<'_>, statement: &Statement, known: &mut Known) {
-    let (statement, with) = match statement {
-        Statement::Query(query) => (statement_of(query).unwrap_or(statement), query.with.as_ref()),
-        other => (other, None),
-    };
+    let (statement, with) = change_of(statement);
     for query in underlying(context, statement, with) {
         let places = places_in(&query).unwrap_or_default();
         if !places.is_empty()
@@ -131,16 +191,12 @@ fn note_underlying(context: &mut StatementContext<'_>, statement: &Statement, kn
     }
 }
 
-/// The expressions that are assigned to columns, and in front of them those that columns are compared with. What is wrong with the
-/// statement is found when it runs.
+/// The expressions that are assigned to columns. What is wrong with the statement is found when it runs.
 fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec<Assigned<'s>> {
     match statement {
         Statement::Insert(insert) => of_insert(context, insert).unwrap_or_default(),
         Statement::Update(update) => match Target::of_from(context, &update.table, ViewChange::Update) {
-            Ok(target) => {
-                let compared = compared(&target, update).into_iter().map(|one| vec![one]);
-                compared.chain([of_assignments(&target, &update.assignments)]).collect()
-            }
+            Ok(target) => vec![of_assignments(&target, &update.assignments)],
             Err(_) => Vec::new(),
         },
         Statement::Merge(merge) => of_merge(context, merge).unwrap_or_default(),
@@ -149,26 +205,6 @@ fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec
         }
         _ => Vec::new(),
     }
-}
-
-/// What WHERE compares with columns, as PostgreSQL looks at it before SET: each with the type of a parameter in its place.
-fn compared<'s>(target: &Target, update: &'s Update) -> Assigned<'s> {
-    let mut conditions = Vec::new();
-    if let (None, Some(selection)) = (&update.from, &update.selection) {
-        conjuncts(selection, &mut conditions);
-    }
-    let sides = conditions.into_iter().flat_map(|condition| match condition {
-        Expr::BinaryOp { left, op, right } if compare_op(op).is_some() => {
-            vec![(&**left, &**right), (&**right, &**left)]
-        }
-        _ => Vec::new(),
-    });
-    let column = |side: &Expr| match side {
-        Expr::Identifier(name) => target.column(name).ok(),
-        Expr::CompoundIdentifier(parts) => parts.last().and_then(|name| target.column(name).ok()),
-        _ => None,
-    };
-    sides.filter_map(|(one, other)| Some((one, beside(target.def.columns[column(other)?].ty)))).collect()
 }
 
 fn of_merge<'s>(context: &StatementContext<'_>, merge: &'s Merge) -> Result<Vec<Assigned<'s>>, SqlError> {

@@ -7,6 +7,8 @@ use super::{merge, statement_of};
 use crate::column_name::column_name;
 use crate::context::StatementContext;
 use crate::names::fold;
+use crate::parameters::index_of;
+use crate::parse::is_default;
 use crate::select;
 use crate::walk::visit_expressions_mut;
 use datafusion::sql::sqlparser::ast::{
@@ -23,11 +25,7 @@ pub(super) fn underlying(
     with: Option<&With>,
 ) -> Vec<Query> {
     let query = match statement {
-        Statement::Insert(insert) => insert.source.as_deref().map(|source| {
-            let mut query = source.clone();
-            query.with = with.cloned().or(query.with);
-            query
-        }),
+        Statement::Insert(insert) => insert.source.as_deref().map(|source| of_source(source, with)),
         Statement::Update(update) => Some(of_update(update, with)),
         Statement::Delete(delete) => Some(of_delete(delete, with)),
         Statement::Merge(merge) => {
@@ -38,6 +36,67 @@ pub(super) fn underlying(
         _ => None,
     };
     query.into_iter().chain(on_conflict(statement)).chain(returned(statement)).collect()
+}
+
+/// Queries with what PostgreSQL reads before it gives the values that a statement assigns the types of their columns, in its order. A
+/// parameter that is such a value is left out.
+pub(super) fn in_front(
+    context: &StatementContext<'_>,
+    statement: &Statement,
+    with: Option<&With>,
+) -> Vec<Query> {
+    match statement {
+        Statement::Insert(insert) => {
+            let source = insert.source.as_deref();
+            source.and_then(|source| without_parameters(source, with)).into_iter().collect()
+        }
+        Statement::Update(update) => {
+            let mut items = update.returning.clone().unwrap_or_default();
+            items.extend(items_of(
+                assigned_values(&update.assignments).filter(|value| index_of(value).is_none()),
+            ));
+            vec![
+                of_parts(Vec::new(), tables_of(update), update.selection.clone(), with),
+                of_parts(items, tables_of(update), None, with),
+            ]
+        }
+        Statement::Merge(merge) => {
+            let target = merge::target_of(context, merge).ok();
+            target.map(|target| merge::conditions(&target, merge, with)).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The source of an INSERT without the parameters that are its values; `None` if it is of several rows, of which PostgreSQL assigns
+/// each before it reads the next one, or of another form.
+fn without_parameters(source: &Query, with: Option<&With>) -> Option<Query> {
+    match source.body.as_ref() {
+        SetExpr::Select(_) => {}
+        SetExpr::Values(values) if values.rows.len() == 1 => {}
+        _ => return None,
+    }
+    let mut query = of_source(source, with);
+    let null = |value: &mut Expr| {
+        if is_default(value) || index_of(value).is_some() {
+            *value = Expr::Value(Value::Null.into());
+        }
+    };
+    match query.body.as_mut() {
+        SetExpr::Select(select) => select.projection.iter_mut().for_each(|item| match item {
+            SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } => null(value),
+            _ => {}
+        }),
+        SetExpr::Values(values) => values.rows.iter_mut().flat_map(|row| &mut row.content).for_each(null),
+        _ => {}
+    }
+    Some(query)
+}
+
+fn of_source(source: &Query, with: Option<&With>) -> Query {
+    let mut query = source.clone();
+    query.with = with.cloned().or(query.with);
+    query
 }
 
 /// What `DO UPDATE` computes and compares, over the row that is there and the one that is proposed.
@@ -52,27 +111,39 @@ fn on_conflict(statement: &Statement) -> Option<Query> {
     let own = insert.table_alias.as_ref().map(|own| alias(own.alias.clone()));
     let proposed = alias(Ident::new("excluded"));
     let from = vec![select::table(name.clone(), own), select::table(name.clone(), Some(proposed))];
-    Some(of_parts(assigned_items(&update.assignments), from, update.selection.clone(), None))
+    let items = items_of(assigned_values(&update.assignments));
+    Some(of_parts(items, from, update.selection.clone(), None))
 }
 
-/// The values that are assigned, as columns of a query.
-fn assigned_items(assignments: &[Assignment]) -> Vec<SelectItem> {
+/// The values that are assigned.
+fn assigned_values(assignments: &[Assignment]) -> impl Iterator<Item = &Expr> {
     let values = assignments.iter().flat_map(|assignment| match (&assignment.target, &assignment.value) {
         (AssignmentTarget::ColumnName(_), value) => std::slice::from_ref(value),
         (AssignmentTarget::Tuple(_), Expr::Tuple(values)) => values,
         (AssignmentTarget::Tuple(_), _) => &[],
     });
-    let values = values.filter(|value| !crate::parse::is_default(value)).enumerate();
+    values.filter(|value| !is_default(value))
+}
+
+/// Values as columns of a query.
+fn items_of<'v>(values: impl Iterator<Item = &'v Expr>) -> Vec<SelectItem> {
+    let values = values.enumerate();
     values.map(|(place, value)| select::item(value.clone(), format!("value {place}"))).collect()
 }
 
 fn of_update(update: &Update, with: Option<&With>) -> Query {
+    let items = items_of(assigned_values(&update.assignments));
+    of_parts(items, tables_of(update), update.selection.clone(), with)
+}
+
+/// The tables that an UPDATE names.
+fn tables_of(update: &Update) -> Vec<TableWithJoins> {
     let mut from = vec![update.table.clone()];
     if let Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) = &update.from
     {
         from.extend(tables.iter().cloned());
     }
-    of_parts(assigned_items(&update.assignments), from, update.selection.clone(), with)
+    from
 }
 
 fn of_delete(delete: &Delete, with: Option<&With>) -> Query {
@@ -109,13 +180,7 @@ pub(crate) fn returned(statement: &Statement) -> Option<Query> {
             Some(query)
         }
         Statement::Update(update) => {
-            let mut from = vec![update.table.clone()];
-            if let Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) =
-                &update.from
-            {
-                from.extend(tables.iter().cloned());
-            }
-            Some(select::query(with, update.returning.clone()?, from, None))
+            Some(select::query(with, update.returning.clone()?, tables_of(update), None))
         }
         Statement::Delete(delete) => {
             let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a statement itself says about the types of its parameters: `$1::int`, `LIMIT $1`, `NOT $1`, `left(x, $1)`.
 
+use super::arguments::arguments_of;
 use super::known::note_type;
 use super::numbers::index_of;
 use super::operands::read_as;
 use crate::names::fold;
-use crate::types::{NUMERIC_SCALE_DEFAULT, column_type};
+use crate::types::column_type;
 use crate::walk::Walk;
-use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
+use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     LimitClause, Query, Select, Statement, UnaryOperator, Visitor,
@@ -100,32 +101,6 @@ impl Visitor for Stated {
             _ => {}
         }
         ControlFlow::Continue(())
-    }
-}
-
-/// What the arguments of functions are whose other arguments do not say it; `None`: something else says it.
-fn arguments_of(function: &str, count: usize) -> &'static [Option<ColumnType>] {
-    const INT: Option<ColumnType> = Some(ColumnType::Int);
-    const FLOAT: Option<ColumnType> = Some(ColumnType::Double);
-    const TEXT: Option<ColumnType> = Some(ColumnType::Text);
-    const NUMERIC: Option<ColumnType> =
-        Some(ColumnType::Numeric { precision: NUMERIC_PRECISION_MAX, scale: NUMERIC_SCALE_DEFAULT });
-    match (function, count) {
-        ("substr" | "substring", 2 | 3) => &[None, INT, INT],
-        ("left" | "right" | "repeat", 2) => &[None, INT],
-        ("round" | "trunc", 2) => &[NUMERIC, INT],
-        ("lpad" | "rpad", 2 | 3) => &[TEXT, INT, TEXT],
-        ("split_part", 3) => &[TEXT, TEXT, INT],
-        ("chr" | "ntile", 1) => &[INT],
-        ("lag" | "lead", 2 | 3) | ("nth_value", 2) => &[None, INT],
-        ("make_date", 3) => &[INT, INT, INT],
-        ("power" | "pow", 2) => &[FLOAT, FLOAT],
-        (
-            "abs" | "sqrt" | "exp" | "ln" | "ceil" | "ceiling" | "floor" | "round" | "trunc" | "to_timestamp"
-            | "pg_sleep",
-            1,
-        ) => &[FLOAT],
-        _ => &[],
     }
 }
 

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of a query's outputs and parameters beside their types: the columns of tables that outputs are, outputs
-//! of types that only the catalog has, and the parameters that are
-//! arrays or object ids.
+//! What is known of a query's outputs beside their types: the columns of tables that they are, and which are of types that only the
+//! catalog has.
 
 use crate::catalog::{column_oids, set_origin};
-use crate::guarded::is_comparison;
-use crate::parameters::index_in_plan;
+use crate::parameters::{are_object_ids, special_types};
 use crate::provider::CoevalTable;
 use crate::relations::CatalogType;
-use crate::types::{ParameterType, column_type_of_arrow};
-use arrow::datatypes::{DataType, Schema, SchemaRef};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, ScalarValue};
+use crate::types::ParameterType;
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::Column;
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan};
 use std::sync::Arc;
 
 /// How deep an output is followed.
@@ -159,7 +156,7 @@ fn type_of(expression: &Expr, input: &LogicalPlan, depth: usize) -> Option<Catal
         }
         Expr::ScalarFunction(function) => match function.name() {
             "coeval_no_oids" => Some(CatalogType::ObjectIds),
-            "coeval_array" => is_of_object_ids(&function.args).then_some(CatalogType::ObjectIds),
+            "coeval_array" => are_object_ids(&function.args).then_some(CatalogType::ObjectIds),
             "coeval_or_empty" | "coalesce" => type_of(function.args.first()?, input, depth),
             "coeval_apply" => {
                 let (_, field) = expression.to_field(input.schema()).ok()?;
@@ -177,62 +174,11 @@ fn same(mut types: impl Iterator<Item = Option<CatalogType>>) -> Option<CatalogT
     types.all(|ty| ty == Some(first)).then_some(first)
 }
 
-/// Whether the arguments of a cast to an array name object ids as its elements.
-fn is_of_object_ids(arguments: &[Expr]) -> bool {
-    let named = |scalar: &ScalarValue| scalar.try_as_str().flatten() == Some("oid");
-    matches!(arguments, [_, Expr::Literal(scalar, _)] if named(scalar))
-}
-
 /// For each parameter its type, if the query reads it as an array or compares it with object ids.
 pub(super) fn special_parameters(plan: &LogicalPlan, count: usize) -> Vec<Option<ParameterType>> {
-    let mut found = vec![None; count];
-    // The walk itself never fails.
-    let _ = plan.apply_with_subqueries(|node| {
-        let mut schema = DFSchema::empty();
-        for input in node.inputs() {
-            schema.merge(input.schema());
-        }
-        node.apply_expressions(|expression| {
-            expression.apply(|inner| {
-                let special = list_parameter(inner, &schema).or_else(|| object_id(inner, node));
-                if let Some((place, ty)) = special
-                    && let Some(known) = found.get_mut(place)
-                {
-                    *known = Some(ty);
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    });
-    found
-}
-
-/// The parameter that a function reads as an array, with its type.
-fn list_parameter(expression: &Expr, schema: &DFSchema) -> Option<(usize, ParameterType)> {
-    let Expr::ScalarFunction(function) = expression else { return None };
-    if !matches!(function.name(), "coeval_array" | "coeval_array_like") {
-        return None;
-    }
-    let place = index_in_plan(without_casts(function.args.first()?))?;
-    if is_of_object_ids(&function.args) {
-        return Some((place, ParameterType::ObjectIds));
-    }
-    let DataType::List(element) = expression.get_type(schema).ok()? else { return None };
-    Some((place, ParameterType::List(column_type_of_arrow(element.data_type())?)))
-}
-
-/// The parameter that a node compares with an object id.
-fn object_id(expression: &Expr, node: &LogicalPlan) -> Option<(usize, ParameterType)> {
-    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expression else { return None };
-    let parameter = |side: &Expr| index_in_plan(without_casts(side));
-    let (place, other) = match (parameter(left), parameter(right)) {
-        (None, Some(place)) => (place, left),
-        (Some(place), None) => (place, right),
-        _ => return None,
-    };
-    let is_object_id =
-        |input: &&LogicalPlan| type_of(without_casts(other), input, 0) == Some(CatalogType::ObjectId);
-    (is_comparison(*op) && node.inputs().iter().any(is_object_id)).then_some((place, ParameterType::ObjectId))
+    special_types(plan, count, |expression, input| {
+        type_of(without_casts(expression), input, 0) == Some(CatalogType::ObjectId)
+    })
 }
 
 fn without_casts(expression: &Expr) -> &Expr {

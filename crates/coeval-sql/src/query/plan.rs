@@ -2,7 +2,6 @@
 //! From a query's syntax to a logical plan without a snapshot.
 
 use super::apply::{applied, has_correlated};
-use super::beside::types_beside;
 use super::dialect::in_dialect;
 use super::doubled;
 use super::mistakes::{Asks, Refused, has_misplaced_call};
@@ -26,11 +25,11 @@ use crate::engine::{Engine, LONG_TEXT_BYTES};
 use crate::error::{SqlError, place_in};
 use crate::hand_over::aside;
 use crate::memory::{marks_of, syntax_memory};
-use crate::parameters::{self, note_type, parameter_field, resolved_types};
+use crate::parameters::{self, inferred_types, parameter_field, resolved_types};
 use crate::provider::{HiddenColumns, Keys};
 use crate::relations::is_vector;
 use crate::rights::MadeFor;
-use crate::types::{ParameterType, column_type, column_type_of_arrow};
+use crate::types::{ParameterType, column_type};
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use coeval_store::{ColumnType, QualifiedName, TableDef};
 use datafusion::error::{DataFusionError, Result as PlanResult};
@@ -45,6 +44,7 @@ use std::sync::Arc;
 pub(crate) struct PlannedQuery {
     pub(super) logical: Arc<LogicalPlan>,
     pub(super) parameter_types: Vec<ColumnType>,
+    found_types: Vec<Option<ColumnType>>,
     pub(super) columns: SchemaRef,
     special_parameters: Vec<Option<ParameterType>>,
     dependencies: Dependencies,
@@ -57,6 +57,11 @@ impl PlannedQuery {
     /// The types of the parameters.
     pub(crate) fn parameter_types(&self) -> &[ColumnType] {
         &self.parameter_types
+    }
+
+    /// For each parameter the type that a place says, or that was known before. All others are text.
+    pub(crate) fn found_types(&self) -> &[Option<ColumnType>] {
+        &self.found_types
     }
 
     /// For each parameter its type, if it is read as an array or compared with object ids.
@@ -199,11 +204,14 @@ fn plan_query(
         Attempt { engine: &engine, written: query_as_written, query: &named, parameters, hidden, length };
     let (planner, logical) = attempt.planned(context)?;
     cancel::check()?;
-    if count > 0
-        && let Some(types) = with_types_beside(&logical, types)?
-    {
-        drop(planner);
-        return plan_query(context, query_as_written, &types, hidden);
+    let mut found_types = Vec::new();
+    if count > 0 {
+        let inferred = inferred_types(&logical, types)?;
+        if !inferred.are_planned {
+            drop(planner);
+            return plan_query(context, query_as_written, &inferred.types, hidden);
+        }
+        found_types = inferred.types;
     }
     let length = if has_many_nodes(&logical) { Length::Long } else { length };
     refuse_subqueries(&logical)?;
@@ -220,18 +228,13 @@ fn plan_query(
     let mut dependencies = planner.into_dependencies();
     // Whoever changes a type gives its tables new definitions; a plan without any would not notice.
     dependencies.unkept |= names_types;
-    let inferred = if count == 0 { Default::default() } else { logical.get_parameter_types()? };
-    let found = (0..count).map(|index| {
-        let found = inferred.get(&format!("${}", index + 1)).and_then(Option::as_ref);
-        known(index).or_else(|| found.and_then(column_type_of_arrow))
-    });
-    let parameter_types = resolved_types(&found.collect::<Vec<_>>(), count);
     let columns = with_origins(&output_names::shown(&marked_schema(&logical)), &logical);
     let special_parameters = if count == 0 { Vec::new() } else { special_parameters(&logical, count) };
     let is_correlated = has_correlated(&logical);
     Ok(PlannedQuery {
         logical: Arc::new(logical),
-        parameter_types,
+        parameter_types: resolved_types(&found_types, count),
+        found_types,
         columns,
         special_parameters,
         dependencies,
@@ -354,19 +357,6 @@ impl Length {
             Self::Long => engine.runtime().apart(work),
         }
     }
-}
-
-/// The parameters' types with those that what stands beside them in the plan says; `None` if it says nothing new.
-fn with_types_beside(
-    plan: &LogicalPlan,
-    types: &[Option<ColumnType>],
-) -> Result<Option<Vec<Option<ColumnType>>>, SqlError> {
-    let mut all = types.to_vec();
-    for (index, ty) in types_beside(plan)? {
-        note_type(&mut all, index, Some(ty));
-    }
-    let known = |types: &[Option<ColumnType>]| types.iter().flatten().count();
-    Ok((known(&all) > known(types)).then_some(all))
 }
 
 /// The plan with vectors among its outputs as text, `1 2`: clients read them so, and arrays as `{1,2}`.

@@ -268,7 +268,7 @@ impl Session {
             parts: None,
             notices: &mut self.notices,
         };
-        let types = dml::with_assigned_types(&context, statement, types)?;
+        let types = dml::with_assigned_types(&mut context, statement, types)?;
         if point_path == PointPath::On
             // A change of a type is noticed by its tables' definitions; what names one may have none.
             && matches!(resolved, Cow::Borrowed(_))

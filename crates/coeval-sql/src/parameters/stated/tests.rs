@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::query::plain_type;
+use crate::types::NUMERIC_SCALE_DEFAULT;
+use coeval_store::NUMERIC_PRECISION_MAX;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 

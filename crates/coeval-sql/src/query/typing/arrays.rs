@@ -12,7 +12,6 @@ use super::comparisons;
 use crate::allowance::Meter;
 use crate::catalog::array_of_text;
 use crate::error::{SqlError, SqlState};
-use crate::parameters::typed_parameter;
 use crate::types::{common_arrow_type, type_in_words};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray};
 use arrow::compute::{SortOptions, cast};
@@ -350,8 +349,8 @@ fn found(found: &Side, among: &Lists, rows: usize) -> Result<ArrayRef> {
     Ok(Arc::new(answers.collect::<BooleanArray>()))
 }
 
-/// An operator that has an array at one side: a literal and a parameter at the other one become arrays, and
-/// containment becomes a function.
+/// An operator that has an array at one side: a literal at the other one becomes an array, and containment becomes a function. A
+/// parameter there is an array by now.
 pub(super) fn planned(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
     let told = match &raw.op {
         BinaryOperator::AtArrow | BinaryOperator::ArrowAt => Some(Told::Contains),
@@ -412,7 +411,7 @@ static ARRAY_LIKE: LazyLock<Option<ScalarUDF>> = LazyLock::new(|| {
     crate::catalog::functions().into_iter().find(|function| function.name() == "coeval_array_like")
 });
 
-/// What has no type by itself, as an array of this type.
+/// A literal as an array of this type; all else as it is.
 fn as_list(side: Expr, ty: &DataType) -> Result<Expr> {
     let DataType::List(item) = ty else { return Ok(side) };
     match &side {
@@ -421,7 +420,7 @@ fn as_list(side: Expr, ty: &DataType) -> Result<Expr> {
             Some(None) => Ok(Expr::Literal(ScalarValue::try_new_null(ty)?, None)),
             None => Ok(side),
         },
-        _ => Ok(typed_parameter(side, ty)),
+        _ => Ok(side),
     }
 }
 

@@ -28,10 +28,10 @@ use super::subscripts;
 use super::sums::sum;
 use super::windows;
 use crate::error::SqlError;
-use crate::parameters::{Side, is_open, of_operand, typed_parameter};
+use crate::parameters::{Side, of_operand, typed_operands};
 use crate::query::compares;
 use crate::scalar::cast_function::literal_as;
-use crate::types::{column_type_of_field, type_in_words};
+use crate::types::{column_type_of_arrow, column_type_of_field, type_in_words};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, Result};
@@ -54,12 +54,17 @@ use std::sync::Arc;
 pub(crate) struct PostgresOperators;
 
 impl ExprPlanner for PostgresOperators {
-    fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    fn plan_binary_op(
+        &self,
+        mut raw: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
         // The operands of AND and OR are conditions, which no other planner changes; and asking for their types here would go through a
         // whole chain of them each time.
         if let Some(operator) = truth(&raw.op) {
             return Ok(PlannerResult::Planned(binary(raw, operator)));
         }
+        (raw.left, raw.right) = typed_operands(&raw.op, raw.left, raw.right, schema);
         let raw = match of_arrays_or_json(raw, schema)? {
             PlannerResult::Original(raw) => raw,
             planned => return Ok(planned),
@@ -88,7 +93,7 @@ impl ExprPlanner for PostgresOperators {
         let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(raw));
         };
-        type_open(operator, &mut raw, &mut left, &mut right, schema)?;
+        type_literals(&mut raw, &mut left, &mut right, schema)?;
         if let Some(dated) = dated(operator, (&raw.left, &left), (&raw.right, &right))? {
             return Ok(PlannerResult::Planned(dated));
         }
@@ -263,25 +268,23 @@ fn of_json(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBin
     Ok(PlannerResult::Planned(crate::json::function(name)?.call(arguments)))
 }
 
-/// Gives a parameter or literal without a type the one that it has beside a time, a span of time, or a place in a log; and a literal that
-/// of a number beside it.
-fn type_open(
-    operator: Operator,
+/// Gives a literal without a type the one that it has beside a time, a span of time, a place in a log, or a number.
+fn type_literals(
     raw: &mut RawBinaryExpr,
     left: &mut DataType,
     right: &mut DataType,
     schema: &DFSchema,
 ) -> Result<()> {
-    let typed =
-        |open: &Expr, ty: &DataType, side: Side, other: &DataType| match of_operand(operator, side, other) {
-            Some(known) if is_open(open) => {
-                Ok(Some((typed_parameter(open.clone(), &known.arrow()), known.arrow())))
-            }
-            Some(known) if matches!(open, Expr::Literal(..)) && ty.is_string() => {
-                Ok::<_, SqlError>(Some((literal_as(open.clone(), known)?, known.arrow())))
+    let operator = raw.op.clone();
+    let typed = |literal: &Expr, ty: &DataType, side: Side, other: &DataType| {
+        let known = column_type_of_arrow(other).and_then(|other| of_operand(&operator, side, other));
+        match known {
+            Some(known) if matches!(literal, Expr::Literal(..)) && ty.is_string() => {
+                Ok::<_, SqlError>(Some((literal_as(literal.clone(), known)?, known.arrow())))
             }
             Some(_) | None => Ok(None),
-        };
+        }
+    };
     if let Some(known) = typed(&raw.right, right, Side::Right, left)? {
         (raw.right, *right) = known;
     } else if let Some(known) = typed(&raw.left, left, Side::Left, right)? {
