@@ -40,6 +40,7 @@
 //! [`Database`].
 
 mod append;
+mod copying;
 mod database;
 mod error;
 mod exporting;
@@ -49,6 +50,7 @@ mod table;
 mod transaction;
 
 pub use append::AppendOptions;
+pub use copying::{CopyInput, CopyOutcome, CopyOutput};
 #[doc(hidden)]
 pub use coeval_sql::{
     Archiving, ArchivingStatus, BackupExtent, Backups, ChangeSource, Cluster, ClusterAges, ClusterDelete,
