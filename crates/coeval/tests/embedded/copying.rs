@@ -30,7 +30,8 @@ fn rows_go_in_and_come_out_as_the_bytes_of_a_copy() {
         session.feed_copy(&mut copy, piece.as_bytes()).unwrap();
     }
     assert_eq!(session.finish_copy(copy).unwrap(), 2);
-    let (csv, rows) = given(&mut session, "COPY (SELECT * FROM t ORDER BY id) TO STDOUT (FORMAT csv, HEADER)");
+    let (csv, rows) =
+        given(&mut session, "COPY (SELECT * FROM t ORDER BY id) TO STDOUT (FORMAT csv, HEADER)");
     assert_eq!((csv.as_str(), rows), ("id,word\n1,one\n2,\"t,wo\"\n", 2));
     let (text, _) = given(&mut session, "COPY t (word) TO STDOUT");
     assert_eq!(text, "one\nt,wo\n");
