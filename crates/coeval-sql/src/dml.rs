@@ -33,6 +33,7 @@ mod target;
 mod target_view;
 mod underlying;
 mod update;
+mod writing;
 
 pub(crate) use locks_in_front::{with_locks_in_front, without_locks};
 pub(crate) use parameters::{parameter_types, with_assigned_types};
