@@ -102,7 +102,9 @@ impl Session {
     pub fn start_copy(&mut self, sql: &str) -> Result<CopyOutcome, Error> {
         let deadline = self.begin_statement();
         let parsed = self.inner.parse(sql)?;
-        let [statement] = &parsed[..] else { return Err(self.no_copy()) };
+        let Some(statement) = parsed.first().filter(|one| parsed.len() == 1 && one.is_copy()) else {
+            return Err(self.no_copy());
+        };
         match self.inner.start(statement)? {
             Execution::Done(tag @ CommandTag::Copy(_)) => Ok(CopyOutcome::Done(tag)),
             Execution::CopyIn(copy) => Ok(CopyOutcome::In(CopyInput { copy: *copy, _deadline: deadline })),

@@ -49,10 +49,7 @@ pub(crate) fn converse(shell: &mut Shell<'_>) -> Result<(), Failure> {
                 typed.clear();
                 continue;
             }
-            Err(ReadlineError::Eof) if shell.takes_rows() => {
-                shell.take_line(&mut input, END_OF_ROWS, None)?;
-                continue;
-            }
+            Err(ReadlineError::Eof) if shell.takes_rows() => END_OF_ROWS.to_owned(),
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(Failure::work("cannot read from the terminal", error)),
         };
