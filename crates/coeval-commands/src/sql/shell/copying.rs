@@ -86,9 +86,15 @@ impl Shell<'_> {
         let patience = self.patience();
         let copy = match self.session.start_copy(&sql) {
             Ok(CopyOutcome::In(copy)) => copy,
-            Ok(CopyOutcome::Done(tag)) => return self.say_copied(tag, started),
+            Ok(CopyOutcome::Done(tag)) => {
+                drop(patience);
+                return self.say_copied(tag, started);
+            }
             Ok(CopyOutcome::Out(_)) => return Err(Failure::Work("COPY FROM gave rows".to_owned())),
-            Err(error) => return self.say_refused(&error, &sql, Origin { file: None, line: 1 }),
+            Err(error) => {
+                drop(patience);
+                return self.say_refused(&error, &sql, Origin { file: None, line: 1 });
+            }
         };
         let copied = match source {
             Source::Inline => return Ok(self.copy_lines_behind(copy, file)),
