@@ -64,7 +64,7 @@ pub(super) fn run(
             returning.push(&Rows(&all), &environment)?;
         }
     }
-    let writing = Writing::begin(rows.len());
+    let writing = Writing::begin(rows.len() as u64);
     for row in &rows {
         writing.row()?;
         // A cascade of this very statement may have been first: the row was found, so it counts.

@@ -294,7 +294,7 @@ fn write_rows(
         RowsToInsert::Given(rows) => Box::new(rows.into_iter()),
         RowsToInsert::Selected(rows) => Box::new(rows.into_rows(target.def.columns.len())),
     };
-    let writing = Writing::begin(count);
+    let writing = Writing::begin(count as u64);
     let mut rows = rows.map(|given| -> Result<Vec<Value>, SqlError> {
         writing.row()?;
         let generated = given.into_iter().zip(&shape.generators);

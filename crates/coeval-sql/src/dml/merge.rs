@@ -430,7 +430,7 @@ fn change(context: &mut StatementContext<'_>, target: &Target, clauses: &Clauses
     let strength = if deletes { LockStrength::Update } else { strength_of_update(&target.def, set) };
     transaction.lock_found(target.id(), rows.iter().map(|row| &row.key), strength)?;
     let mut count = 0;
-    let writing = Writing::begin(rows.len());
+    let writing = Writing::begin(rows.len() as u64);
     for row in &rows {
         writing.row()?;
         let Some((place, action)) = applies(row) else { continue };

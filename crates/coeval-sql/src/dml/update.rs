@@ -88,7 +88,7 @@ pub(super) fn run(
     let strength = strength_of_update(&target.def, changes.iter().map(|change| change.column));
     transaction.lock_found(target.id(), rows.iter().map(|row| &row.key), strength)?;
     let mut updated = 0;
-    let writing = Writing::begin(rows.len());
+    let writing = Writing::begin(rows.len() as u64);
     for row in &rows {
         writing.row()?;
         if has_written(parts.as_deref(), transaction, target.id(), &row.key) {

@@ -91,7 +91,13 @@ fn rows_that_are_changed_or_deleted_are_counted_as_they_are_written() {
     let mut session = db.session();
     session.execute("CREATE TABLE t (id int PRIMARY KEY, n int)").unwrap();
     session.execute("INSERT INTO t SELECT i, i FROM generate_series(1, 200000) AS s(i)").unwrap();
-    for statement in ["UPDATE t SET n = n + 1", "DELETE FROM t"] {
+    // Selected rows go between others one by one.
+    let insert = "INSERT INTO t SELECT CASE WHEN i = 1 THEN -1 ELSE i + 200000 END, i \
+                  FROM generate_series(1, 200000) AS s(i)";
+    session.execute("INSERT INTO t VALUES (0, 0)").unwrap();
+    let update = "UPDATE t SET n = n + 1 WHERE id BETWEEN 1 AND 200000";
+    let delete = "DELETE FROM t WHERE id BETWEEN 1 AND 200000";
+    for statement in [insert, update, delete] {
         let is_written = |progress: QueryProgress| progress.work == RowWork::Writing && progress.passed > 0;
         let watcher = watched_for(&session.cancel_handle(), is_written);
         session.execute(statement).unwrap();
