@@ -223,6 +223,121 @@ fn commands_of_the_shell_work_in_scripts() {
     assert!(stderr(&output).contains("\\nonsense"));
 }
 
+/// What a script prints in memory.
+#[track_caller]
+fn printed(script: &str) -> String {
+    let output = coeval_with_input(&["sql", "--in-memory"], script);
+    assert_ends_well(&output);
+    stdout(&output)
+}
+
+#[test]
+fn variables_stand_in_statements_and_commands() {
+    let shown = printed(
+        "\\set word 'it''s'\n\\set list 1 ', ' 2\n\\echo :word :list `echo printed` :none\n\
+         SELECT :'word' AS \":word\", 1::text AS one;\n",
+    );
+    assert_eq!(shown, "it's 1, 2 printed :none\n :word | one \n-------+-----\n it's  | 1\n(1 row)\n");
+}
+
+#[test]
+fn values_of_a_row_become_variables() {
+    let shown = printed(
+        "SELECT 7 AS n, 'a b' AS word, NULL AS nothing \\gset got_\n\
+         SELECT :got_n + 1 AS sum, :'got_word' AS word;\n\\echo :{?got_nothing} :ROW_COUNT :ERROR\n",
+    );
+    assert_eq!(shown, " sum | word \n-----+------\n   8 | a b\n(1 row)\nFALSE 1 false\n");
+    for refused in
+        ["SELECT 1 AS a WHERE false \\gset", "SELECT 1 AS a UNION SELECT 2 \\gset", "SELECT 1 \\gset a-"]
+    {
+        let output = coeval_with_input(&["sql", "--in-memory"], refused);
+        assert_eq!(output.status.code(), Some(1), "{refused}");
+    }
+}
+
+#[test]
+fn only_the_branch_that_is_true_is_run() {
+    let shown = printed(
+        "\\set x 5\n\\if :{?y}\nSELECT nonsense;\n\\if yes\n\\echo inner\n\\endif\n\\elif :{?x}\n\\echo elif\n\\else\n\
+         \\echo else\n\\endif\nSELECT 1\n\\if off\n+ nonsense\n\\else\n+ 100\n\\endif\nAS a;\n",
+    );
+    assert_eq!(shown, "elif\n  a  \n-----\n 101\n(1 row)\n");
+    for refused in ["\\else\n", "\\endif\n", "\\if true\n", "\\if 1\n\\else\n\\elif 1\n\\endif\n"] {
+        assert_eq!(coeval_with_input(&["sql"], refused).status.code(), Some(1), "{refused}");
+    }
+}
+
+#[test]
+fn results_go_into_files_and_to_programs() {
+    let dir = tempfile::tempdir().unwrap();
+    let (all, one) = (dir.path().join("all"), dir.path().join("one"));
+    let shown = printed(&format!(
+        "\\o {}\nSELECT 1 AS a;\n\\qecho noted\n\\echo seen\n\\o\nSELECT 2 AS b \\g '{}'\nSELECT 3 AS c \\g |tr 3 4\n\
+         SELECT 5 AS d \\gx\n\\g\nSELECT 6 AS e, now() AS f, 1.50::numeric(5,2) AS g \\gdesc\n\
+         SELECT 'SELECT 7 AS h' \\gexec\n",
+        text(&all),
+        text(&one)
+    ));
+    assert_eq!(std::fs::read_to_string(all).unwrap(), " a \n---\n 1\n(1 row)\nnoted\n");
+    assert_eq!(std::fs::read_to_string(one).unwrap(), " b \n---\n 2\n(1 row)\n");
+    for part in [
+        "seen\n",
+        " c \n---\n 4\n",
+        "-[ RECORD 1 ]",
+        " d \n---\n 5\n",
+        " f      | timestamp with time zone\n",
+        " h \n---\n 7\n",
+    ] {
+        assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
+    }
+}
+
+#[test]
+fn rows_are_copied_from_lines_files_and_programs_and_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let (csv, parquet) = (dir.path().join("t.csv"), dir.path().join("t.parquet"));
+    let (csv, parquet) = (text(&csv), text(&parquet));
+    let shown = printed(&format!(
+        "CREATE TABLE t (a int, b text);\nCOPY t FROM STDIN; SELECT 'x' AS behind;\n1\tone\n2\ttwo\n\\.\n\
+         \\copy t from stdin csv\n3,\"a;b\"\n\\.\n\\copy (SELECT * FROM t ORDER BY a) to '{csv}' (format csv, header)\n\
+         \\copy t to '{parquet}' (format parquet)\nTRUNCATE t;\n\\copy t from {csv} csv header\n\
+         \\copy t from '{parquet}' (format parquet)\n\\copy t(a) from program 'echo 9'\n\
+         \\copy t to program 'wc -l > {csv}.count'\nCOPY (SELECT count(*) FROM t) TO STDOUT;\n"
+    ));
+    assert_eq!(std::fs::read_to_string(csv).unwrap(), "a,b\n1,one\n2,two\n3,a;b\n");
+    assert_eq!(std::fs::read_to_string(format!("{csv}.count")).unwrap().trim(), "7");
+    assert_eq!(
+        shown,
+        "CREATE TABLE\nCOPY 2\n behind \n--------\n x\n(1 row)\nCOPY 1\nCOPY 3\nCOPY 3\nTRUNCATE TABLE\n\
+         COPY 3\nCOPY 3\nCOPY 1\nCOPY 7\n7\n"
+    );
+    let given = coeval_with_input(
+        &["sql", "-c", "CREATE TABLE t (a int)", "-c", "COPY t FROM STDIN", "-c", "\\copy t to stdout"],
+        "4\n5\n",
+    );
+    assert_eq!(stdout(&given), "CREATE TABLE\nCOPY 2\n4\n5\n");
+    let refused =
+        coeval_with_input(&["sql"], "CREATE TABLE t (a int);\nCOPY t FROM STDIN;\nx\n\\.\nSELECT 1;\n");
+    assert!(refused.status.code() == Some(1) && stderr(&refused).contains("22P02"), "{}", stderr(&refused));
+    assert!(!stdout(&refused).contains("(1 row)"));
+}
+
+#[test]
+fn files_name_files_beside_them_and_failures_may_end_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let outer = dir.path().join("outer.sql");
+    std::fs::write(
+        &outer,
+        "\\set ON_ERROR_STOP off\nSELECT nonsense;\n\\echo :ERROR :SQLSTATE\n\\ir inner.sql\n",
+    )
+    .unwrap();
+    std::fs::write(dir.path().join("inner.sql"), "\\echo inner\n").unwrap();
+    let output = coeval(&["sql", "--in-memory", "-f", text(&outer)]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "true 42703\ninner\n");
+    assert!(stderr(&output).contains("outer.sql:2: ERROR 42703"), "{}", stderr(&output));
+}
+
 #[test]
 fn files_become_tables_and_rows_of_tables() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coeval sql`: statements from the command line, from files, from a pipe or from somebody at a terminal.
 
+mod branches;
 mod colour;
 mod command;
 mod completion;
 mod describe;
 mod history;
 mod import;
+mod input;
 mod keywords;
 mod listings;
+mod look;
 mod pager;
 mod problem;
+mod redirect;
 mod repl;
 mod shell;
 mod splitter;
+mod variables;
 mod waiting;
 
 use crate::arguments::SqlArguments;
@@ -21,8 +26,9 @@ use crate::directory;
 use crate::failure::Failure;
 use crate::grid::Colours;
 use coeval::{Database, TransactionStatus};
+use look::Audience;
 use problem::Origin;
-use shell::{Audience, Flow, Shell};
+use shell::{Flow, Shell};
 use std::io::{IsTerminal, stdin, stdout};
 
 /// Opens the database and runs what there is to run.
@@ -63,6 +69,8 @@ fn run_given(shell: &mut Shell<'_>, arguments: &SqlArguments) -> Result<Flow, Fa
         } else {
             shell.run(command, Origin { file: None, line: 1 })?
         };
+        // The rows of a COPY come from the standard input.
+        let flow = if shell.takes_rows() { shell.take_copied_lines(&mut stdin().lock())? } else { flow };
         if flow != Flow::Next {
             return Ok(flow);
         }

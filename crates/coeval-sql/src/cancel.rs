@@ -122,15 +122,15 @@ impl Drop for ReplicaWait {
     }
 }
 
-/// The progress of a session's query is shown until this is dropped, and then that of the query around it, if there is one.
+/// The progress of a session's query is shown until this is dropped.
 pub(crate) struct ShownProgress {
     request: Arc<Request>,
-    before: Option<Counting>,
+    number: u64,
 }
 
 impl Drop for ShownProgress {
     fn drop(&mut self) {
-        drop(self.request.progress.replace(self.before.take()));
+        self.request.progress.end(self.number);
     }
 }
 
@@ -245,7 +245,8 @@ impl CancelHandle {
         ReplicaWait { request: Arc::clone(&self.request) }
     }
 
-    /// How far the query is that the session's statement runs; `None` while it runs none of which that is known. Costs some
+    /// How far the session's statement is with the rows that it reads or writes, or the last one whose rows are still read; `None`
+    /// while there is none of which that is known. Costs some
     /// microseconds, and nothing of the query.
     #[must_use]
     pub fn progress(&self) -> Option<QueryProgress> {
@@ -255,7 +256,7 @@ impl CancelHandle {
     /// Shows the progress of a query, until what this gives is dropped.
     #[must_use]
     pub(crate) fn show_progress(&self, counting: Option<Counting>) -> ShownProgress {
-        ShownProgress { request: Arc::clone(&self.request), before: self.request.progress.replace(counting) }
+        ShownProgress { request: Arc::clone(&self.request), number: self.request.progress.begin(counting) }
     }
 
     /// Whether the session's commit waits for replicas.

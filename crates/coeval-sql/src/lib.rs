@@ -133,7 +133,7 @@ pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
 pub use password::Verifier;
 pub use pieces::run_piece;
 pub use point::Rows;
-pub use progress::QueryProgress;
+pub use progress::{QueryProgress, RowWork};
 pub use provider::{BrickScan, field_of_column};
 pub use quota::{Quota, QuotaShare};
 pub use registry::{

@@ -40,6 +40,7 @@
 //! [`Database`].
 
 mod append;
+mod copying;
 mod database;
 mod error;
 mod exporting;
@@ -57,8 +58,8 @@ pub use coeval_sql::{
     PlacedBricks, PromotionLoss, SnapshotToken, Upstream, UpstreamState, UpstreamStatus, run_piece,
 };
 pub use coeval_sql::{
-    CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, QueryProgress, RowSet, Rows,
-    STATEMENT_STACK_BYTES, Settings, SqlError, SqlState, StatementResult, TransactionStatus,
+    CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, QueryProgress, RowSet, RowWork,
+    Rows, STATEMENT_STACK_BYTES, Settings, SqlError, SqlState, StatementResult, TransactionStatus,
     column_type_of_arrow, column_type_of_field, format_shown, format_value, parse_value,
 };
 pub use coeval_store::{
@@ -81,6 +82,7 @@ pub use coeval_store::{
     log::{LogRecord, Lsn},
 };
 pub use coeval_txn::{Isolation, Version};
+pub use copying::{CopyInput, CopyOutcome, CopyOutput};
 pub use database::{Database, DatabaseOptions};
 pub use error::Error;
 pub use exporting::{Exporter, RowColumn, TextForm};

@@ -73,7 +73,7 @@ impl TryFrom<Execution> for Outcome {
     type Error = Error;
 
     /// # Errors
-    /// `0A000` for a COPY that exchanges bytes with a client: there is none.
+    /// `0A000` for a COPY that exchanges bytes with a client: those are for [`Session::start_copy`](crate::Session::start_copy).
     fn try_from(execution: Execution) -> Result<Self, Error> {
         Ok(match execution {
             Execution::Done(tag) => Self::Done(tag),

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A session: SQL statements, one after the other, with transactions as SQL has them.
 
+use crate::copying::{CopyInput, CopyOutcome, CopyOutput};
 use crate::error::Error;
 use crate::reader::Outcome;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use coeval_sql::{
-    CancelHandle, CommandTag, Deadline, Definitions, Execution, Rows, Settings, SqlError, StatementResult,
-    TransactionStatus,
+    CancelHandle, CommandTag, Deadline, Definitions, Execution, Rows, Settings, SqlError, SqlState,
+    StatementResult, TransactionStatus,
 };
 use coeval_store::{ColumnType, Value};
 use std::sync::Arc;
@@ -78,7 +79,7 @@ impl Session {
     /// the rows end with fails the block, as one of a statement does.
     ///
     /// # Errors
-    /// As [`execute`](Self::execute), and `0A000` for a COPY that exchanges bytes with a client.
+    /// As [`execute`](Self::execute), and `0A000` for a COPY that exchanges bytes with a client: see [`start_copy`](Self::start_copy).
     pub fn start(&mut self, sql: &str) -> Result<Outcome, Error> {
         let deadline = self.begin_statement();
         if let Some(known) = self.inner.known(sql) {
@@ -92,6 +93,56 @@ impl Session {
         drop(deadline);
         let last = self.inner.execute(sql)?.pop();
         self.outcome(last.map_or(Execution::Done(CommandTag::Plain("")), Execution::of), None)
+    }
+
+    /// Runs one COPY statement, which may be FROM STDIN or TO STDOUT: then the program gives its bytes, or gets them.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute), and `42601` if the text is not one COPY.
+    pub fn start_copy(&mut self, sql: &str) -> Result<CopyOutcome, Error> {
+        let deadline = self.begin_statement();
+        let parsed = self.inner.parse(sql)?;
+        let Some(statement) = parsed.first().filter(|one| parsed.len() == 1 && one.is_copy()) else {
+            return Err(self.no_copy());
+        };
+        match self.inner.start(statement)? {
+            Execution::Done(tag @ CommandTag::Copy(_)) => Ok(CopyOutcome::Done(tag)),
+            Execution::CopyIn(copy) => Ok(CopyOutcome::In(CopyInput { copy: *copy, _deadline: deadline })),
+            Execution::CopyOut(copy) => {
+                let block = self.inner.late_failure();
+                Ok(CopyOutcome::Out(CopyOutput::new(*copy, block, deadline)))
+            }
+            Execution::Done(_) | Execution::Values(..) | Execution::Rows(..) | Execution::Stream(_) => {
+                Err(self.no_copy())
+            }
+        }
+    }
+
+    fn no_copy(&mut self) -> Error {
+        self.inner.abort(SqlError::syntax("one COPY statement was expected")).into()
+    }
+
+    /// Gives a COPY FROM STDIN its next bytes, cut wherever.
+    ///
+    /// # Errors
+    /// What is wrong with a row, with line and column; what constraints say; `57014` if it was cancelled. No row is added then.
+    pub fn feed_copy(&mut self, copy: &mut CopyInput, piece: &[u8]) -> Result<(), Error> {
+        Ok(self.inner.feed_copy(&mut copy.copy, piece)?)
+    }
+
+    /// Ends a COPY FROM STDIN that has got all its bytes; how many rows it has added. Outside a transaction block they are
+    /// committed when this returns.
+    ///
+    /// # Errors
+    /// As [`feed_copy`](Self::feed_copy). No row is added then.
+    pub fn finish_copy(&mut self, copy: CopyInput) -> Result<u64, Error> {
+        Ok(self.inner.finish_copy(copy.copy)?.rows().unwrap_or(0))
+    }
+
+    /// Gives up a COPY FROM STDIN whose bytes cannot be had. No row is added; an open transaction block has failed.
+    pub fn abandon_copy(&mut self, copy: CopyInput) {
+        drop(copy);
+        let _said = self.inner.abort(SqlError::new(SqlState::QueryCanceled, "COPY from stdin failed"));
     }
 
     /// The outcome as others have it: an error of its rows fails the block that is open now, and they have to be read before the

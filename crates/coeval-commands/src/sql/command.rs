@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Commands of the shell itself: lines that begin with a backslash, and a few that begin with a point, for who comes from SQLite.
+//! Commands of the shell itself: they begin with a backslash, and a few with a point, for who comes from SQLite.
 
+mod arguments;
+mod copy;
+
+pub(crate) use copy::{CopyCommand, CopyDirection, CopyEnd};
+
+use super::variables::Variables;
+use arguments::Arguments;
 use std::time::Duration;
 
 /// What to list.
@@ -43,9 +50,19 @@ pub(crate) enum Command {
     Expanded(Turn),
     List(ListKind, Option<String>),
     Describe(String),
-    Include(String),
-    Echo(String),
+    Include(String, FoundFrom),
+    Echo(Echo),
     Reset,
+    /// The statement that was typed, or the last one.
+    Go(Delivery),
+    /// Results go to this file or, behind `|`, to this program; or are shown again.
+    Output(Option<String>),
+    /// A variable and its value.
+    Set(String, String),
+    /// All variables with their values.
+    ShowVariables,
+    Unset(String),
+    Copy(CopyCommand),
     /// The last statement again and again, with this pause.
     Watch(Duration),
     /// Long results through a pager.
@@ -62,6 +79,54 @@ pub(crate) enum Command {
     Import(Import),
 }
 
+/// Where the name of a file that is to be run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FoundFrom {
+    /// In the folder that the shell works in.
+    Here,
+    /// In the folder of the file that names it.
+    Script,
+}
+
+/// What is printed as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Echo {
+    /// With the end of its line, if it is to have one.
+    pub(crate) text: String,
+    pub(crate) into: EchoInto,
+}
+
+/// Where it is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EchoInto {
+    Output,
+    /// Where results are.
+    Results,
+    Errors,
+}
+
+/// What becomes of the result of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// It is printed, into this file or by this program if there is one.
+    Print(Layout, Option<String>),
+    /// Its only row becomes variables, whose names begin with this.
+    Variables(String),
+    /// Its columns are listed; it is not run.
+    Columns,
+    /// Its values are run as statements.
+    Statements,
+}
+
+/// How one result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// As the others.
+    Usual,
+    /// With a line for each column.
+    Expanded,
+}
+
 /// A file that is to become a table, or rows of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Import {
@@ -71,79 +136,143 @@ pub(crate) struct Import {
 }
 
 /// What `\?` prints.
-pub(crate) const HELP: &str = "\
-Statements end with a semicolon and may take several lines. Ctrl-C drops what was typed, Ctrl-D leaves.
+pub(crate) const HELP: &str = include_str!("command/help.txt");
 
-  \\d              tables, views and sequences
-  \\d NAME         one of them: columns, indexes, constraints
-  \\dt \\di \\dv     tables, indexes, views; with a pattern: \\dt order*
-  \\ds \\dn         sequences, schemas
-  \\dt+ \\d+        tables, or all of them, with rows, size and comment
-  \\dp \\du \\dT     rights, roles, types
-  \\l              databases
-  \\e              the last statement in $VISUAL or $EDITOR (vi), and run what comes of it
-  \\watch SECONDS  run the last statement again and again, up to Ctrl-C; every 2 seconds if nothing is said
-  \\i FILE         run the statements of a file; also .read FILE
-  .import FILE    a Parquet, CSV or JSON file as a table; .import FILE TABLE into one that may be there already
-  \\timing         say how long each statement took, or no longer
-  \\x              one line for each column instead of one for each row; \\x auto when rows are too wide
-  \\pager          what is longer than the screen goes through $PAGER (less), or no longer
-  \\echo TEXT      print the text
-  \\r              drop what was typed
-  \\?              this
-  \\q              leave
-
-System tables: coeval_tables, coeval_store, coeval_transactions, coeval_snapshots, information_schema.tables, .columns, ...
-";
-
-/// Reads a command line.
+/// Reads a command with its arguments.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn parse(line: &str) -> Result<Command, String> {
-    let line = line.trim().trim_end_matches(';').trim_end();
-    let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let argument = argument.trim();
-    let optional = (!argument.is_empty()).then(|| argument.to_owned());
-    let list = |kind| Ok(Command::List(kind, optional.clone()));
+pub(crate) fn parse(line: &str, variables: &Variables) -> Result<Command, String> {
+    let line = line.trim();
+    let (name, behind) = divide(line);
+    match name {
+        "\\echo" | "\\qecho" | "\\warn" => return Ok(echo(name, &words_of(behind, variables)?)),
+        "\\set" => return Ok(set(&words_of(behind, variables)?)),
+        "\\copy" => return CopyCommand::parse(behind).map(Command::Copy),
+        "\\o" | "\\out" => return target(name, behind, variables).map(Command::Output),
+        "\\g" | "\\gx" => {
+            let layout = if name == "\\gx" { Layout::Expanded } else { Layout::Usual };
+            let target = target(name, behind, variables)?;
+            return Ok(Command::Go(Delivery::Print(layout, target)));
+        }
+        _ => {}
+    }
+    // A semicolon is not needed behind a command, and does no harm.
+    let (name, behind) = divide(line.trim_end_matches(';').trim_end());
+    let mut words = words_of(behind, variables)?.into_iter();
+    let (first, second) = (words.next(), words.next());
+    parse_listing(name, first.as_deref())
+        .or_else(|| parse_switch(name, first.as_deref().unwrap_or_default()))
+        .unwrap_or_else(|| parse_other(name, first, second))
+}
+
+/// The name of a command, and what stands behind it.
+fn divide(line: &str) -> (&str, &str) {
+    let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    (name, arguments.trim())
+}
+
+/// The text behind `\if` or `\elif`.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn condition(line: &str, variables: &Variables) -> Result<String, String> {
+    Ok(words_of(divide(line).1, variables)?.join(" "))
+}
+
+/// The arguments that a text holds.
+fn words_of(text: &str, variables: &Variables) -> Result<Vec<String>, String> {
+    Arguments::new(text, variables).all()
+}
+
+/// A command that shows what there is; `None` if it is none.
+fn parse_listing(name: &str, first: Option<&str>) -> Option<Result<Command, String>> {
+    let pattern = first.map(str::to_owned);
     // What psql shows more of behind a plus is shown in any case, but for sizes.
     let (name, has_plus) = match name.strip_suffix('+') {
         Some(short) if short.starts_with("\\d") => (short, true),
         _ => (name, false),
     };
+    Some(Ok(match name {
+        "\\dt" if has_plus => Command::Sizes(SizesOf::Tables, pattern),
+        "\\d" if has_plus && pattern.is_none() => Command::Sizes(SizesOf::All, None),
+        "\\d" => pattern.map_or(Command::List(ListKind::All, None), Command::Describe),
+        "\\dt" | ".tables" => Command::List(ListKind::Tables, pattern),
+        "\\di" => Command::List(ListKind::Indexes, pattern),
+        "\\dv" => Command::List(ListKind::Views, pattern),
+        "\\ds" => Command::List(ListKind::Sequences, pattern),
+        "\\dn" => Command::List(ListKind::Schemas, pattern),
+        "\\du" | "\\dg" => Command::Roles,
+        "\\dT" => Command::Types,
+        "\\dp" | "\\z" => Command::Rights(pattern),
+        "\\l" => Command::Databases,
+        "\\?" | "\\h" | "\\help" | ".help" => Command::Help,
+        _ => return None,
+    }))
+}
+
+/// A command that turns something on or off; `None` if it is none.
+fn parse_switch(name: &str, argument: &str) -> Option<Result<Command, String>> {
     match name {
-        "\\dt" if has_plus => Ok(Command::Sizes(SizesOf::Tables, optional)),
-        "\\d" if has_plus && optional.is_none() => Ok(Command::Sizes(SizesOf::All, None)),
-        "\\q" | "\\quit" => Ok(Command::Quit),
-        "\\?" | "\\h" | "\\help" => Ok(Command::Help),
-        "\\timing" => turn(name, argument).map(Command::Timing),
-        "\\x" => turn(name, argument).map(Command::Expanded),
-        "\\d" => Ok(optional.map_or(Command::List(ListKind::All, None), Command::Describe)),
-        "\\dt" => list(ListKind::Tables),
-        "\\di" => list(ListKind::Indexes),
-        "\\dv" => list(ListKind::Views),
-        "\\ds" => list(ListKind::Sequences),
-        "\\dn" => list(ListKind::Schemas),
-        "\\i" | "\\include" => optional
-            .map(|file| Command::Include(unquoted(&file)))
-            .ok_or_else(|| format!("{name} needs a file")),
-        ".read" => optional
-            .map(|file| Command::Include(unquoted(&file)))
-            .ok_or_else(|| format!("{name} needs a file")),
-        ".import" => import(argument).map(Command::Import),
-        ".tables" => list(ListKind::Tables),
-        ".quit" | ".exit" => Ok(Command::Quit),
-        ".help" => Ok(Command::Help),
-        "\\du" | "\\dg" => Ok(Command::Roles),
-        "\\dT" => Ok(Command::Types),
-        "\\dp" | "\\z" => Ok(Command::Rights(optional)),
-        "\\l" => Ok(Command::Databases),
+        "\\timing" => Some(turn(name, argument).map(Command::Timing)),
+        "\\x" => Some(turn(name, argument).map(Command::Expanded)),
+        "\\pager" => Some(turn(name, argument).map(Command::Pager)),
+        _ => None,
+    }
+}
+
+/// Any other command.
+fn parse_other(name: &str, first: Option<String>, second: Option<String>) -> Result<Command, String> {
+    let needed = |what: &str| first.clone().ok_or_else(|| format!("{name} needs {what}"));
+    match name {
+        "\\q" | "\\quit" | ".quit" | ".exit" => Ok(Command::Quit),
+        "\\i" | "\\include" | ".read" => needed("a file").map(|file| Command::Include(file, FoundFrom::Here)),
+        "\\ir" | "\\include_relative" => {
+            needed("a file").map(|file| Command::Include(file, FoundFrom::Script))
+        }
+        ".import" => needed("a file").map(|file| Command::Import(Import { file, table: second })),
         "\\e" | "\\edit" => Ok(Command::Edit),
-        "\\watch" => pause(argument).map(Command::Watch),
-        "\\pager" => turn(name, argument).map(Command::Pager),
-        "\\echo" => Ok(Command::Echo(argument.to_owned())),
+        "\\watch" => pause(first.as_deref().unwrap_or_default()).map(Command::Watch),
         "\\r" | "\\reset" => Ok(Command::Reset),
+        "\\unset" => needed("the name of a variable").map(Command::Unset),
+        "\\gset" => Ok(Command::Go(Delivery::Variables(first.unwrap_or_default()))),
+        "\\gdesc" => Ok(Command::Go(Delivery::Columns)),
+        "\\gexec" => Ok(Command::Go(Delivery::Statements)),
         other => Err(format!("{other} is no command; \\? lists them")),
+    }
+}
+
+/// The words of `\echo` and its like, with one blank between two.
+fn echo(name: &str, words: &[String]) -> Command {
+    let text = match words.split_first() {
+        Some((first, rest)) if first == "-n" => rest.join(" "),
+        _ => words.join(" ") + "\n",
+    };
+    let into = match name {
+        "\\qecho" => EchoInto::Results,
+        "\\warn" => EchoInto::Errors,
+        _ => EchoInto::Output,
+    };
+    Command::Echo(Echo { text, into })
+}
+
+/// A variable, and its value: what stands behind its name, without blanks between.
+fn set(words: &[String]) -> Command {
+    match words.split_first() {
+        Some((name, values)) => Command::Set(name.clone(), values.concat()),
+        None => Command::ShowVariables,
+    }
+}
+
+/// The file of `\o` and `\g`, or all that stands behind `|`, as it stands there.
+fn target(name: &str, behind: &str, variables: &Variables) -> Result<Option<String>, String> {
+    if behind.starts_with('|') {
+        return Ok(Some(behind.to_owned()));
+    }
+    let target = words_of(behind.trim_end_matches(';'), variables)?.into_iter().next();
+    match target {
+        Some(options) if options.starts_with('(') => Err(format!("{name} takes no options")),
+        target => Ok(target),
     }
 }
 
@@ -164,19 +293,6 @@ fn pause(argument: &str) -> Result<Duration, String> {
     seconds.ok_or_else(|| format!("\\watch takes seconds, not {argument}"))
 }
 
-/// A file, quoted if it has blanks in it, and perhaps a table.
-fn import(argument: &str) -> Result<Import, String> {
-    let (file, table) = match argument.strip_prefix('\'') {
-        Some(quoted) => quoted.split_once('\'').ok_or("the quote of the file does not end")?,
-        None => argument.split_once(char::is_whitespace).unwrap_or((argument, "")),
-    };
-    if file.is_empty() {
-        return Err(".import needs a file".to_owned());
-    }
-    let table = table.trim();
-    Ok(Import { file: file.to_owned(), table: (!table.is_empty()).then(|| table.to_owned()) })
-}
-
 fn turn(name: &str, argument: &str) -> Result<Turn, String> {
     match argument {
         "" => Ok(Turn::Over),
@@ -185,11 +301,6 @@ fn turn(name: &str, argument: &str) -> Result<Turn, String> {
         "auto" if name == "\\x" => Ok(Turn::Auto),
         other => Err(format!("{name} takes on or off, not {other}")),
     }
-}
-
-fn unquoted(text: &str) -> String {
-    let inner = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
-    inner.unwrap_or(text).to_owned()
 }
 
 /// Whether a name fits a pattern in which `*` stands for any text and `?` for any character.
@@ -218,6 +329,12 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn parse(line: &str) -> Result<Command, String> {
+        let mut variables = Variables::new();
+        variables.set("file", "a file.sql")?;
+        super::parse(line, &variables)
+    }
+
     #[test]
     fn commands_and_their_arguments_are_read() {
         assert_eq!(parse("\\q"), Ok(Command::Quit));
@@ -230,8 +347,9 @@ mod tests {
         assert_eq!(parse("\\di+"), Ok(Command::List(ListKind::Indexes, None)));
         assert_eq!(parse("\\timing"), Ok(Command::Timing(Turn::Over)));
         assert_eq!(parse("\\x auto"), Ok(Command::Expanded(Turn::Auto)));
-        assert_eq!(parse("\\i 'a file.sql'"), Ok(Command::Include("a file.sql".to_owned())));
-        assert_eq!(parse("\\echo  two  words"), Ok(Command::Echo("two  words".to_owned())));
+        let include = |from| Ok(Command::Include("a file.sql".to_owned(), from));
+        assert_eq!(parse("\\i 'a file.sql'"), include(FoundFrom::Here));
+        assert_eq!(parse("\\ir :file"), include(FoundFrom::Script));
         assert_eq!(parse("\\watch"), Ok(Command::Watch(Duration::from_secs(2))));
         assert_eq!(parse("\\watch 0.5"), Ok(Command::Watch(Duration::from_millis(500))));
         assert_eq!(parse("\\watch i=3"), Ok(Command::Watch(Duration::from_secs(3))));
@@ -244,12 +362,33 @@ mod tests {
     }
 
     #[test]
+    fn texts_variables_and_where_results_go_are_read() {
+        let echo = |text: &str, into| Ok(Command::Echo(Echo { text: text.to_owned(), into }));
+        assert_eq!(parse("\\echo  two  words;"), echo("two words;\n", EchoInto::Output));
+        assert_eq!(parse("\\qecho -n :file"), echo("a file.sql", EchoInto::Results));
+        assert_eq!(parse("\\warn"), echo("\n", EchoInto::Errors));
+        assert_eq!(parse("\\set a b 'c d'"), Ok(Command::Set("a".to_owned(), "bc d".to_owned())));
+        assert_eq!(parse("\\set"), Ok(Command::ShowVariables));
+        assert_eq!(parse("\\o"), Ok(Command::Output(None)));
+        assert_eq!(parse("\\o :file"), Ok(Command::Output(Some("a file.sql".to_owned()))));
+        let print = |layout, target: Option<&str>| {
+            Ok(Command::Go(Delivery::Print(layout, target.map(str::to_owned))))
+        };
+        assert_eq!(parse("\\g"), print(Layout::Usual, None));
+        assert_eq!(parse("\\gx |tr a ':file'"), print(Layout::Expanded, Some("|tr a ':file'")));
+        assert_eq!(parse("\\gset p_"), Ok(Command::Go(Delivery::Variables("p_".to_owned()))));
+    }
+
+    #[test]
     fn what_is_no_command_is_refused() {
         assert!(parse("\\zzz").unwrap_err().contains("\\zzz"));
         assert!(parse("\\i").is_err());
         assert!(parse(".import").is_err() && parse(".import 'x").is_err());
         assert!(parse("\\watch -1").is_err() && parse("\\watch soon").is_err());
         assert!(parse("\\timing auto").is_err());
+        assert!(
+            parse("\\unset").is_err() && parse("\\g (format=csv)").is_err() && parse("\\echo 'x").is_err()
+        );
     }
 
     #[test]

@@ -3,14 +3,18 @@
 
 use super::completion::{WordCompleter, Words};
 use super::history;
+use super::input::Input;
 use super::shell::{Flow, Shell};
-use super::splitter::{Splitter, Waiting};
+use super::splitter::Waiting;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use coeval::TransactionStatus;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
+
+/// What ends the rows of a COPY.
+const END_OF_ROWS: &str = "\\.";
 
 /// What is typed, line by line.
 type Lines = Editor<WordCompleter, FileHistory>;
@@ -30,37 +34,41 @@ pub(crate) fn converse(shell: &mut Shell<'_>) -> Result<(), Failure> {
     let notice = "Cancelling the statement; Ctrl-C once more ends coeval.";
     let stop = cancel.clone();
     let interrupt = Interrupt::watch_and(notice, move || stop.stop());
-    let mut splitter = Splitter::new();
+    let mut input = Input::new();
     // What has been typed since the last complete statement, as it goes into the history.
     let mut typed = String::new();
     loop {
         if let Some(completer) = lines.helper_mut() {
             completer.learn(Words::of(&shell.session().definitions()));
-            completer.paint(shell.colours(), splitter.place());
+            completer.paint(shell.colours(), input.splitter.place());
         }
-        let line = match lines.readline(&prompt(shell.transaction_status(), splitter.waiting())) {
+        let line = match lines.readline(&prompt(shell.transaction_status(), shell.waiting(&input))) {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => {
-                splitter = Splitter::new();
+                shell.interrupt(&mut input);
                 typed.clear();
                 continue;
             }
+            Err(ReadlineError::Eof) if shell.takes_rows() => END_OF_ROWS.to_owned(),
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(Failure::work("cannot read from the terminal", error)),
         };
-        if !typed.is_empty() {
-            typed.push('\n');
+        // Rows are no part of a statement that would be typed again.
+        if !shell.takes_rows() {
+            if !typed.is_empty() {
+                typed.push('\n');
+            }
+            typed.push_str(&line);
         }
-        typed.push_str(&line);
         // What came before this line is over.
         interrupt.forget();
         cancel.go_on();
-        let flow = shell.take_line(&mut splitter, &line, None)?;
-        if splitter.waiting() == Waiting::Statement {
+        let flow = shell.take_line(&mut input, &line, None)?;
+        if shell.waiting(&input) == Waiting::Statement {
             remember(&mut lines, history.as_deref(), typed.trim());
             typed.clear();
             // Lines of errors count from the statement, not from the beginning of the conversation.
-            splitter = Splitter::new();
+            input.count_anew();
         }
         if flow == Flow::Quit {
             break;
@@ -101,6 +109,8 @@ fn prompt(status: TransactionStatus, waiting: Waiting) -> String {
         Waiting::Name => '"',
         Waiting::Dollar => '$',
         Waiting::Comment => '*',
+        Waiting::Branch => '@',
+        Waiting::Rows => return ">> ".to_owned(),
     };
     let status = match status {
         TransactionStatus::Idle => "",
@@ -121,5 +131,7 @@ mod tests {
         assert_eq!(prompt(TransactionStatus::Failed, Waiting::Statement), "coeval=!> ");
         assert_eq!(prompt(TransactionStatus::Idle, Waiting::Rest), "coeval-> ");
         assert_eq!(prompt(TransactionStatus::Active, Waiting::Text), "coeval'*> ");
+        assert_eq!(prompt(TransactionStatus::Idle, Waiting::Branch), "coeval@> ");
+        assert_eq!(prompt(TransactionStatus::Idle, Waiting::Rows), ">> ");
     }
 }

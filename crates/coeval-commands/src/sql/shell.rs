@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One session with its output: runs statements and commands, prints what comes back.
 
-use super::command::{self, Command, Import, Turn};
+mod copying;
+mod delivery;
+
+use super::branches::Turning;
+use super::command::{self, Command, Echo, EchoInto, FoundFrom, Import, Turn};
 use super::describe::{self, Found, NamePattern};
 use super::import;
+use super::input::Input;
 use super::listings;
+use super::look::{Audience, Expanded, Look};
 use super::pager::{Pager, paged};
 use super::problem::{Origin, describe as describe_problem};
-use super::splitter::{Splitter, Waiting};
+use super::redirect::Redirect;
+use super::splitter::{Token, Waiting};
+use super::variables::{ON_ERROR_STOP, Variables, truth};
 use super::waiting::Patience;
-use crate::cells::ResultCells;
 use crate::failure::Failure;
-use crate::grid::{Colours, aligned_width, print_aligned, print_expanded};
+use crate::grid::Colours;
 use arrow::datatypes::SchemaRef;
-use chrono_tz::Tz;
-use coeval::{
-    CommandTag, Database, Error, QualifiedName, RowSet, Session, StatementResult, TransactionStatus,
-};
+use coeval::{Database, Error, QualifiedName, Session, StatementResult, TransactionStatus};
+use copying::{Copying, is_copy};
 use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How deep files may include each other.
@@ -34,80 +40,11 @@ pub(crate) enum Flow {
     Quit,
 }
 
-/// Whether rows are printed with a line for each column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expanded {
-    On,
-    Off,
-    /// When they are wider than the terminal.
-    Auto,
-}
-
 /// Whether each statement says how long it took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timing {
     On,
     Off,
-}
-
-/// Whom the output is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Audience {
-    /// Somebody at a terminal, with colours or without.
-    Person(Colours),
-    /// A file or a program.
-    Program,
-}
-
-/// How results are shown.
-#[derive(Clone, Copy, Debug)]
-struct Look {
-    audience: Audience,
-    expanded: Expanded,
-    zone: Tz,
-}
-
-impl Look {
-    fn print(self, out: &mut dyn Write, result: &StatementResult) -> Result<(), Failure> {
-        if let Some(rows) = &result.rows {
-            self.print_rows(out, rows)?;
-        }
-        let says_all = match result.tag {
-            CommandTag::Select(_) | CommandTag::Fetch(_) | CommandTag::Plain(_) => result.rows.is_some(),
-            CommandTag::Insert(_)
-            | CommandTag::Update(_)
-            | CommandTag::Delete(_)
-            | CommandTag::Merge(_)
-            | CommandTag::Copy(_)
-            | CommandTag::Move(_) => false,
-        };
-        if !says_all {
-            writeln!(out, "{}", result.tag)?;
-        }
-        Ok(())
-    }
-
-    fn print_rows(self, out: &mut dyn Write, rows: &RowSet) -> Result<(), Failure> {
-        let cells = ResultCells::new(rows, self.zone);
-        let colours = match self.audience {
-            Audience::Person(colours) => colours,
-            Audience::Program => Colours::Off,
-        };
-        let is_expanded = match (self.expanded, self.audience) {
-            (Expanded::On, _) => true,
-            (Expanded::Off, _) | (Expanded::Auto, Audience::Program) => false,
-            (Expanded::Auto, Audience::Person(_)) => {
-                let width = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-                width.is_some_and(|width| aligned_width(&cells).is_ok_and(|needed| needed > width))
-            }
-        };
-        if is_expanded {
-            print_expanded(out, &cells, colours)?;
-        } else {
-            print_aligned(out, &cells, colours)?;
-        }
-        Ok(())
-    }
 }
 
 /// A session and how its results are shown.
@@ -120,6 +57,11 @@ pub(crate) struct Shell<'o> {
     timing: Timing,
     pager: Pager,
     include_depth: usize,
+    variables: Variables,
+    /// Where results go, if not to where all else is printed.
+    redirect: Option<Redirect>,
+    /// The COPY whose rows are the next lines.
+    copying: Option<Copying>,
     /// The last text of statements that succeeded, for `\watch`.
     last: Option<String>,
 }
@@ -141,6 +83,9 @@ impl<'o> Shell<'o> {
             timing: Timing::Off,
             pager,
             include_depth: 0,
+            variables: Variables::new(),
+            redirect: None,
+            copying: None,
             last: None,
         }
     }
@@ -163,36 +108,84 @@ impl<'o> Shell<'o> {
         &self.session
     }
 
-    /// Runs SQL and prints its results, or says on stderr why it failed.
+    /// Runs SQL, with the values of variables in their places, and prints its results, or says on stderr why it failed.
     ///
     /// # Errors
     /// If the output cannot be written.
     pub(crate) fn run(&mut self, sql: &str, origin: Origin<'_>) -> Result<Flow, Failure> {
+        let sql = self.variables.interpolated(sql);
+        if is_copy(&sql) { self.run_copy(&sql, origin) } else { self.run_text(&sql, origin) }
+    }
+
+    /// Runs SQL as it is, and prints its results.
+    fn run_text(&mut self, sql: &str, origin: Origin<'_>) -> Result<Flow, Failure> {
+        self.run_for(sql, origin, |shell, results| {
+            shell.print_results(results)?;
+            Ok(Flow::Next)
+        })
+    }
+
+    /// Runs SQL as it is, and does this with its results.
+    fn run_for(
+        &mut self,
+        sql: &str,
+        origin: Origin<'_>,
+        use_results: impl FnOnce(&mut Self, &[StatementResult]) -> Result<Flow, Failure>,
+    ) -> Result<Flow, Failure> {
         let started = Instant::now();
         let outcome = {
-            let is_watched = matches!(self.audience, Audience::Person(_));
-            let _patience = is_watched.then(|| Patience::begin(self.session.cancel_handle()));
+            let _patience = self.patience();
             self.session.run(sql)
         };
         let took = started.elapsed();
         let flow = match outcome {
             Ok(results) => {
-                self.print_results(&results)?;
+                self.note_rows(results.last().and_then(|result| result.tag.rows()));
                 self.last = Some(sql.to_owned());
-                Flow::Next
+                use_results(self, &results)?
             }
             Err(error) => {
+                self.note_failure(&error);
                 // What was printed before belongs in front of the error.
                 self.out.flush()?;
                 self.complain(&error, sql, origin);
                 Flow::Failed
             }
         };
+        self.say_time(took)?;
+        Ok(flow)
+    }
+
+    /// Says how long a statement took, if that is wanted.
+    fn say_time(&mut self, took: Duration) -> Result<(), Failure> {
         if self.timing == Timing::On {
             writeln!(self.out, "Time: {}", duration_text(took))?;
         }
-        self.out.flush()?;
-        Ok(flow)
+        self.results_out().flush()?;
+        Ok(self.out.flush()?)
+    }
+
+    /// Shows that a statement runs, until this is dropped, to somebody who waits for it.
+    fn patience(&self) -> Option<Patience> {
+        let is_watched = matches!(self.audience, Audience::Person(_));
+        is_watched.then(|| Patience::begin(self.session.cancel_handle()))
+    }
+
+    /// Variables say that a statement has ended well, and how many rows it is about.
+    fn note_rows(&mut self, rows: Option<u64>) {
+        self.variables.note("ERROR", "false");
+        self.variables.note("SQLSTATE", "00000");
+        self.variables.note("ROW_COUNT", &rows.unwrap_or(0).to_string());
+    }
+
+    /// Variables say that a statement has failed, and why.
+    fn note_failure(&mut self, error: &Error) {
+        let state = error.state().code();
+        self.variables.note("ERROR", "true");
+        self.variables.note("SQLSTATE", state);
+        self.variables.note("ROW_COUNT", "0");
+        self.variables.note("LAST_ERROR_SQLSTATE", state);
+        self.variables.note("LAST_ERROR_MESSAGE", &error.to_string());
     }
 
     /// Says on stderr why a statement failed.
@@ -201,25 +194,64 @@ impl<'o> Shell<'o> {
         eprint!("{}", describe_problem(error, sql, origin, colours));
     }
 
+    /// Where results are printed.
+    fn results_out(&mut self) -> &mut dyn Write {
+        match &mut self.redirect {
+            Some(redirect) => redirect,
+            None => &mut self.out,
+        }
+    }
+
     /// Prints results, through a pager if they are longer than the screen.
     fn print_results(&mut self, results: &[StatementResult]) -> Result<(), Failure> {
-        let look =
-            Look { audience: self.audience, expanded: self.expanded, zone: self.session.settings().zone() };
-        if self.pager == Pager::Off {
-            return results.iter().try_for_each(|result| look.print(&mut self.out, result));
+        let is_redirected = self.redirect.is_some();
+        let audience = if is_redirected { Audience::Program } else { self.audience };
+        let look = Look { audience, expanded: self.expanded, zone: self.session.settings().zone() };
+        if self.pager == Pager::Off || is_redirected {
+            let out = self.results_out();
+            return results.iter().try_for_each(|result| look.print(out, result));
         }
         let mut text = Vec::new();
         results.iter().try_for_each(|result| look.print(&mut text, result))?;
         Ok(paged(&text, &mut self.out)?)
     }
 
-    /// Runs a line that begins with a backslash.
+    /// Runs one command, from its backslash on.
     ///
     /// # Errors
     /// If the output cannot be written.
     pub(crate) fn command(&mut self, line: &str) -> Result<Flow, Failure> {
-        let flow = match command::parse(line) {
-            Ok(command) => self.run_command(command)?,
+        self.take_line(&mut Input::new(), line, None)
+    }
+
+    /// Runs a command that stands in a text.
+    fn take_command(&mut self, line: &str, input: &mut Input, file: Option<&str>) -> Result<Flow, Failure> {
+        let name = line.split_whitespace().next().unwrap_or_default();
+        if let Some(turning) = Turning::of(name.trim_end_matches(';')) {
+            return Ok(self.turn(turning, line, input));
+        }
+        if !input.branches.is_run() {
+            return Ok(Flow::Next);
+        }
+        let flow = match command::parse(line, &self.variables) {
+            Ok(Command::Reset) => {
+                drop(input.splitter.take_begun());
+                Flow::Next
+            }
+            Ok(Command::Go(delivery)) => {
+                let begun = input.splitter.take_begun();
+                let line = begun.as_ref().map_or(1, |piece| piece.line);
+                match begun.map(|piece| piece.text).or_else(|| self.last.clone()) {
+                    Some(sql) => self.deliver(&sql, Origin { file, line }, &delivery)?,
+                    None => {
+                        eprintln!(
+                            "{name} runs the statement in front of it, or the last one: there is none yet"
+                        );
+                        Flow::Failed
+                    }
+                }
+            }
+            Ok(command) => self.run_command(command, file)?,
             Err(message) => {
                 eprintln!("{message}");
                 Flow::Failed
@@ -229,49 +261,68 @@ impl<'o> Shell<'o> {
         Ok(flow)
     }
 
-    fn run_command(&mut self, command: Command) -> Result<Flow, Failure> {
+    /// Begins or ends a branch.
+    fn turn(&mut self, turning: Turning, line: &str, input: &mut Input) -> Flow {
+        let holds = input.branches.asks(turning) && self.condition(line);
+        if let Err(message) = input.branches.turn(turning, holds) {
+            eprintln!("{message}");
+            return Flow::Failed;
+        }
+        if input.branches.is_run() {
+            input.splitter.resume();
+        } else {
+            input.splitter.skip();
+        }
+        Flow::Next
+    }
+
+    /// Whether the condition of an `\if` holds. What says neither yes nor no does not.
+    fn condition(&self, line: &str) -> bool {
+        let text = match command::condition(line, &self.variables) {
+            Ok(text) => text,
+            Err(message) => {
+                eprintln!("{message}");
+                return false;
+            }
+        };
+        truth(&text).unwrap_or_else(|| {
+            eprintln!("unrecognized value \"{text}\" for \"\\if expression\": Boolean expected");
+            false
+        })
+    }
+
+    fn run_command(&mut self, command: Command, file: Option<&str>) -> Result<Flow, Failure> {
         match command {
             Command::Quit => return Ok(Flow::Quit),
             Command::Help => write!(self.out, "{}", command::HELP)?,
-            Command::Echo(text) => writeln!(self.out, "{text}")?,
-            // The caller holds what was typed and has dropped it.
-            Command::Reset => {}
-            Command::Timing(turn) => {
-                self.timing = match (turn, self.timing) {
-                    (Turn::On, _) | (Turn::Over, Timing::Off) => Timing::On,
-                    (Turn::Off | Turn::Auto, _) | (Turn::Over, Timing::On) => Timing::Off,
-                };
-                let state = if self.timing == Timing::On { "on" } else { "off" };
-                writeln!(self.out, "Timing is {state}.")?;
+            Command::Echo(echo) => self.echo(&echo)?,
+            // The caller holds what was typed, and has done it.
+            Command::Reset | Command::Go(_) => {}
+            Command::Output(target) => return self.redirect(target.as_deref()),
+            Command::Set(name, value) => {
+                if let Err(message) = self.variables.set(&name, value) {
+                    eprintln!("{message}");
+                    return Ok(Flow::Failed);
+                }
             }
-            Command::Expanded(turn) => {
-                self.expanded = match (turn, self.expanded) {
-                    (Turn::On, _) | (Turn::Over, Expanded::Off) => Expanded::On,
-                    (Turn::Off, _) | (Turn::Over, Expanded::On | Expanded::Auto) => Expanded::Off,
-                    (Turn::Auto, _) => Expanded::Auto,
-                };
-                let state = match self.expanded {
-                    Expanded::On => "on",
-                    Expanded::Off => "off",
-                    Expanded::Auto => "on when rows are wider than the terminal",
-                };
-                writeln!(self.out, "Expanded display is {state}.")?;
+            Command::ShowVariables => {
+                for (name, value) in self.variables.iter() {
+                    writeln!(self.out, "{name} = '{value}'")?;
+                }
             }
+            Command::Unset(name) => self.variables.unset(&name),
+            Command::Copy(copy) => return self.copy(&copy, file),
+            Command::Timing(turn) => self.switch_timing(turn)?,
+            Command::Expanded(turn) => self.switch_expanded(turn)?,
+            Command::Pager(turn) => self.switch_pager(turn)?,
             Command::List(kind, pattern) => {
                 let pattern = pattern.as_deref().map(NamePattern::parse);
-                describe::list(&mut self.out, &self.session.definitions(), kind, pattern.as_ref())?;
+                let definitions = self.session.definitions();
+                describe::list(self.results_out(), &definitions, kind, pattern.as_ref())?;
             }
             Command::Describe(pattern) => return self.describe(&pattern),
-            Command::Include(file) => return self.include(&file),
+            Command::Include(name, from) => return self.include(&name, from, file),
             Command::Watch(pause) => return self.watch(pause),
-            Command::Pager(turn) => {
-                self.pager = match (turn, self.pager) {
-                    (Turn::On, _) | (Turn::Over, Pager::Off) => Pager::On,
-                    (Turn::Off | Turn::Auto, _) | (Turn::Over, Pager::On) => Pager::Off,
-                };
-                let state = if self.pager == Pager::On { "on" } else { "off" };
-                writeln!(self.out, "The pager is {state}.")?;
-            }
             Command::Roles => return self.ask(listings::ROLES),
             Command::Types => return self.ask(listings::TYPES),
             Command::Databases => return self.ask(listings::DATABASES),
@@ -283,11 +334,74 @@ impl<'o> Shell<'o> {
         Ok(Flow::Next)
     }
 
-    /// Shows what the catalog says, in the open transaction. It is not what `\watch` runs again.
+    fn switch_timing(&mut self, turn: Turn) -> Result<(), Failure> {
+        self.timing = match (turn, self.timing) {
+            (Turn::On, _) | (Turn::Over, Timing::Off) => Timing::On,
+            (Turn::Off | Turn::Auto, _) | (Turn::Over, Timing::On) => Timing::Off,
+        };
+        let state = if self.timing == Timing::On { "on" } else { "off" };
+        Ok(writeln!(self.out, "Timing is {state}.")?)
+    }
+
+    fn switch_expanded(&mut self, turn: Turn) -> Result<(), Failure> {
+        self.expanded = match (turn, self.expanded) {
+            (Turn::On, _) | (Turn::Over, Expanded::Off) => Expanded::On,
+            (Turn::Off, _) | (Turn::Over, Expanded::On | Expanded::Auto) => Expanded::Off,
+            (Turn::Auto, _) => Expanded::Auto,
+        };
+        let state = match self.expanded {
+            Expanded::On => "on",
+            Expanded::Off => "off",
+            Expanded::Auto => "on when rows are wider than the terminal",
+        };
+        Ok(writeln!(self.out, "Expanded display is {state}.")?)
+    }
+
+    fn switch_pager(&mut self, turn: Turn) -> Result<(), Failure> {
+        self.pager = match (turn, self.pager) {
+            (Turn::On, _) | (Turn::Over, Pager::Off) => Pager::On,
+            (Turn::Off | Turn::Auto, _) | (Turn::Over, Pager::On) => Pager::Off,
+        };
+        let state = if self.pager == Pager::On { "on" } else { "off" };
+        Ok(writeln!(self.out, "The pager is {state}.")?)
+    }
+
+    fn echo(&mut self, echo: &Echo) -> Result<(), Failure> {
+        match echo.into {
+            EchoInto::Output => self.out.write_all(echo.text.as_bytes())?,
+            EchoInto::Results => self.results_out().write_all(echo.text.as_bytes())?,
+            EchoInto::Errors => {
+                self.out.flush()?;
+                eprint!("{}", echo.text);
+            }
+        }
+        Ok(())
+    }
+
+    /// From now on results go there, or to where all else is printed.
+    fn redirect(&mut self, target: Option<&str>) -> Result<Flow, Failure> {
+        self.out.flush()?;
+        if let Some(mut before) = self.redirect.take() {
+            before.close()?;
+        }
+        match target.map(Redirect::open).transpose() {
+            Ok(redirect) => {
+                self.redirect = redirect;
+                Ok(Flow::Next)
+            }
+            Err(error) => {
+                eprintln!("{}: {error}", target.unwrap_or_default());
+                Ok(Flow::Failed)
+            }
+        }
+    }
+
+    /// Shows what the catalog says, in the open transaction. It is not what `\watch` runs again, nor what variables are
+    /// about.
     fn ask(&mut self, sql: &str) -> Result<Flow, Failure> {
-        let last = self.last.take();
-        let flow = self.run(sql, Origin { file: None, line: 1 });
-        self.last = last;
+        let before = (self.last.take(), self.variables.clone());
+        let flow = self.run_text(sql, Origin { file: None, line: 1 });
+        (self.last, self.variables) = before;
         flow
     }
 
@@ -316,7 +430,7 @@ impl<'o> Shell<'o> {
         let mut columns_of = |name: &QualifiedName| columns_of(&mut session, name);
         let pattern = NamePattern::parse(text);
         let definitions = self.session.definitions();
-        let found = describe::describe(&mut self.out, &definitions, &pattern, &mut columns_of)?;
+        let found = describe::describe(self.results_out(), &definitions, &pattern, &mut columns_of)?;
         if found == Found::Nothing {
             self.out.flush()?;
             eprintln!("there is no table, view, index or sequence named {text}");
@@ -353,7 +467,7 @@ impl<'o> Shell<'o> {
 
     fn import(&mut self, wanted: &Import) -> Result<Flow, Failure> {
         match import::statement(&mut self.session, wanted) {
-            Ok(sql) => self.run(&sql, Origin { file: None, line: 1 }),
+            Ok(sql) => self.run_text(&sql, Origin { file: None, line: 1 }),
             Err(error) => {
                 self.out.flush()?;
                 self.complain(&error, "", Origin { file: None, line: 1 });
@@ -362,13 +476,19 @@ impl<'o> Shell<'o> {
         }
     }
 
-    fn include(&mut self, file: &str) -> Result<Flow, Failure> {
+    /// Runs the file of this name; `by` is the one that names it.
+    fn include(&mut self, name: &str, from: FoundFrom, by: Option<&str>) -> Result<Flow, Failure> {
+        let folder = match from {
+            FoundFrom::Here => None,
+            FoundFrom::Script => by.and_then(|by| Path::new(by).parent()),
+        };
+        let file = folder.map_or_else(|| name.to_owned(), |folder| folder.join(name).display().to_string());
         if self.include_depth == INCLUDE_DEPTH_MAX {
             eprintln!("{file} is not read: files include each other more than {INCLUDE_DEPTH_MAX} deep");
             return Ok(Flow::Failed);
         }
         self.include_depth += 1;
-        let flow = self.run_file(file);
+        let flow = self.run_file(&file);
         self.include_depth -= 1;
         // To leave a file is not to leave the shell.
         flow.map(|flow| if flow == Flow::Quit { Flow::Next } else { flow })
@@ -393,7 +513,7 @@ impl<'o> Shell<'o> {
     /// # Errors
     /// If the output cannot be written.
     pub(crate) fn run_script(&mut self, text: &mut dyn BufRead, name: &str) -> Result<Flow, Failure> {
-        let mut splitter = Splitter::new();
+        let mut input = Input::new();
         let mut line = String::new();
         loop {
             line.clear();
@@ -401,46 +521,101 @@ impl<'o> Shell<'o> {
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(error) => {
+                    self.give_up_copying();
                     eprintln!("cannot read {name}: {error}");
                     return Ok(Flow::Failed);
                 }
             }
-            let flow = self.take_line(&mut splitter, line.trim_end_matches(['\n', '\r']), Some(name))?;
-            if flow != Flow::Next {
+            let flow = self.take_line(&mut input, line.trim_end_matches(['\n', '\r']), Some(name))?;
+            if flow != Flow::Next && !self.goes_on_after(flow) {
+                self.give_up_copying();
                 return Ok(flow);
             }
         }
-        match splitter.finish() {
+        self.finish_script(&mut input, name)
+    }
+
+    /// Runs what is left of a text when nothing more comes in.
+    fn finish_script(&mut self, input: &mut Input, name: &str) -> Result<Flow, Failure> {
+        let mut flow = Flow::Next;
+        if self.takes_rows() {
+            flow = self.end_copied()?;
+            if flow == Flow::Next || self.goes_on_after(flow) {
+                flow = self.work_off(input, Some(name))?;
+            }
+        }
+        if flow != Flow::Next && !self.goes_on_after(flow) {
+            return Ok(flow);
+        }
+        if input.branches.is_open() {
+            eprintln!("{name}: reached the end without finding closing \\endif(s)");
+            return Ok(Flow::Failed);
+        }
+        match input.splitter.finish() {
             Some(rest) => self.run(&rest.text, Origin { file: Some(name), line: rest.line }),
             None => Ok(Flow::Next),
         }
     }
 
+    /// Whether statements behind one that ended so are run.
+    fn goes_on_after(&self, flow: Flow) -> bool {
+        flow == Flow::Failed && !self.variables.is_on(ON_ERROR_STOP)
+    }
+
+    /// What the text so far waits for.
+    pub(crate) fn waiting(&self, input: &Input) -> Waiting {
+        if self.takes_rows() { Waiting::Rows } else { input.waiting() }
+    }
+
+    /// Drops what was typed and has not been run.
+    pub(crate) fn interrupt(&mut self, input: &mut Input) {
+        if self.takes_rows() {
+            self.give_up_copying();
+        } else {
+            input.interrupt();
+        }
+    }
+
     /// Takes in a line and runs what is complete, up to the first failure; what comes behind a failure on the same
-    /// line is dropped.
+    /// line is dropped, unless failures are to end nothing.
     ///
     /// # Errors
     /// If the output cannot be written.
     pub(crate) fn take_line(
         &mut self,
-        splitter: &mut Splitter,
+        input: &mut Input,
         line: &str,
         file: Option<&str>,
     ) -> Result<Flow, Failure> {
-        let is_command = line.trim_start().starts_with('\\') && splitter.takes_commands()
-            || command::is_pointed(line) && splitter.waiting() == Waiting::Statement;
-        if is_command {
-            if matches!(command::parse(line), Ok(Command::Reset)) {
-                splitter.clear();
+        if self.takes_rows() {
+            let flow = self.take_copied(format!("{line}\n").as_bytes())?;
+            input.splitter.pass_line();
+            if flow != Flow::Next && !self.goes_on_after(flow) {
+                return Ok(flow);
             }
-            splitter.pass_line();
-            return self.command(line);
+        } else if command::is_pointed(line) && input.splitter.waiting() == Waiting::Statement {
+            input.splitter.pass_line();
+            return self.take_command(line.trim_start(), input, file);
+        } else {
+            input.splitter.push_line(line);
         }
-        splitter.push_line(line);
-        while let Some(statement) = splitter.next_statement() {
-            let flow = self.run(&statement.text, Origin { file, line: statement.line })?;
-            if flow != Flow::Next {
-                splitter.clear();
+        self.work_off(input, file)
+    }
+
+    /// Runs what is complete of the text.
+    fn work_off(&mut self, input: &mut Input, file: Option<&str>) -> Result<Flow, Failure> {
+        while !self.takes_rows()
+            && let Some(token) = input.splitter.next_token()
+        {
+            let flow = match token {
+                Token::Statement(piece) if input.branches.is_run() => {
+                    self.run(&piece.text, Origin { file, line: piece.line })?
+                }
+                Token::Statement(_) => Flow::Next,
+                Token::Command(line) => self.take_command(&line, input, file)?,
+            };
+            if flow != Flow::Next && !self.goes_on_after(flow) {
+                input.splitter.clear();
                 return Ok(flow);
             }
         }

@@ -10,16 +10,18 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Sized
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Callable, Iterable, Mapping, Sequence, TypeVar
+from typing import Any, Callable, Concatenate, Iterable, Mapping, ParamSpec, Sequence, TypeVar, overload
 
-from . import _errors, _frames, _interrupts, _native, _server
+from . import _backend, _errors, _frames, _interrupts, _native, _server
 from ._errors import InterfaceError, ProgrammingError, SerializationError
 from ._progress import Count
 from ._result import Result
 
 T = TypeVar("T")
+P = ParamSpec("P")
 Parameters = Sequence[Any] | Mapping[str, Any]
 
 _ISOLATION = ("serializable", "repeatable read", "read committed")
@@ -104,7 +106,7 @@ class Session:
     Any thread may use it; one at a time does.
     """
 
-    def __init__(self, native: _native.Session | _server.Session) -> None:
+    def __init__(self, native: _backend.Session) -> None:
         self._native = native
         self._pid = os.getpid()
 
@@ -150,7 +152,7 @@ class Session:
         if is_own:
             native.run("BEGIN", None)
         try:
-            count = Count("sets", len(sets) if hasattr(sets, "__len__") else None)
+            count = Count("sets", len(sets) if isinstance(sets, Sized) else None)
             row_count = _interrupts.call(native, native.run_many, sql, count.over(sets), count=count)
             if is_own:
                 native.run("COMMIT", None)
@@ -301,7 +303,23 @@ class Connection:
         """
         return self._session().transaction(read_only=read_only, isolation=isolation)
 
-    def retry(self, run: Callable[..., T] | None = None, *, read_only: bool = False, isolation: str = "serializable") -> Any:
+    @overload
+    def retry(
+        self, run: Callable[Concatenate[Transaction, P], T], *, read_only: bool = False, isolation: str = "serializable"
+    ) -> Callable[P, T]: ...
+
+    @overload
+    def retry(
+        self, run: None = None, *, read_only: bool = False, isolation: str = "serializable"
+    ) -> Callable[[Callable[Concatenate[Transaction, P], T]], Callable[P, T]]: ...
+
+    def retry(
+        self,
+        run: Callable[Concatenate[Transaction, P], T] | None = None,
+        *,
+        read_only: bool = False,
+        isolation: str = "serializable",
+    ) -> Any:
         """Makes a function whose first argument is a transaction one that begins it, runs in it, commits it, and runs again
         when another transaction was first (40001, 40P01): at most 100 times, with pauses that grow. What else the function does
         must bear being done again.
@@ -312,9 +330,9 @@ class Connection:
             transfer(1, 2, 50)
         """
 
-        def of(run: Callable[..., T]) -> Callable[..., T]:
+        def of(run: Callable[Concatenate[Transaction, P], T]) -> Callable[P, T]:
             @functools.wraps(run)
-            def until_committed(*arguments: Any, **named: Any) -> T:
+            def until_committed(*arguments: P.args, **named: P.kwargs) -> T:
                 for runs in range(_RUNS_MAX):
                     try:
                         with self.transaction(read_only=read_only, isolation=isolation) as transaction:

@@ -74,7 +74,7 @@ class Cursor:
         self._is_closed = False
 
     @property
-    def description(self) -> list[tuple] | None:
+    def description(self) -> list[tuple[Any, ...]] | None:
         """For each column its name and type, and five times nothing; `None` if there are no rows."""
         if self._result is None or self._result._rows.columns is None:
             return None
@@ -101,15 +101,15 @@ class Cursor:
         self._rowcount = session._run_many(operation, seq_of_parameters)
         return self
 
-    def fetchone(self) -> tuple | None:
+    def fetchone(self) -> tuple[Any, ...] | None:
         """The next row; `None` behind the last one."""
         return self._rows().fetchone()
 
-    def fetchmany(self, size: int | None = None) -> list[tuple]:
+    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
         """The next rows, `arraysize` of them unless said otherwise."""
         return self._rows().fetchmany(self.arraysize if size is None else size)
 
-    def fetchall(self) -> list[tuple]:
+    def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that are left."""
         return self._rows().fetchall()
 
@@ -143,7 +143,7 @@ class Cursor:
             raise ProgrammingError("nothing was executed that returns rows")
         return self._result
 
-    def __iter__(self) -> Iterator[tuple]:
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self._rows())
 
     def __enter__(self) -> Cursor:

@@ -7,9 +7,9 @@ import contextlib
 import functools
 import re
 from types import FrameType
-from typing import Iterator
+from typing import Any, Iterator
 
-from . import _native
+from . import _backend
 from ._errors import InterfaceError
 
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -51,11 +51,12 @@ def stream_of(value: object) -> object:
             raise InterfaceError(f"{what} is read by pyarrow: pip install pyarrow")
         import pyarrow
 
+        frame: Any = value
         if isinstance(value, dict):
             return pyarrow.table(value)
         if is_columns:
-            return pyarrow.Table.from_pandas(value, preserve_index=False)
-        return pyarrow.Table.from_batches([pyarrow.record_batch(value)])
+            return pyarrow.Table.from_pandas(frame, preserve_index=False)
+        return pyarrow.Table.from_batches([pyarrow.record_batch(frame)])
     raise InterfaceError(
         f"a {kind.__name__} is no data frame: give a frame of pandas or polars, an Arrow table, a dictionary of columns, "
         "or anything with __arrow_c_stream__"
@@ -91,7 +92,7 @@ def columns_of(frame: object) -> list[str]:
 
 
 @contextlib.contextmanager
-def lent(session: _native.Session, frames: dict[str, object]) -> Iterator[None]:
+def lent(session: _backend.Session, frames: dict[str, object]) -> Iterator[None]:
     """The session has these frames, by their names, until the end of the `with`."""
     names = []
     try:

@@ -14,9 +14,9 @@ import os
 import select
 import signal
 import threading
-from typing import Callable, TypeVar
+from typing import Any, Callable, TypeVar
 
-from . import _native, _progress
+from . import _backend, _progress
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class _Watch:
         os.set_blocking(self._reading, False)
         os.set_blocking(self._writing, False)
         self._lock = threading.Lock()
-        self._session: _native.Session | None = None
+        self._session: _backend.Session | None = None
         self._earlier = -1
         self.pid = os.getpid()
         threading.Thread(target=self._run, name="coeval interrupts", daemon=True).start()
@@ -58,7 +58,7 @@ class _Watch:
         return numbers
 
     def call(
-        self, session: _native.Session, count: _progress.Count | None, work: Callable[..., T], arguments: tuple
+        self, session: _backend.Session, count: _progress.Count | None, work: Callable[..., T], arguments: tuple[Any, ...]
     ) -> T:
         earlier = -1
         with self._lock:
@@ -79,7 +79,7 @@ _watch: _Watch | None = None
 
 
 def call(
-    session: _native.Session, work: Callable[..., T], *arguments: object, count: _progress.Count | None = None
+    session: _backend.Session, work: Callable[..., T], *arguments: object, count: _progress.Count | None = None
 ) -> T:
     """`work(*arguments)`, which Ctrl-C ends by cancelling the session's statement, and which is shown to go on if it takes long."""
     global _watch

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas
@@ -17,6 +17,7 @@ def data_frame(table: pyarrow.Table) -> pandas.DataFrame:
     for place, field in enumerate(table.schema):
         # A document is its text: pandas has no type of its own for it.
         if isinstance(field.type, pyarrow.JsonType):
-            texts = pyarrow.chunked_array([chunk.storage for chunk in table.column(place).chunks], pyarrow.string_view())
+            chunks: list[Any] = table.column(place).chunks
+            texts = pyarrow.chunked_array([chunk.storage for chunk in chunks], pyarrow.string_view())
             table = table.set_column(place, field.name, texts)
     return table.to_pandas(split_blocks=True, self_destruct=True, date_as_object=False)

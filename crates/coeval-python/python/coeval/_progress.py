@@ -136,7 +136,7 @@ class _Watch:
                     with contextlib.suppress(Exception):
                         screen.show(line(seconds, count))
 
-    def call(self, screen: Any, count: Count | None, work: Callable[..., T], arguments: tuple) -> T:
+    def call(self, screen: Any, count: Count | None, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         earlier, self._waited = self._waited, (time.monotonic(), count, screen)
         self._awake.set()
         try:
@@ -153,7 +153,7 @@ class _Watch:
 _watch: _Watch | None = None
 
 
-def call(count: Count | None, work: Callable[..., T], arguments: tuple) -> T:
+def call(count: Count | None, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
     """`work(*arguments)`, which is waited for in the main thread."""
     global _watch
     screen = _screen()

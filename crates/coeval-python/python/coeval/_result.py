@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar
 
-from . import _interrupts, _native
+from . import _backend, _interrupts
 from ._errors import InterfaceError, ProgrammingError
 from ._progress import Count
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+
+T = TypeVar("T")
 
 _ROWS_AT_ONCE = 1024
 
@@ -25,10 +27,10 @@ class Result:
     query waiting until it is closed or forgotten.
     """
 
-    def __init__(self, session: _native.Session, rows: _native.Rows) -> None:
+    def __init__(self, session: _backend.Session, rows: _backend.Rows) -> None:
         self._session = session
         self._rows = rows
-        self._next: list[tuple] = []
+        self._next: list[tuple[Any, ...]] = []
 
     @property
     def columns(self) -> list[str]:
@@ -51,12 +53,12 @@ class Result:
         count = self._rows.row_count
         return -1 if count is None else count
 
-    def fetchone(self) -> tuple | None:
+    def fetchone(self) -> tuple[Any, ...] | None:
         """The next row; `None` behind the last one."""
         rows = self.fetchmany(1)
         return rows[0] if rows else None
 
-    def fetchmany(self, size: int = 1) -> list[tuple]:
+    def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
         """The next rows, at most `size`."""
         self._refuse_no_rows()
         if size < 0:
@@ -68,7 +70,7 @@ class Result:
         taken, self._next = self._next[:size], self._next[size:]
         return taken
 
-    def fetchall(self) -> list[tuple]:
+    def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that are left."""
         self._refuse_no_rows()
         kept, self._next = self._next, []
@@ -77,7 +79,7 @@ class Result:
         rest = _interrupts.call(self._session, self._rows.fetch, None, count=count)
         return kept + rest if kept else rest
 
-    def __iter__(self) -> Iterator[tuple]:
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
         self._refuse_no_rows()
         while rows := self._next or _interrupts.call(self._session, self._rows.fetch, _ROWS_AT_ONCE):
             self._next = []
@@ -129,7 +131,7 @@ class Result:
         self._next = []
         self._rows.close()
 
-    def _read(self, make: Any) -> Any:
+    def _read(self, make: Callable[[Any], T]) -> T:
         """What `make` makes of the stream; what ends the stream is raised as it is."""
         try:
             made = _interrupts.call(self._session, make, self)

@@ -189,10 +189,11 @@ class Rows:
         """All rows of a result are there before the first is given."""
         return 0
 
-    def fetch(self, most: int | None = None) -> list[tuple]:
+    def fetch(self, most: int | None = None) -> list[tuple[Any, ...]]:
         self._refuse_closed()
         with _own_errors():
-            return self._cursor.fetchall() if most is None else self._cursor.fetchmany(most)
+            rows: list[tuple[Any, ...]] = self._cursor.fetchall() if most is None else self._cursor.fetchmany(most)
+        return rows
 
     def raise_failure(self) -> None:
         pass
@@ -208,7 +209,7 @@ class Rows:
             raise InterfaceError("the result is closed")
 
 
-def _table(cursor: Any, rows: list[tuple]) -> Any:
+def _table(cursor: Any, rows: list[tuple[Any, ...]]) -> Any:
     """The rows as a table of pyarrow, with the types that an embedded database gives them."""
     import pyarrow
 

@@ -18,7 +18,7 @@ import sys
 from types import TracebackType
 from typing import Any, AsyncIterator, Callable, TypeVar
 
-from . import _connection, _native
+from . import _backend, _connection
 from ._connection import Parameters
 from ._result import Result as _Result
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 __all__ = ["Connection", "Result", "Transaction", "connect"]
 
 
-async def _aside(native: _native.Session, work: Callable[..., T], *arguments: Any) -> T:
+async def _aside(native: _backend.Session, work: Callable[..., T], *arguments: Any) -> T:
     """What the work gives, on a thread; it is cancelled with the task."""
     running = asyncio.get_running_loop().run_in_executor(None, work, *arguments)
     try:
@@ -118,15 +118,15 @@ class Result:
         """How many rows the statement is about; -1 if that is not known yet."""
         return self._result.rowcount
 
-    async def fetchone(self) -> tuple | None:
+    async def fetchone(self) -> tuple[Any, ...] | None:
         """The next row; `None` behind the last one."""
         return await self._aside(self._result.fetchone)
 
-    async def fetchmany(self, size: int = 1) -> list[tuple]:
+    async def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
         """The next rows, at most `size`."""
         return await self._aside(self._result.fetchmany, size)
 
-    async def fetchall(self) -> list[tuple]:
+    async def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that are left."""
         return await self._aside(self._result.fetchall)
 
@@ -142,7 +142,7 @@ class Result:
         """The rows that are left, as a data frame of polars."""
         return await self._aside(self._result.pl)
 
-    async def __aiter__(self) -> AsyncIterator[tuple]:
+    async def __aiter__(self) -> AsyncIterator[tuple[Any, ...]]:
         while rows := await self.fetchmany(1024):
             for row in rows:
                 yield row

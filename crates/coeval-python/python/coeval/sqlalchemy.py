@@ -22,6 +22,7 @@ from sqlalchemy.engine import URL
 
 import coeval
 
+from . import _native
 from ._connection import Connection, Session
 
 
@@ -35,8 +36,9 @@ class _OneSession(Connection):
     def _session(self) -> Session:
         if self._own is None or self._shared is None:
             self._own = self.session()
-            if self._json_loads is not None:
-                self._own._native.set_json_loads(self._json_loads)
+            native = self._own._native
+            if self._json_loads is not None and isinstance(native, _native.Session):
+                native.set_json_loads(self._json_loads)
         return self._own
 
 
@@ -45,7 +47,7 @@ def _cast(kind: type) -> type:
     return type(f"Coeval{kind.__name__}", (kind,), {"render_bind_cast": True})
 
 
-class _Numeric(types.Numeric):
+class _Numeric(types.Numeric):  # type: ignore[type-arg]
     """Decimals come as `Decimal` from the database."""
 
     render_bind_cast = True
@@ -57,7 +59,7 @@ class _Numeric(types.Numeric):
         return None if self.asdecimal else lambda value: None if value is None else float(value)
 
 
-class _Float(types.Float):
+class _Float(types.Float):  # type: ignore[type-arg]
     """Floats come as `float` from the database, whatever expression they are made by."""
 
     render_bind_cast = True
@@ -67,7 +69,7 @@ class _Float(types.Float):
 
     def result_processor(self, dialect: Any, coltype: Any) -> Any:
         if self.asdecimal:
-            return super().result_processor(dialect, coltype)
+            return super().result_processor(dialect, coltype)  # type: ignore[no-untyped-call]
         return lambda value: None if value is None else float(value)
 
 
@@ -77,7 +79,7 @@ class _Interval(INTERVAL):
     render_bind_cast = True
 
     @classmethod
-    def adapt_emulated_to_native(cls, interval: types.Interval, **kw: Any) -> _Interval:
+    def adapt_emulated_to_native(cls, interval: Any, **kw: Any) -> _Interval:  # type: ignore[override]
         return cls(precision=interval.second_precision)
 
     def literal_processor(self, dialect: Any) -> Any:
@@ -87,13 +89,13 @@ class _Interval(INTERVAL):
         return literal
 
 
-class _Array(ARRAY):
+class _Array(ARRAY):  # type: ignore[type-arg]
     """Arrays go as the text of one, which any place in a statement takes."""
 
     render_bind_cast = True
 
     def bind_processor(self, dialect: Any) -> Any:
-        item_of = self.item_type.dialect_impl(dialect).bind_processor(dialect) or (lambda item: item)
+        item_of: Any = self.item_type.dialect_impl(dialect).bind_processor(dialect) or (lambda item: item)
 
         def text(value: Any) -> str:
             if value is None:
@@ -121,7 +123,8 @@ class _Compiler(PGCompiler):
     """Offsets of a window's frame are literals for the database, each time they are run."""
 
     def visit_frame_clause(self, frameclause: Any, **kw: Any) -> str:
-        return super().visit_frame_clause(frameclause, **kw | {"literal_execute": True})
+        text: str = super().visit_frame_clause(frameclause, **kw | {"literal_execute": True})  # type: ignore[no-untyped-call]
+        return text
 
 
 class CoevalDialect(PGDialect):
@@ -164,7 +167,7 @@ class CoevalDialect(PGDialect):
     colspecs[types.ARRAY] = colspecs[ARRAY] = _Array
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**options)  # type: ignore[no-untyped-call]
         self._lock = threading.Lock()
         self._in_memory: Connection | None = None
 
@@ -192,9 +195,9 @@ class CoevalDialect(PGDialect):
     def set_isolation_level(self, dbapi_connection: Any, level: str) -> None:
         dbapi_connection.autocommit = level == "AUTOCOMMIT"
         if level != "AUTOCOMMIT":
-            super().set_isolation_level(dbapi_connection, level)
+            super().set_isolation_level(dbapi_connection, level)  # type: ignore[no-untyped-call]
 
-    def get_isolation_level_values(self, dbapi_connection: Any) -> list[str]:
+    def get_isolation_level_values(self, dbapi_connection: Any) -> list[Any]:
         return ["AUTOCOMMIT", "SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED"]
 
     def detect_autocommit_setting(self, dbapi_conn: Any) -> bool:

@@ -407,6 +407,14 @@ impl CopyOut {
         batch.and_then(|batch| self.encoder.take(batch.as_ref())).transpose()
     }
 
+    /// As [`Self::next`], for a thread that may wait.
+    ///
+    /// # Panics
+    /// On a thread that runs asynchronous work.
+    pub fn next_blocking(&mut self) -> Option<Result<CopyRows, SqlError>> {
+        futures::executor::block_on(self.next())
+    }
+
     /// Appends the message of this number of these rows: a row of text, CSV and the binary format, a piece of Parquet and
     /// Arrow.
     ///

@@ -10,6 +10,7 @@ use super::options::CopyOptions;
 use super::rejected::{RejectedRow, RejectedRows, Rejections};
 use crate::cancel;
 use crate::context::StatementContext;
+use crate::dml::Writing;
 use crate::error::of_rejection;
 use crate::error::{SqlError, SqlState};
 use crate::memory::Kept;
@@ -215,7 +216,9 @@ impl Loading {
         }
         // Sorted, and as chunks, they are there twice.
         self.kept.keep_more(self.bytes, KEPT)?;
-        Ok(self.appended + context.transaction.bulk_insert(self.def.id, &complete)?)
+        let writing = Writing::begin_load(&self.def, rows_of(&complete));
+        let transaction = &mut *context.transaction;
+        Ok(self.appended + transaction.bulk_insert_counted(self.def.id, &complete, writing.counter())?)
     }
 
     /// Appends these rows, which are `batches` with every column, to a brick table; how many, and those that are none
@@ -301,7 +304,8 @@ pub(crate) fn append(
     if def.is_spread() {
         return spread::load_whole(context, def, &complete);
     }
-    Ok(context.transaction.bulk_insert(def.id, &complete)?)
+    let writing = Writing::begin_load(def, rows_of(&complete));
+    Ok(context.transaction.bulk_insert_counted(def.id, &complete, writing.counter())?)
 }
 
 /// The batches with every column of the table.

@@ -8,7 +8,7 @@ use super::returning::{Relation, Returning};
 use super::rows::{found_rows, values_of};
 use super::target::Target;
 use super::target_view::ViewChange;
-use crate::cancel;
+use super::writing::Writing;
 use crate::context::{StatementContext, has_written};
 use crate::error::SqlError;
 use crate::needs;
@@ -64,8 +64,9 @@ pub(super) fn run(
             returning.push(&Rows(&all), &environment)?;
         }
     }
+    let writing = Writing::begin(rows.len() as u64);
     for row in &rows {
-        cancel::check()?;
+        writing.row()?;
         // A cascade of this very statement may have been first: the row was found, so it counts.
         transaction.delete(target.id(), &row.key)?;
     }

@@ -15,7 +15,7 @@ use super::returning::{Done, Relation, Returning};
 use super::rows::encoded;
 use super::target::Target;
 use super::target_view::ViewChange;
-use crate::cancel;
+use super::writing::Writing;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::failing_row::refused;
@@ -294,8 +294,9 @@ fn write_rows(
         RowsToInsert::Given(rows) => Box::new(rows.into_iter()),
         RowsToInsert::Selected(rows) => Box::new(rows.into_rows(target.def.columns.len())),
     };
+    let writing = Writing::begin(count as u64);
     let mut rows = rows.map(|given| -> Result<Vec<Value>, SqlError> {
-        cancel::check()?;
+        writing.row()?;
         let generated = given.into_iter().zip(&shape.generators);
         generated.map(|(value, generator)| value.map_or_else(|| generator.value(&environment), Ok)).collect()
     });

@@ -15,7 +15,7 @@ use super::rows::{FoundRow, found_pairs};
 use super::selected::{self, source_type};
 use super::target::Target;
 use super::target_view::ViewChange;
-use crate::cancel;
+use super::writing::Writing;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::failing_row::refused;
@@ -439,8 +439,9 @@ fn change(context: &mut StatementContext<'_>, target: &Target, clauses: &Clauses
     let strength = if deletes { LockStrength::Update } else { strength_of_update(&target.def, set) };
     transaction.lock_found(target.id(), rows.iter().map(|row| &row.key), strength)?;
     let mut count = 0;
+    let writing = Writing::begin(rows.len() as u64);
     for row in &rows {
-        cancel::check()?;
+        writing.row()?;
         let Some((place, action)) = applies(row) else { continue };
         let Action::Update(values) = action else {
             count += u64::from(transaction.delete(target.id(), &row.key)?);

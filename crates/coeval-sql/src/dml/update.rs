@@ -16,7 +16,7 @@ use super::rows::{FoundRow, found_rows};
 use super::selected::{self, source_type};
 use super::target::Target;
 use super::target_view::ViewChange;
-use crate::cancel;
+use super::writing::Writing;
 use crate::context::{StatementContext, has_written};
 use crate::error::SqlError;
 use crate::failing_row::refused;
@@ -88,8 +88,9 @@ pub(super) fn run(
     let strength = strength_of_update(&target.def, changes.iter().map(|change| change.column));
     transaction.lock_found(target.id(), rows.iter().map(|row| &row.key), strength)?;
     let mut updated = 0;
+    let writing = Writing::begin(rows.len() as u64);
     for row in &rows {
-        cancel::check()?;
+        writing.row()?;
         if has_written(parts.as_deref(), transaction, target.id(), &row.key) {
             continue;
         }

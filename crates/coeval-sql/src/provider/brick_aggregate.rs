@@ -15,6 +15,7 @@ mod fold;
 mod rule;
 
 use super::bricks::BrickSource;
+use super::scan::CountedScan;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{Grouping, Selection};
 use datafusion::common::internal_err;
@@ -96,6 +97,11 @@ impl BrickAggregate {
         );
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
         Self { task: Arc::new(task), properties, metrics: ExecutionPlanMetricsSet::new() }
+    }
+
+    /// What counts the rows that it reads.
+    pub(super) fn counted(&self) -> CountedScan {
+        self.task.source.counted(&self.metrics)
     }
 }
 

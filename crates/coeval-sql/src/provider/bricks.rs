@@ -5,6 +5,7 @@
 //! by the least and greatest values of metrics. Filters themselves stay above the scan. A brick is read by one part.
 
 use super::prune::{Pruner, SourceColumn};
+use super::scan::CountedScan;
 use super::table::field_of_column;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
@@ -20,6 +21,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -61,6 +63,8 @@ pub(super) struct BrickSource {
     pub(super) parts: Arc<[Vec<BrickPart>]>,
     /// How many bricks they are.
     pub(super) bricks: usize,
+    /// How many rows of them are visible.
+    pub(super) rows: usize,
     /// How many have no row of the answer.
     pub(super) pruned: usize,
 }
@@ -77,6 +81,8 @@ pub struct BrickScan {
     pub(super) limit: Option<usize>,
     statistics: Arc<Statistics>,
     properties: Arc<PlanProperties>,
+    /// How many rows it has read, for who waits for them.
+    metrics: ExecutionPlanMetricsSet,
 }
 
 impl BrickScan {
@@ -132,7 +138,8 @@ impl BrickScan {
 
     fn of_kept(what: Kept, output: SchemaRef, limit: Option<usize>, partitions: usize) -> Result<Self> {
         let Kept { snapshot, def, bricks: kept, pruned, places, types } = what;
-        let statistics = Arc::new(statistics_of(&snapshot, &kept, &places, &types, limit)?);
+        let rows = kept.iter().map(|brick| snapshot.visible_rows(brick)).sum();
+        let statistics = Arc::new(statistics_of(&snapshot, &kept, rows, &places, &types, limit)?);
         let bricks = kept.len();
         let parts: Arc<[Vec<BrickPart>]> = divided(kept, partitions).into();
         let properties = Arc::new(PlanProperties::new(
@@ -142,8 +149,21 @@ impl BrickScan {
             Boundedness::Bounded,
         ));
         let projection = places.into();
-        let source = BrickSource { snapshot, def, parts, bricks, pruned };
-        Ok(Self { source, output, projection, limit, statistics, properties })
+        let source = BrickSource { snapshot, def, parts, bricks, rows, pruned };
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(Self { source, output, projection, limit, statistics, properties, metrics })
+    }
+
+    /// What counts the rows that it reads.
+    pub(super) fn counted(&self) -> CountedScan {
+        self.source.counted(&self.metrics)
+    }
+}
+
+impl BrickSource {
+    /// What counts the rows that are read of these bricks, by metrics.
+    pub(super) fn counted(&self, metrics: &ExecutionPlanMetricsSet) -> CountedScan {
+        CountedScan { metrics: metrics.clone(), rows: self.rows as u64, rows_per_chunk: 0 }
     }
 }
 
@@ -241,11 +261,11 @@ fn sum_of(total: Number, ty: ColumnType) -> Option<ScalarValue> {
 fn statistics_of(
     snapshot: &BrickSnapshot,
     bricks: &[BrickView],
+    rows: usize,
     projection: &[usize],
     types: &[ColumnType],
     limit: Option<usize>,
 ) -> Result<Statistics> {
-    let rows: usize = bricks.iter().map(|brick| snapshot.visible_rows(brick)).sum();
     let sees_all = bricks.iter().all(|brick| snapshot.sees_all(brick));
     let of_column = |(&place, &ty): (&usize, &ColumnType)| {
         let unknown = ColumnStatistics::new_unknown();
@@ -339,9 +359,11 @@ impl ExecutionPlan for BrickScan {
         let rows_max = task.session_config().batch_size();
         let (snapshot, projection) = (self.source.snapshot.clone(), Arc::clone(&self.projection));
         let (output, mut left) = (Arc::clone(&self.output), self.limit.unwrap_or(usize::MAX));
+        let rows_scanned = MetricBuilder::new(&self.metrics).counter("rows_scanned", partition);
         let blocks = pieces.into_iter().flat_map(move |BrickPart { brick, rows }| {
             snapshot.batches_within(&brick, rows, &projection, None)
         });
+        let blocks = blocks.inspect(move |block| rows_scanned.add(block.num_rows()));
         let slices = blocks.flat_map(move |block| {
             let rows = block.num_rows();
             (0..rows).step_by(rows_max).map(move |start| block.slice(start, rows_max.min(rows - start)))

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How many rows the scans of a plan have come by while it runs.
 
+use super::brick_aggregate::BrickAggregate;
+use super::bricks::BrickScan;
 use super::scan::{CountedScan, Scan};
-use crate::progress::{Counting, QueryProgress};
+use crate::progress::{Counting, QueryProgress, RowWork};
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ impl CountedScan {
         let count = |name: &str| metrics.sum_by_name(name).map_or(0, |value| value.as_usize() as u64);
         let passed_over = count("chunks_pruned").saturating_mul(self.rows_per_chunk);
         let passed = count("rows_scanned").saturating_add(passed_over);
-        QueryProgress { passed: passed.min(self.rows), rows: self.rows }
+        QueryProgress { work: RowWork::Reading, passed: passed.min(self.rows), rows: self.rows }
     }
 }
 
@@ -22,6 +24,8 @@ pub(crate) fn counting(plan: &Arc<dyn ExecutionPlan>) -> Option<Counting> {
     let mut waiting = vec![plan];
     while let Some(node) = waiting.pop() {
         scans.extend(node.downcast_ref::<Scan>().map(Scan::counted));
+        scans.extend(node.downcast_ref::<BrickScan>().map(BrickScan::counted));
+        scans.extend(node.downcast_ref::<BrickAggregate>().map(BrickAggregate::counted));
         waiting.extend(node.children());
     }
     if scans.is_empty() {
@@ -29,6 +33,7 @@ pub(crate) fn counting(plan: &Arc<dyn ExecutionPlan>) -> Option<Counting> {
     }
     Some(Arc::new(move || {
         scans.iter().map(CountedScan::now).fold(QueryProgress::default(), |sum, scan| QueryProgress {
+            work: RowWork::Reading,
             passed: sum.passed + scan.passed,
             rows: sum.rows + scan.rows,
         })

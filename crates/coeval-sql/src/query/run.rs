@@ -86,6 +86,7 @@ pub(crate) fn stream(
         return Ok(RowStream::of_rows(rows(context, planned)?));
     }
     let (physical, task) = optimized_physical_plan(context, planned)?;
+    let shown = cancel::running().map(|statement| statement.show_progress(counting(&physical)));
     let lifeline = lifeline_of(task.session_config().options()).cloned();
     let held = lifeline.as_ref().map(Lifeline::held);
     let physical = watched(physical, task.session_config().options())?;
@@ -93,6 +94,8 @@ pub(crate) fn stream(
     let on_the_way = OnTheWay::new(&context.engine.queries);
     let columns = planned.columns.clone();
     let running = context.engine.runtime().spawn(async move {
+        // For as long as the query runs, or somebody may read on.
+        let _shown = shown;
         let mut stream = match execute_stream(physical, task) {
             Ok(stream) => stream,
             Err(error) => {

@@ -43,6 +43,15 @@ pub struct ParsedStatement {
 }
 
 impl ParsedStatement {
+    /// Whether it is a COPY.
+    #[must_use]
+    pub fn is_copy(&self) -> bool {
+        match &self.syntax {
+            parse::Parsed::Statement(statement) => matches!(statement.as_ref(), Statement::Copy { .. }),
+            parse::Parsed::Definition(_) | parse::Parsed::Utility(_) | parse::Parsed::Checkpoint => false,
+        }
+    }
+
     /// What it wants of a cursor, if it is FETCH or MOVE: for whoever has cursors of their own, as a server that
     /// keeps portals.
     #[must_use]

@@ -13,6 +13,7 @@ use crate::table::{RowRef, Table};
 use arrow::array::RecordBatch;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Transaction {
     /// Adds all rows of the batches, which hold every column of the definition in its order (dropped ones as
@@ -26,6 +27,20 @@ impl Transaction {
     /// As [`insert`](Self::insert), and [`StoreError::BulkLoad`] if a batch has other columns than the table.
     /// Nothing is changed then.
     pub fn bulk_insert(&mut self, table: SpaceId, batches: &[RecordBatch]) -> Result<u64, StoreError> {
+        self.bulk_insert_counted(table, batches, &AtomicU64::new(0))
+    }
+
+    /// As [`bulk_insert`](Self::bulk_insert). Rows that go in one by one are added to `written` as they do, for whoever looks on
+    /// from another thread.
+    ///
+    /// # Errors
+    /// As [`bulk_insert`](Self::bulk_insert).
+    pub fn bulk_insert_counted(
+        &mut self,
+        table: SpaceId,
+        batches: &[RecordBatch],
+        written: &AtomicU64,
+    ) -> Result<u64, StoreError> {
         self.writable("COPY")?;
         if self.table(table)?.bricks().is_some() {
             return self.append_whole(table, batches);
@@ -42,7 +57,7 @@ impl Transaction {
             if is_direct {
                 transaction.take_chunks(&table, &chunks)
             } else {
-                transaction.insert_chunks(&table, &chunks)
+                transaction.insert_chunks(&table, &chunks, written)
             }
         })?;
         Ok(rows as u64)
@@ -144,12 +159,18 @@ impl Transaction {
         Ok(())
     }
 
-    fn insert_chunks(&mut self, table: &Arc<Table>, chunks: &[Arc<Chunk>]) -> Result<(), StoreError> {
+    fn insert_chunks(
+        &mut self,
+        table: &Arc<Table>,
+        chunks: &[Arc<Chunk>],
+        written: &AtomicU64,
+    ) -> Result<(), StoreError> {
         for chunk in chunks {
             for index in 0..chunk.rows() {
                 let row = RowRef::new(table.def(), table.missing(), Found::Base(chunk, index)).to_row();
                 self.stop_if_asked()?;
                 self.insert(table.id(), row)?;
+                written.fetch_add(1, Ordering::Relaxed);
             }
         }
         Ok(())

@@ -4,6 +4,7 @@
 // The examples' `main` is public for their test.
 #![allow(unreachable_pub)]
 
+mod copying;
 mod enums;
 mod examples;
 mod files;

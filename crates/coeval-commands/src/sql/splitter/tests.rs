@@ -1,7 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the splitter.
 
-use super::{Splitter, Waiting};
+use super::{Piece, Splitter, Token, Waiting};
+
+/// The next statement of a text without commands.
+fn next_statement(splitter: &mut Splitter) -> Option<Piece> {
+    match splitter.next_token()? {
+        Token::Statement(piece) => Some(piece),
+        Token::Command(command) => panic!("{command} was not expected"),
+    }
+}
+
+/// All that is complete in a text: statements as they are, commands in brackets.
+fn tokens(text: &str) -> Vec<String> {
+    let mut splitter = Splitter::new();
+    text.lines().for_each(|line| splitter.push_line(line));
+    let shown = |token| match token {
+        Token::Statement(piece) => piece.text,
+        Token::Command(command) => format!("[{command}]"),
+    };
+    std::iter::from_fn(|| splitter.next_token()).map(shown).collect()
+}
 
 /// All statements of a text, and what is left of it.
 fn split(text: &str) -> (Vec<String>, Option<String>) {
@@ -9,7 +28,7 @@ fn split(text: &str) -> (Vec<String>, Option<String>) {
     let mut statements = Vec::new();
     for line in text.lines() {
         splitter.push_line(line);
-        while let Some(statement) = splitter.next_statement() {
+        while let Some(statement) = next_statement(&mut splitter) {
             statements.push(statement.text);
         }
     }
@@ -25,7 +44,7 @@ fn complete(text: &str) -> Vec<String> {
 fn waiting(text: &str) -> Waiting {
     let mut splitter = Splitter::new();
     splitter.push_line(text);
-    assert_eq!(splitter.next_statement(), None);
+    assert_eq!(next_statement(&mut splitter), None);
     splitter.waiting()
 }
 
@@ -88,10 +107,10 @@ fn the_prompt_knows_what_is_missing() {
 fn a_cleared_splitter_begins_anew() {
     let mut splitter = Splitter::new();
     splitter.push_line("select 'not closed");
-    assert_eq!(splitter.next_statement(), None);
+    assert_eq!(next_statement(&mut splitter), None);
     splitter.clear();
     splitter.push_line("select 1;");
-    assert_eq!(splitter.next_statement().map(|piece| piece.text).as_deref(), Some("select 1"));
+    assert_eq!(next_statement(&mut splitter).map(|piece| piece.text).as_deref(), Some("select 1"));
     assert_eq!(splitter.waiting(), Waiting::Statement);
 }
 
@@ -102,7 +121,50 @@ fn statements_know_the_line_they_begin_on() {
         splitter.push_line(line);
     }
     let lines: Vec<usize> =
-        std::iter::from_fn(|| splitter.next_statement()).map(|piece| piece.line).collect();
+        std::iter::from_fn(|| next_statement(&mut splitter)).map(|piece| piece.line).collect();
     assert_eq!(lines, [1, 3]);
     assert_eq!(splitter.finish().map(|piece| piece.line), Some(6));
+}
+
+#[test]
+fn a_backslash_in_plain_text_begins_a_command() {
+    assert_eq!(tokens("\\timing on\nselect 1;"), ["[\\timing on]", "select 1"]);
+    assert_eq!(tokens("select 2; \\echo a \\echo 'b\\\\'"), ["select 2", "[\\echo a]", "[\\echo 'b\\\\']"]);
+    assert_eq!(tokens("\\echo a \\\\ select 1; select 2;"), ["[\\echo a]", "select 1", "select 2"]);
+    assert_eq!(tokens("select '\\q'; -- \\q\nselect $$\\q$$;").len(), 2);
+    assert_eq!(tokens("\\copy t from 'a\\b' (null '\\N')"), ["[\\copy t from 'a\\b' (null '\\N')]"]);
+    assert_eq!(tokens("\\g | tr a '\\n'\n\\o file \\x"), ["[\\g | tr a '\\n']", "[\\o file]", "[\\x]"]);
+}
+
+#[test]
+fn a_command_finds_the_statement_before_it_and_one_semicolon_may_send_nothing() {
+    let mut splitter = Splitter::new();
+    splitter.push_line("select 1\\; select");
+    splitter.push_line("2 \\gx -- behind");
+    assert_eq!(splitter.next_token(), Some(Token::Command("\\gx -- behind".to_owned())));
+    assert_eq!(splitter.take_begun().map(|piece| piece.text).as_deref(), Some("select 1; select\n2"));
+    assert_eq!(splitter.next_token(), None);
+    assert_eq!(splitter.take_begun(), None);
+}
+
+#[test]
+fn a_statement_goes_on_behind_what_is_passed_over() {
+    let mut splitter = Splitter::new();
+    let mut take = |line: &str| {
+        splitter.push_line(line);
+        splitter.next_token()
+    };
+    assert_eq!(take("select 1"), None);
+    assert_eq!(take("\\if 0"), Some(Token::Command("\\if 0".to_owned())));
+    splitter.skip();
+    splitter.push_line("+ 2;");
+    assert!(matches!(splitter.next_token(), Some(Token::Statement(_))));
+    splitter.push_line("+ 3 \\endif");
+    assert!(matches!(splitter.next_token(), Some(Token::Command(_))));
+    splitter.resume();
+    splitter.push_line("+ 4;");
+    splitter.push_line("select 5;");
+    let pieces: Vec<Piece> = std::iter::from_fn(|| next_statement(&mut splitter)).collect();
+    assert_eq!(pieces[0].text.split_whitespace().collect::<Vec<_>>().join(" "), "select 1 + 4");
+    assert_eq!((pieces[0].line, pieces[1].line), (1, 6));
 }

@@ -6,6 +6,7 @@ use crate::context::StatementContext;
 use crate::dml::environment::{self, StatementEnvironment};
 use crate::dml::generated::Generator;
 use crate::dml::selected::{self, SourceType, source_types};
+use crate::dml::writing::Writing;
 use crate::error::SqlError;
 use crate::query;
 use crate::spread;
@@ -119,7 +120,8 @@ impl SelectedRows {
         if def.is_spread() {
             return spread::load_whole(context, def, &batches);
         }
-        Ok(context.transaction.bulk_insert(def.id, &batches)?)
+        let writing = Writing::begin_load(def, self.count() as u64);
+        Ok(context.transaction.bulk_insert_counted(def.id, &batches, writing.counter())?)
     }
 }
 
