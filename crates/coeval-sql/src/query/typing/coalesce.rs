@@ -14,12 +14,19 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The functions, for the engine's registry.
 pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
     let all = [core::coalesce(), core::greatest(), core::least(), core::nullif()];
     all.into_iter().map(|general| ScalarUDF::new_from_impl(Coalesce { general }))
+}
+
+/// A call of `coalesce`.
+pub(super) fn coalesced(arguments: Vec<Expr>) -> Expr {
+    static COALESCE: LazyLock<ScalarUDF> =
+        LazyLock::new(|| ScalarUDF::new_from_impl(Coalesce { general: core::coalesce() }));
+    COALESCE.call(arguments)
 }
 
 /// Whether texts beside values of a type are literals of it. DataFusion makes texts of numbers and truth values beside them.

@@ -13,7 +13,7 @@ use super::numbers::nullable;
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, orderless, padded,
+    aggregates, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, merged, orderless, padded,
     subquery_order, window_keys,
 };
 use crate::error::SqlError;
@@ -74,6 +74,11 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
 pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     refuse_others(&expression, schema)?;
     orderless::refuse_in_call(&expression, schema)?;
+    if let Expr::ScalarFunction(call) = &expression
+        && let Some(one) = merged::settled(call, schema)?
+    {
+        return Ok(Transformed::yes(settle(one, schema)?.data));
+    }
     if let Some(padded) = padded::settled(&expression, schema)? {
         return Ok(Transformed::yes(settle(padded, schema)?.data));
     }
@@ -497,9 +502,9 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     let call =
         |arguments| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments));
     if let ("array_has", [list, element]) = (function.name(), &function.args[..]) {
-        comparisons::require_element(element, list, schema)?;
         return Ok(read_element(list, element, schema)?.map(call));
     }
+    comparisons::require_sought(function, schema)?;
     if function.name() == "make_array" {
         require_choices("ARRAY", &function.args, schema)?;
         if let Some(floats) = floats_of_one_type(&function.args, schema) {
