@@ -209,7 +209,7 @@ const ENTRIES: &[Entry] = &[
 ];
 
 /// Whether a function of this name makes JSON of values of SQL.
-fn writes_values(name: &str) -> bool {
+pub(crate) fn writes_values(name: &str) -> bool {
     name.starts_with("to_json")
         || name == "array_to_json"
         || name.contains("_build_")

@@ -50,6 +50,7 @@ mod subquery_order;
 mod subscripts;
 mod sums;
 mod time_parts;
+mod trimmed;
 mod unreversed;
 mod values;
 mod variances;

@@ -91,9 +91,34 @@ fn mark_of(expression: &Expr, schema: &DFSchema, below: &[Option<String>]) -> Op
 
 /// Whether an expression is a `char(n)`.
 pub(super) fn is_char(expression: &Expr, schema: &DFSchema) -> bool {
-    let is_char = |field: &Field| matches!(marked_type(field), Some(ColumnType::Char(_)));
-    matches!(expression, Expr::Column(_) | Expr::ScalarFunction(_))
-        && expression.to_field(schema).is_ok_and(|(_, field)| is_char(&field))
+    char_length(expression, schema).is_some()
+}
+
+/// The length of the `char(n)` that an expression is; `None` if it is something else.
+pub(super) fn char_length(expression: &Expr, schema: &DFSchema) -> Option<u32> {
+    match expression {
+        // To ask a long chain of operators for its mark takes the square of its length, and none gives a `char(n)`.
+        Expr::Column(_)
+        | Expr::OuterReferenceColumn(..)
+        | Expr::ScalarFunction(_)
+        | Expr::ScalarSubquery(_) => {
+            let (_, field) = expression.to_field(schema).ok()?;
+            match marked_type(&field)? {
+                ColumnType::Char(length) => Some(length),
+                _ => None,
+            }
+        }
+        Expr::Case(case) => {
+            let is_null = |result: &Expr| matches!(result, Expr::Literal(scalar, _) if scalar.is_null());
+            let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+            let mut lengths = results
+                .filter(|result| !is_null(result))
+                .map(|result| with_room(|| char_length(result, schema)));
+            let first = lengths.next()??;
+            lengths.all(|length| length == Some(first)).then_some(first)
+        }
+        _ => None,
+    }
 }
 
 /// The text literal without the blanks at its end; `None` if it has none, or is something else.

@@ -225,13 +225,13 @@ mod tests {
 
     #[test]
     fn the_one_column_has_the_type_that_both_have_in_common_and_the_digits_of_its_value() {
-        let price = Decimal128(5, 2);
+        let price = || Decimal128(5, 2);
         for (left, right, either, of_left, of_right, present) in [
             (Int32, Int64, Int64, Int64, Int64, Int64),
             (Int64, Int32, Int64, Int64, Int64, Int64),
             (Int32, Float32, Float32, Float32, Float32, Float32),
-            (Int32, price.clone(), Decimal128(10, 0), Decimal128(10, 0), price.clone(), Decimal128(12, 2)),
-            (price.clone(), Decimal128(8, 1), price.clone(), price.clone(), Decimal128(8, 1), Decimal128(9, 2)),
+            (Int32, price(), Decimal128(10, 0), Decimal128(10, 0), price(), Decimal128(12, 2)),
+            (price(), Decimal128(8, 1), price(), price(), Decimal128(8, 1), Decimal128(9, 2)),
             (Utf8View, Utf8View, Utf8View, Utf8View, Utf8View, Utf8View),
             // They have none in common, which their comparison says.
             (Int32, Date32, Int32, Int32, Date32, Int32),

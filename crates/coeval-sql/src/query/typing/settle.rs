@@ -14,7 +14,7 @@ use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
     aggregates, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, merged, orderless, padded,
-    subquery_order, window_keys,
+    subquery_order, trimmed, window_keys,
 };
 use crate::error::SqlError;
 use crate::guarded::is_comparison;
@@ -246,12 +246,15 @@ pub(super) fn comparable_pair(left: &Expr, right: &Expr, schema: &DFSchema) -> R
     Ok(settled.and_then(|operands| <[Expr; 2]>::try_from(operands).ok()).map(Into::into))
 }
 
-/// Operands of one comparison, of one type: floats beside `numeric` as `double precision`, intervals by their
+/// Operands of one comparison, of one type: what stands beside a `char(n)` without blanks at its end, floats beside `numeric` as `double precision`, intervals by their
 /// length, local times beside those with a zone as times of the session's zone. `None` if they are right as they
 /// are.
 pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     if let Some(documents) = jsonb::comparable(operands, schema)? {
         return Ok(Some(documents));
+    }
+    if let Some(trimmed) = trimmed::comparable(operands, schema)? {
+        return Ok(Some(trimmed));
     }
     if mixes_float_and_numeric(operands, schema) {
         return Ok(Some(doubles(operands, schema)));
@@ -535,6 +538,12 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     {
         return Ok(Some(settled));
     }
+    if let ([left, right], "nullif") = (&function.args[..], function.name())
+        && is_char(left, schema)
+        && let Some(read) = without_blanks(right)
+    {
+        return Ok(Some(call(vec![left.clone(), read])));
+    }
     let read = with_read_literals(function, schema)?;
     let has_read = read.args != function.args;
     let function = &read;
@@ -565,6 +574,9 @@ fn read_element(list: &Expr, element: &Expr, schema: &DFSchema) -> Result<Option
     let DataType::List(item) = list.get_type(schema)? else { return Ok(None) };
     let ty = item.data_type();
     let Expr::Literal(scalar, _) = element else { return Ok(None) };
+    if matches!(Operand::of_elements(list, schema), Operand::Of(ColumnType::Char(_))) {
+        return Ok(without_blanks(element).map(|element| vec![list.clone(), element]));
+    }
     if ty.is_string() || ty.is_null() || !scalar.data_type().is_string() {
         return Ok(None);
     }
