@@ -11,7 +11,7 @@
 //! ```
 
 use super::group_keys::{keyed_columns, with_keys};
-use super::instants;
+use super::{instants, trimmed};
 use crate::scalar::cast_function::{called, literal_as};
 use crate::types::{
     column_type_of_arrow, column_type_of_field, common_arrow_type, is_text, require_common_type,
@@ -37,6 +37,8 @@ enum Common {
     Of(DataType),
     /// All are text without a length: blanks that one input would be filled up with are of no other.
     PlainText,
+    /// All are `char(n)` of one length, beside which a literal is one: blanks at its end do not count.
+    Char,
 }
 
 /// What a column is to be.
@@ -53,9 +55,9 @@ fn common(inputs: &[&LogicalPlan], place: usize) -> Common {
     if let Some(known) = known
         && known.iter().copied().all(is_text)
         && known.iter().any(is_filled_up)
-        && known.iter().any(|ty| *ty != known[0])
     {
-        return Common::PlainText;
+        let is_one = known.iter().all(|ty| *ty == known[0]);
+        return if is_one { Common::Char } else { Common::PlainText };
     }
     let types: Vec<&DataType> = inputs.iter().map(|input| input.schema().field(place).data_type()).collect();
     type_of_all(&types).map_or(Common::Kept, Common::Of)
@@ -101,6 +103,9 @@ fn with_types(input: Arc<LogicalPlan>, types: &[Common]) -> Result<Arc<LogicalPl
         Common::Kept => false,
         Common::Of(ty) => ty != field.data_type(),
         Common::PlainText => column_type_of_field(field) != Some(ColumnType::Text),
+        Common::Char => {
+            field.data_type().is_string() && column_type_of_field(field) == Some(ColumnType::Text)
+        }
     };
     if !schema.fields().iter().zip(types).any(differs) {
         return Ok(input);
@@ -113,6 +118,7 @@ fn with_types(input: Arc<LogicalPlan>, types: &[Common]) -> Result<Arc<LogicalPl
         let typed = match common {
             Common::Kept => column,
             Common::PlainText => called(column, ColumnType::Text)?,
+            Common::Char => trimmed::without_blanks(&column)?,
             Common::Of(ty) => of_type(&input, place, column, ty)?,
         };
         Ok(typed.alias_qualified(qualifier.cloned(), field.name()))

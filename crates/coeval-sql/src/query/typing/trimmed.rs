@@ -15,7 +15,7 @@ type Side<'s> = (&'s Expr, &'s DFSchema);
 /// Operands of a comparison, those that become a `char(n)` without their blanks; `None` if they are right as they are.
 ///
 /// # Errors
-/// If there is no function that takes blanks off: a bug.
+/// As [`without_blanks`].
 pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     if !operands.iter().any(|operand| is_char(operand, schema)) {
         return Ok(None);
@@ -32,7 +32,7 @@ pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<
 /// The same of two sides that are over different rows.
 ///
 /// # Errors
-/// As [`comparable`].
+/// As [`without_blanks`].
 pub(super) fn comparable_sides(left: Side<'_>, right: Side<'_>) -> Result<Option<(Expr, Expr)>> {
     if is_char(left.0, left.1) && becomes_char(right) {
         return Ok(Some((left.0.clone(), without_blanks(right.0)?)));
@@ -61,6 +61,10 @@ fn becomes_char((side, schema): Side<'_>) -> bool {
     }
 }
 
-fn without_blanks(side: &Expr) -> Result<Expr, SqlError> {
+/// A text without the blanks at its end.
+///
+/// # Errors
+/// If there is no function that takes them off: a bug.
+pub(super) fn without_blanks(side: &Expr) -> Result<Expr, SqlError> {
     Ok(crate::functions::function("rtrim")?.call(vec![side.clone()]))
 }
