@@ -5,7 +5,7 @@
 //! with one loses its blanks too.
 
 use crate::stack::with_room;
-use crate::types::marks::{KEY, LIST, marked_type};
+use crate::types::marks::{CHAR, KEY, LIST, marked_type};
 use arrow::datatypes::{Field, Schema};
 use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use std::sync::Arc;
 
 /// The schema of a plan's rows. DataFusion forgets the marks of what CASE gives; if all its results have the same, the
-/// column has it, too.
+/// column has it, too. It forgets those of `min` and `max` as well.
 pub(crate) fn marked_schema(plan: &LogicalPlan) -> Schema {
     let schema = plan.schema().as_arrow();
     let marked = |(field, mark): (&Arc<Field>, Option<String>)| match mark {
@@ -44,6 +44,11 @@ fn marks_of_node(plan: &LogicalPlan) -> Vec<Option<String>> {
                 *mark = mark_of(expression, schema, &below);
             }
             all
+        }
+        LogicalPlan::Window(window) => {
+            let (schema, below) = (window.input.schema(), marks(&window.input));
+            let computed = window.window_expr.iter().map(|expression| mark_of(expression, schema, &below));
+            below.iter().cloned().chain(computed).collect()
         }
         LogicalPlan::Union(union) => {
             let mut inputs = union.inputs.iter().map(|input| marks(input));
@@ -85,8 +90,23 @@ fn mark_of(expression: &Expr, schema: &DFSchema, below: &[Option<String>]) -> Op
             let mark = mark_of(call.params.args.first()?, schema, below)?;
             (!mark.starts_with(LIST)).then(|| format!("{LIST}{mark}"))
         }
+        Expr::AggregateFunction(call) if is_best(call.func.name()) => {
+            mark_of_best(&call.params.args, schema, below)
+        }
+        Expr::WindowFunction(call) if is_best(call.fun.name()) => {
+            mark_of_best(&call.params.args, schema, below)
+        }
         other => other.to_field(schema).ok()?.1.metadata().get(KEY).cloned(),
     }
+}
+
+fn is_best(function: &str) -> bool {
+    matches!(function, "min" | "max")
+}
+
+/// The mark of the least or the greatest of some values: of a `char(n)` it is one, of all other texts a text.
+fn mark_of_best(arguments: &[Expr], schema: &DFSchema, below: &[Option<String>]) -> Option<String> {
+    mark_of(arguments.first()?, schema, below).filter(|mark| mark.starts_with(CHAR))
 }
 
 /// Whether an expression is a `char(n)`.
