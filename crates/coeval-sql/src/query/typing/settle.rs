@@ -355,27 +355,27 @@ fn as_type(expression: Expr, ty: &DataType, schema: &DFSchema) -> Expr {
 
 /// The results of a CASE, all of one type: what a query is told of its columns is what the first of them says.
 fn settle_case(case: &Case, schema: &DFSchema) -> Result<Option<Expr>> {
+    // Before texts among them are read as times, as if all were literals.
+    require_results(case, schema)?;
     let mut case = case.clone();
     let is_changed = settle_cases(&mut case, schema)?
         | make_arrays("CASE", results_of(&mut case), schema)?
         | settle_choices(results_of(&mut case), schema)?
-        | read_results(&mut case, schema)?;
+        | read_choices(results_of(&mut case), schema)?;
     Ok(with_one_type(&case, schema).or_else(|| is_changed.then_some(Expr::Case(case))))
 }
 
-/// Text literals among the results of a CASE as values of the type that the others have; whether there are any. DataFusion makes
-/// text of all, which is another order.
+/// Refuses results of a CASE that have no type in common; literals are of the type of the others.
 ///
 /// # Errors
-/// `42804` and `42846` for results that have no type in common, `22P02` for a literal that is no value of the type.
-fn read_results(case: &mut Case, schema: &DFSchema) -> Result<bool> {
+/// `42804` and `42846`.
+fn require_results(case: &Case, schema: &DFSchema) -> Result<()> {
     let thens = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
     let results = case.else_expr.as_deref().into_iter().chain(thens);
     let known = results.filter(|result| !is_text_literal(result));
     let types = known.map(|result| result.get_type(schema)).collect::<Result<Vec<_>>>();
-    let Ok(types) = types else { return Ok(false) };
-    require_common_type("CASE", &types)?;
-    read_choices(results_of(case), schema)
+    let Ok(types) = types else { return Ok(()) };
+    Ok(require_common_type("CASE", &types)?)
 }
 
 /// Text literals among expressions of one type as values of the type that the others have; whether there are any. Texts stay.
