@@ -14,6 +14,6 @@ mod sets;
 mod written;
 
 pub use changed_rows::ChangeAsJson;
-pub(crate) use functions::{ORDER, ROW, function, functions};
+pub(crate) use functions::{ORDER, ROW, function, functions, writes_values};
 pub(crate) use operators::{MEMBER, ROWS, aggregated, operator};
 pub(crate) use sets::{Document, SetColumn, set_columns};

@@ -30,7 +30,9 @@ pub use binary::{decode_binary, encode_binary, utf8};
 pub(crate) use casts::{
     CastContext, cannot_assign, cannot_cast, has_cast, is_text, no_condition, no_document, require_cast,
 };
-pub(crate) use common_type::{arrow_type_gives_way, common_arrow_type, common_type, require_common_type};
+pub(crate) use common_type::{
+    arrow_type_gives_way, common_arrow_type, common_type, require_common_type, type_of_both,
+};
 pub(crate) use comparisons::{
     no_operator, no_prefix_operator, require_comparison, require_equality, require_order,
 };

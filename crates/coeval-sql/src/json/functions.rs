@@ -9,11 +9,11 @@ use super::written::push_value;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::types::json::{Kind, Part, canonical, push_string};
-use crate::types::{column_type_of_field, session_zone};
+use crate::types::{column_type_of_field, format_value, session_zone};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use chrono_tz::Tz;
-use coeval_store::ColumnType;
+use coeval_store::{ColumnType, ValueRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -209,7 +209,7 @@ const ENTRIES: &[Entry] = &[
 ];
 
 /// Whether a function of this name makes JSON of values of SQL.
-fn writes_values(name: &str) -> bool {
+pub(crate) fn writes_values(name: &str) -> bool {
     name.starts_with("to_json")
         || name == "array_to_json"
         || name.contains("_build_")
@@ -464,10 +464,7 @@ impl<'a> Arguments<'a> {
                 return Err(wrong(format!("argument {}: key must not be null", index + 1)));
             }
             out.push_str(if index == 0 { "" } else { ", " });
-            match self.text(index, row) {
-                Some(key) => push_string(key, &mut out),
-                None => push_string(self.value(index, row)?.trim_matches('"'), &mut out),
-            }
+            self.push_key(index, row, &mut out)?;
             out.push_str(" : ");
             push_value(&self.arrays[index + 1], row, &self.fields[index + 1], self.zone, &mut out)?;
         }
@@ -497,16 +494,30 @@ impl<'a> Arguments<'a> {
         Ok(format!("[{}]", values.collect::<std::result::Result<Vec<_>, _>>()?.join(", ")))
     }
 
+    /// The name of a member: whatever the argument is, as a string.
+    fn push_key(&self, index: usize, row: usize, out: &mut String) -> std::result::Result<(), SqlError> {
+        let Some(text) = self.text(index, row) else {
+            push_string(self.value(index, row)?.trim_matches('"'), out);
+            return Ok(());
+        };
+        match column_type_of_field(&self.fields[index]) {
+            Some(ty @ ColumnType::Char(_)) => {
+                let mut filled_up = String::new();
+                format_value(ValueRef::Text(text), ty, self.zone, &mut filled_up);
+                push_string(&filled_up, out);
+            }
+            _ => push_string(text, out),
+        }
+        Ok(())
+    }
+
     /// `"a" : 1`.
     fn member(&self, row: usize) -> std::result::Result<String, SqlError> {
         if self.arrays[0].is_null(row) {
             return Err(SqlError::new(SqlState::InvalidParameterValue, "field name must not be null"));
         }
         let mut out = String::new();
-        match self.text(0, row) {
-            Some(key) => push_string(key, &mut out),
-            None => push_string(self.value(0, row)?.trim_matches('"'), &mut out),
-        }
+        self.push_key(0, row, &mut out)?;
         out.push_str(" : ");
         push_value(&self.arrays[1], row, &self.fields[1], self.zone, &mut out)?;
         Ok(out)

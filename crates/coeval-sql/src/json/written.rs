@@ -52,7 +52,9 @@ pub(super) fn push_value(
     let ty = column_type_of_field(field).ok_or_else(unknown)?;
     let one = cast(&array.slice(row, 1), &ty.arrow())?;
     let value = value_at(&one, 0);
-    if let (ValueRef::Text(text), false) = (value, matches!(ty, ColumnType::Json | ColumnType::Jsonb)) {
+    // All texts but these are strings as they are kept; a `char(n)` is kept without the blanks that it has in JSON.
+    let is_written = matches!(ty, ColumnType::Json | ColumnType::Jsonb | ColumnType::Char(_));
+    if let (ValueRef::Text(text), false) = (value, is_written) {
         return push_long_string(text, out);
     }
     let mut text = String::new();

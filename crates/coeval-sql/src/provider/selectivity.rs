@@ -5,7 +5,10 @@
 //! The rows are in memory or about to be read, so a look at two thousand of them costs less than keeping
 //! histograms, is never out of date, and knows of correlated columns and of `LIKE`.
 
-use arrow::array::ArrayRef;
+use super::batches::{is_true, with_schema};
+use super::table::field_of_column;
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::Schema;
 use coeval_store::TableView;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::hash_utils::{RandomState, create_hashes};
@@ -36,7 +39,7 @@ pub(crate) fn selectivity(
         return Some(0.0);
     }
     let hits = match sample.value {
-        ColumnarValue::Scalar(value) if super::batches::is_true(&value) => sample.rows,
+        ColumnarValue::Scalar(value) if is_true(&value) => sample.rows,
         ColumnarValue::Scalar(_) => 0,
         ColumnarValue::Array(array) => as_boolean_array(&array).ok()?.true_count(),
     };
@@ -90,10 +93,18 @@ impl Tried {
         let projection: Vec<usize> =
             read.iter().map(|&column| columns.get(column).copied()).collect::<Option<_>>()?;
         let sample = view.sample(&projection, SAMPLE_ROWS).ok()?;
-        let expression = reassign_expr_columns(expression, &sample.batch.schema()).ok()?;
-        let value = expression.evaluate(&sample.batch).ok()?;
-        Some(Self { value, rows: sample.batch.num_rows(), is_whole: sample.is_whole })
+        let batch = with_marks(view, &projection, &sample.batch)?;
+        let expression = reassign_expr_columns(expression, &batch.schema()).ok()?;
+        let value = expression.evaluate(&batch).ok()?;
+        Some(Self { value, rows: batch.num_rows(), is_whole: sample.is_whole })
     }
+}
+
+/// The rows with the [marks](crate::types::marks) of types that Arrow does not tell apart: functions of documents go by them.
+fn with_marks(view: &TableView, projection: &[usize], batch: &RecordBatch) -> Option<RecordBatch> {
+    let columns = &view.def().columns;
+    let fields: Vec<_> = projection.iter().map(|&column| field_of_column(&columns[column])).collect();
+    with_schema(&Arc::new(Schema::new(fields)), batch.columns().to_vec(), batch.num_rows()).ok()
 }
 
 #[cfg(test)]

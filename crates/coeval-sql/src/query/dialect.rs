@@ -306,20 +306,22 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
             Some(similar(expr, op, pattern, escape_char.as_ref()))
         }
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
-            sets::membership(left, right, sets::Quantifier::Any).or_else(|| sets::found(left, right))
+            in_array(left, right, sets::Quantifier::Any)
         }
         Expr::AnyOp { right, .. } if !matches!(right.as_ref(), Expr::Subquery(_)) => {
             let array = right.as_ref().clone();
-            Some(call("coeval_array_found", vec![expression.clone(), array]))
+            Some(call(crate::query::typing::FOUND, vec![expression.clone(), array]))
         }
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
-            sets::membership(left, right, sets::Quantifier::All).or_else(|| {
-                let expr = Box::new(sets::found(left, right)?);
-                Some(Expr::UnaryOp { op: UnaryOperator::Not, expr })
-            })
+            in_array(left, right, sets::Quantifier::All)
         }
         _ => None,
     }
+}
+
+/// A value that is compared with all elements of an array; `None` for a subquery.
+fn in_array(left: &Expr, right: &Expr, quantifier: sets::Quantifier) -> Option<Expr> {
+    sets::membership(left, right, quantifier).or_else(|| sets::sought(left, right, quantifier))
 }
 
 /// The function behind an operator; one behind `OPERATOR(...)` gets its own form.

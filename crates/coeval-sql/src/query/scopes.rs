@@ -13,7 +13,7 @@ pub(super) use joined::{JoinedColumn, constraint_mut, constraint_of};
 use crate::names::fold;
 use crate::stack::with_room;
 use crate::walk::Walk;
-use coeval_store::TableDef;
+use coeval_store::{ColumnType, TableDef};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Visit, Visitor,
@@ -48,6 +48,8 @@ struct Relation {
     is_value: bool,
     /// The columns of its primary key, if it is a table with one.
     key: Vec<String>,
+    /// The types of its columns, if it is a table.
+    types: Vec<ColumnType>,
 }
 
 impl Relation {
@@ -423,7 +425,8 @@ impl<'f> Scopes<'f> {
             columns.as_ref()?.get(place).cloned()
         };
         let key = def.primary_key.iter().filter_map(name_of).collect();
-        Relation { name: known_as, columns, row_column, key, ..Relation::default() }
+        let types = def.live_columns().map(|(_, column)| column.ty).collect();
+        Relation { name: known_as, columns, row_column, key, types, ..Relation::default() }
     }
 
     /// The names of a query's outputs; not known where all columns of a relation are among them whose columns are not.
@@ -466,7 +469,6 @@ impl<'f> Scopes<'f> {
     }
 }
 
-/// Whether a join may fill up rows of either side with NULL.
 /// The column that an expression is, with the table in front of it; `None` if it is something else.
 fn named(expression: &Expr) -> Option<(Option<String>, String)> {
     match expression {
@@ -479,6 +481,7 @@ fn named(expression: &Expr) -> Option<(Option<String>, String)> {
     }
 }
 
+/// Whether a join may fill up rows of either side with NULL.
 fn fills_up(join: &JoinOperator) -> bool {
     matches!(
         join,

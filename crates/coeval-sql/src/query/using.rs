@@ -4,7 +4,7 @@
 //! | form | becomes |
 //! |---|---|
 //! | `a JOIN b USING (x)` | `a JOIN b ON a.x = b.x` |
-//! | `x` behind it | `a.x`; of a RIGHT JOIN `b.x`; of a FULL JOIN `coalesce(a.x, b.x)`, and so for the next join |
+//! | `x` behind it | `a.x`; of a RIGHT JOIN `b.x`; of a FULL JOIN `coalesce(a.x, b.x)`, and so for the next join; where they may be of two types, an [operator](super::typing::Merging) between them |
 //! | `*` | its columns in PostgreSQL's order, in which those that are merged come first |
 //! | `(a JOIN b USING (x)) AS j` | a subquery |
 //!

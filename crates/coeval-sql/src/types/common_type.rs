@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The one type of several expressions, of which one gives the value: results of CASE, arguments of `coalesce`, columns of UNION and
-//! VALUES, elements of an array. Nothing else decides it.
+//! VALUES, elements of an array, the two columns that `JOIN ... USING` makes one. Nothing else decides it.
 //!
 //! 1. Literals without a type, NULLs and parameters say nothing: callers leave them out.
 //! 2. All types are of one category, or it is an error (42804).
@@ -76,10 +76,22 @@ pub(crate) fn require_common_type<'t>(
     for next in known {
         so_far = Some(match so_far {
             None => next,
-            Some(known) => common_type(known, next).ok_or_else(|| mismatch(construct, known, next))?,
+            Some(known) => type_of_both(construct, known, next)?,
         });
     }
     Ok(())
+}
+
+/// The one type of values of two types; an error of this construct if there is none.
+///
+/// # Errors
+/// `42804` for types of two categories, `42846` for two that are not cast implicitly.
+pub(crate) fn type_of_both(
+    construct: &str,
+    known: ColumnType,
+    next: ColumnType,
+) -> Result<ColumnType, SqlError> {
+    common_type(known, next).ok_or_else(|| mismatch(construct, known, next))
 }
 
 fn mismatch(construct: &str, known: ColumnType, next: ColumnType) -> SqlError {

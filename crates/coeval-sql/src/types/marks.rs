@@ -10,7 +10,8 @@ use coeval_store::{ColumnType, ElementType};
 pub(crate) const KEY: &str = "coeval.type";
 const JSON: &str = "json";
 const JSONB: &str = "jsonb";
-const CHAR: &str = "char ";
+/// In front of the length of a `char(n)`.
+pub(crate) const CHAR: &str = "char ";
 const VARCHAR: &str = "varchar ";
 /// In front of the mark of an array's elements.
 pub(crate) const LIST: &str = "list ";

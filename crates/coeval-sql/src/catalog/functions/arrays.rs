@@ -5,8 +5,10 @@ use super::{Call, Entry, Gives, called, strict};
 use crate::allowance::Meter;
 use crate::catalog::rows::Cell;
 use crate::error::SqlError;
-use crate::types::{array_elements, column_type, element_text, scalar_of, session_zone, shown_elements};
-use arrow::array::{Array, ArrayRef, AsArray, Int32Array, ListArray, StructArray};
+use crate::types::{
+    array_elements, column_type, column_type_of_field, element_text, scalar_of, session_zone, shown_elements,
+};
+use arrow::array::{Array, ArrayRef, AsArray, Int32Array, ListArray, StringViewArray, StructArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use chrono_tz::Tz;
@@ -241,6 +243,7 @@ impl ScalarUDFImpl for ArrayFunction {
         let is_constant = matches!(args.args[0], ColumnarValue::Scalar(_));
         let rows = if is_constant { 1 } else { args.number_rows };
         let made = self.made(&args, &args.args[0].to_array(rows)?)?;
+        let made = if self.is_of_char(&args) { without_blanks(made.as_list())? } else { made };
         if is_constant {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?));
         }
@@ -249,6 +252,12 @@ impl ScalarUDFImpl for ArrayFunction {
 }
 
 impl ArrayFunction {
+    /// Whether the elements are to be like a `char(n)`.
+    fn is_of_char(&self, args: &ScalarFunctionArgs) -> bool {
+        let like = args.arg_fields.get(1).filter(|_| self.making == Making::Like);
+        like.is_some_and(|field| matches!(column_type_of_field(field), Some(ColumnType::Char(_))))
+    }
+
     fn made(&self, args: &ScalarFunctionArgs, input: &ArrayRef) -> Result<ArrayRef> {
         let ty = args.return_type().clone();
         let is_cast = matches!(self.making, Making::Cast | Making::Like);
@@ -280,6 +289,17 @@ impl ArrayFunction {
         }
         ScalarValue::iter_to_array(rows)
     }
+}
+
+/// The arrays without the blanks at the end of their texts, which a `char(n)` is kept without.
+fn without_blanks(lists: &ListArray) -> Result<ArrayRef> {
+    let texts = cast(lists.values(), &DataType::Utf8View)?;
+    let trimmed = texts.as_string_view().iter().map(|text| text.map(|text| text.trim_end_matches(' ')));
+    let trimmed: StringViewArray = trimmed.collect();
+    let element = lists.value_type();
+    let values = cast(&trimmed, &element)?;
+    let field = Arc::new(Field::new_list_field(element, true));
+    Ok(Arc::new(ListArray::try_new(field, lists.offsets().clone(), values, lists.nulls().cloned())?))
 }
 
 /// The arrays with each element cast.

@@ -4,10 +4,11 @@
 use super::{call, only_select, unqualified};
 use crate::functions::is_aggregate;
 use crate::names::fold;
+use crate::query::typing::{FOUND, MISSING};
 use crate::walk::visit_expressions;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, OrderByExpr, OrderByKind,
-    Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value,
+    Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Value,
 };
 use std::ops::ControlFlow;
 
@@ -37,25 +38,25 @@ pub(super) fn membership(left: &Expr, right: &Expr, quantifier: Quantifier) -> O
         }
         Value::Placeholder(_) => {
             let array = call("coeval_array_like", vec![right.clone(), left.clone()]);
-            let has = has(array, left);
-            Some(match quantifier {
-                Quantifier::Any => has,
-                Quantifier::All => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(has) },
-            })
+            Some(sought_in(array, left, quantifier))
         }
         _ => None,
     }
 }
 
-/// `x = ANY (array)`; `None` for a subquery.
-pub(super) fn found(left: &Expr, right: &Expr) -> Option<Expr> {
-    (!matches!(right, Expr::Subquery(_))).then(|| has(right.clone(), left))
+/// `x = ANY (array)`, `x <> ALL (array)`; `None` for a subquery.
+pub(super) fn sought(left: &Expr, right: &Expr, quantifier: Quantifier) -> Option<Expr> {
+    (!matches!(right, Expr::Subquery(_))).then(|| sought_in(right.clone(), left, quantifier))
 }
 
-/// Whether an element is in an array: NULL if it is not, and one that is there is NULL.
-fn has(array: Expr, element: &Expr) -> Expr {
+/// Whether an element is in an array, or whether it is not: NULL if it is not, and one that is there is NULL.
+fn sought_in(array: Expr, element: &Expr, quantifier: Quantifier) -> Expr {
     let has = call("array_has", vec![array.clone(), element.clone()]);
-    call("coeval_array_found", vec![has, array])
+    let told = match quantifier {
+        Quantifier::Any => FOUND,
+        Quantifier::All => MISSING,
+    };
+    call(told, vec![has, array])
 }
 
 /// The elements of `{a,b}` as literals; `None` if it is no simple array.

@@ -179,9 +179,16 @@ pub(super) fn fit<F: UDFCoercionExt>(function: &F, fields: &[FieldRef]) -> Resul
 /// `42883` for a call of a function that there is not, or not for these types, or for the operator that a call stands for; `42804` for
 /// what PostgreSQL calls no function and whose operands have no type in common.
 pub(super) fn no_function(name: &str, fields: &[FieldRef]) -> SqlError {
-    if matches!(name, "coalesce" | "greatest" | "least")
-        && let Err(error) =
-            require_common_type(&name.to_uppercase(), fields.iter().map(|field| field.data_type()))
+    let construct = match name {
+        "coalesce" => Some("COALESCE"),
+        "greatest" => Some("GREATEST"),
+        "least" => Some("LEAST"),
+        // What an array becomes that names columns.
+        "make_array" => Some("ARRAY"),
+        _ => None,
+    };
+    if let Some(construct) = construct
+        && let Err(error) = require_common_type(construct, fields.iter().map(|field| field.data_type()))
     {
         return error;
     }
@@ -462,6 +469,10 @@ impl VisitorMut for Asking<'_> {
             Expr::IsFalse(condition) | Expr::IsNotFalse(condition) => {
                 self.condition("IS FALSE", condition);
                 None
+            }
+            // They compare by `=`, which is asked as an operator.
+            Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
+                Some(Expr::BinaryOp { left: left.clone(), op: BinaryOperator::Eq, right: right.clone() })
             }
             Expr::Case { operand: None, conditions, .. } => {
                 conditions.iter_mut().for_each(|when| self.condition("CASE/WHEN", &mut when.condition));

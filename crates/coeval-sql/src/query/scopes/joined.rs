@@ -5,6 +5,8 @@
 use super::{Columns, Scopes, SeenParts};
 use crate::names::fold;
 use crate::query::dialect::call;
+use crate::query::typing::Merging;
+use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, TableFactor, TableWithJoins,
     Value,
@@ -18,6 +20,8 @@ pub(in crate::query) struct JoinedColumn {
     pub(in crate::query) value: Expr,
     /// Whether it is one of two.
     pub(in crate::query) is_merged: bool,
+    /// Its type, if syntax and catalog tell it.
+    ty: Option<ColumnType>,
 }
 
 /// What is known of joined tables.
@@ -49,13 +53,13 @@ impl Scopes<'_> {
         for join in &tables.joins {
             let right = self.side(&join.relation, seen)?;
             joined.conditions.extend(right.conditions);
-            let (keeps, constraint) = join_of(&join.join_operator)?;
+            let (merging, constraint) = join_of(&join.join_operator)?;
             let Some(names) = merged_names(constraint, &joined.columns, &right.columns) else {
                 joined.columns.extend(right.columns);
                 joined.conditions.push(None);
                 continue;
             };
-            let (columns, condition) = merge(joined.columns, right.columns, &names, keeps)?;
+            let (columns, condition) = merge(joined.columns, right.columns, &names, merging)?;
             joined.columns = columns;
             joined.conditions.push(Some(JoinConstraint::On(condition)));
         }
@@ -68,7 +72,8 @@ impl Scopes<'_> {
         }
         let relation = self.relation(factor, seen);
         let table = relation.name?;
-        let column = |name: String| JoinedColumn {
+        let column = |(place, name): (usize, String)| JoinedColumn {
+            ty: relation.types.get(place).copied(),
             value: Expr::CompoundIdentifier(vec![
                 Ident::with_quote('"', table.clone()),
                 Ident::with_quote('"', name.clone()),
@@ -76,27 +81,22 @@ impl Scopes<'_> {
             name,
             is_merged: false,
         };
-        Some(Joined { columns: relation.columns?.into_iter().map(column).collect(), conditions: Vec::new() })
+        let columns = relation.columns?.into_iter().enumerate().map(column).collect();
+        Some(Joined { columns, conditions: Vec::new() })
     }
 }
 
-/// Which of two merged columns is the one: that which a join never fills up.
-#[derive(Clone, Copy)]
-enum Keeps {
-    Left,
-    Right,
-    Both,
-}
-
-fn join_of(join: &JoinOperator) -> Option<(Keeps, &JoinConstraint)> {
+/// What a join makes of two columns that become one.
+fn join_of(join: &JoinOperator) -> Option<(Merging, &JoinConstraint)> {
     Some(match join {
         JoinOperator::Join(constraint)
         | JoinOperator::Inner(constraint)
-        | JoinOperator::CrossJoin(constraint)
-        | JoinOperator::Left(constraint)
-        | JoinOperator::LeftOuter(constraint) => (Keeps::Left, constraint),
-        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => (Keeps::Right, constraint),
-        JoinOperator::FullOuter(constraint) => (Keeps::Both, constraint),
+        | JoinOperator::CrossJoin(constraint) => (Merging::Either, constraint),
+        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => (Merging::Left, constraint),
+        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+            (Merging::Right, constraint)
+        }
+        JoinOperator::FullOuter(constraint) => (Merging::Present, constraint),
         _ => return None,
     })
 }
@@ -147,23 +147,20 @@ fn merge(
     mut left: Vec<JoinedColumn>,
     mut right: Vec<JoinedColumn>,
     names: &[String],
-    keeps: Keeps,
+    merging: Merging,
 ) -> Option<(Vec<JoinedColumn>, Expr)> {
     let mut columns = Vec::with_capacity(left.len() + right.len());
     let mut condition: Option<Expr> = None;
     for name in names {
         let (of_left, of_right) = (taken(&mut left, name)?, taken(&mut right, name)?);
-        let equal = equal(of_left.clone(), of_right.clone());
+        let equal = made_of(&of_left, &of_right, Merging::Equal);
         condition = Some(match condition {
             Some(condition) => both(condition, equal),
             None => equal,
         });
-        let value = match keeps {
-            Keeps::Left => of_left,
-            Keeps::Right => of_right,
-            Keeps::Both => call("coalesce", vec![of_left, of_right]),
-        };
-        columns.push(JoinedColumn { name: name.clone(), value, is_merged: true });
+        let value = made_of(&of_left, &of_right, merging);
+        let ty = of_left.ty.filter(|ty| of_right.ty == Some(*ty));
+        columns.push(JoinedColumn { name: name.clone(), value, is_merged: true, ty });
     }
     columns.append(&mut left);
     columns.append(&mut right);
@@ -172,17 +169,31 @@ fn merge(
     Some((columns, condition))
 }
 
-/// Takes the only column of this name out.
-fn taken(columns: &mut Vec<JoinedColumn>, name: &str) -> Option<Expr> {
-    let mut places = columns.iter().enumerate().filter(|(_, column)| column.name == name);
-    let (Some((place, _)), None) = (places.next(), places.next()) else { return None };
-    Some(columns.remove(place).value)
+/// What is made of two columns. An operator stands between those that may be of two types: planning decides, which knows them.
+fn made_of(left: &JoinedColumn, right: &JoinedColumn, merging: Merging) -> Expr {
+    let (of_left, of_right) = (left.value.clone(), right.value.clone());
+    if left.ty.is_none() || left.ty != right.ty {
+        return operation(of_left, merging.operator(), of_right);
+    }
+    match merging {
+        Merging::Equal => operation(of_left, BinaryOperator::Eq, of_right),
+        Merging::Either | Merging::Left => of_left,
+        Merging::Right => of_right,
+        Merging::Present => call("coalesce", vec![of_left, of_right]),
+    }
 }
 
-fn equal(left: Expr, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::Eq, right: Box::new(right) }
+/// Takes the only column of this name out.
+fn taken(columns: &mut Vec<JoinedColumn>, name: &str) -> Option<JoinedColumn> {
+    let mut places = columns.iter().enumerate().filter(|(_, column)| column.name == name);
+    let (Some((place, _)), None) = (places.next(), places.next()) else { return None };
+    Some(columns.remove(place))
 }
 
 fn both(left: Expr, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::And, right: Box::new(right) }
+    operation(left, BinaryOperator::And, right)
+}
+
+fn operation(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }

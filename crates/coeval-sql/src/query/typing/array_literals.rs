@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `ARRAY[...]` as DataFusion makes it, with the type of its elements where Arrow does not tell it: JSON is text there.
+//! `ARRAY[...]` as DataFusion makes it, with the type of its elements where Arrow does not tell it: JSON is text there. Texts among
+//! elements of another type stay until [`settle`](super::settle) reads them as literals: DataFusion casts none to times and `uuid`.
 
-use crate::types::{column_type_of_field, marked_field};
+use crate::types::{column_type_of_field, common_arrow_type, marked_field, require_common_type};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{ColumnType, ElementType};
 use datafusion::common::Result;
@@ -20,6 +21,12 @@ pub(super) fn array_of(elements: Vec<Expr>) -> Expr {
 /// The function, for the engine's registry.
 pub(super) fn function() -> ScalarUDF {
     ScalarUDF::new_from_impl(MakeArray { general: make_array_udf() })
+}
+
+/// The type of elements among which there are texts; `None` if there are none, or nothing else.
+fn type_beside_texts<'t>(types: impl Iterator<Item = &'t DataType>) -> Option<DataType> {
+    let (texts, others): (Vec<_>, Vec<_>) = types.partition(|ty| ty.is_string());
+    if texts.is_empty() { None } else { common_arrow_type(others) }
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -45,6 +52,11 @@ impl ScalarUDFImpl for MakeArray {
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let all = arguments.arg_fields.iter().map(|field| field.data_type());
+        if let Some(element) = type_beside_texts(all) {
+            let list = DataType::List(Arc::new(Field::new_list_field(element, true)));
+            return Ok(Arc::new(Field::new(self.name(), list, true)));
+        }
         let types: Vec<ColumnType> =
             arguments.arg_fields.iter().filter_map(|field| column_type_of_field(field)).collect();
         let field = self.general.return_field_from_args(arguments)?;
@@ -60,6 +72,10 @@ impl ScalarUDFImpl for MakeArray {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        require_common_type("ARRAY", types.iter().filter(|ty| !ty.is_string()))?;
+        if type_beside_texts(types.iter()).is_some() {
+            return Ok(types.to_vec());
+        }
         self.general.coerce_types(types)
     }
 

@@ -14,7 +14,7 @@ use crate::catalog::array_of_text;
 use crate::error::{SqlError, SqlState};
 use crate::types::{common_arrow_type, type_in_words};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray};
-use arrow::compute::{SortOptions, cast};
+use arrow::compute::{SortOptions, cast, not};
 use arrow::datatypes::{DataType, Field, Int64Type};
 use arrow::row::{Row, RowConverter, Rows, SortField};
 use chrono_tz::Tz;
@@ -47,7 +47,15 @@ enum Told {
     Position,
     /// `(found, array)`: NULL instead of false if an element is NULL, which may have been the one.
     Found,
+    /// `(found, array)`: the contrary of that.
+    Missing,
 }
+
+/// The function that tells whether an element was found in an array: `x = ANY (array)`.
+pub(in crate::query) const FOUND: &str = "coeval_array_found";
+
+/// The function that tells whether it was not: `x <> ALL (array)`, which compares by another operator.
+pub(in crate::query) const MISSING: &str = "coeval_array_missing";
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ArrayFunction {
@@ -58,7 +66,12 @@ struct ArrayFunction {
 impl ArrayFunction {
     fn new(told: Told) -> Self {
         let counts: &[usize] = match told {
-            Told::Contains | Told::Overlaps | Told::Ordered(_) | Told::Length | Told::Found => &[2],
+            Told::Contains
+            | Told::Overlaps
+            | Told::Ordered(_)
+            | Told::Length
+            | Told::Found
+            | Told::Missing => &[2],
             Told::Cardinality => &[1],
             Told::Position => &[2, 3],
         };
@@ -69,7 +82,15 @@ impl ArrayFunction {
 
 /// All of them, for the engine's registry.
 pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let all = [Told::Contains, Told::Overlaps, Told::Length, Told::Cardinality, Told::Position, Told::Found];
+    let all = [
+        Told::Contains,
+        Told::Overlaps,
+        Told::Length,
+        Told::Cardinality,
+        Told::Position,
+        Told::Found,
+        Told::Missing,
+    ];
     all.into_iter().map(|told| ScalarUDF::from(ArrayFunction::new(told)))
 }
 
@@ -82,7 +103,8 @@ impl ScalarUDFImpl for ArrayFunction {
             Told::Length => "array_length",
             Told::Cardinality => "cardinality",
             Told::Position => "array_position",
-            Told::Found => "coeval_array_found",
+            Told::Found => FOUND,
+            Told::Missing => MISSING,
         }
     }
 
@@ -92,7 +114,9 @@ impl ScalarUDFImpl for ArrayFunction {
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(match self.told {
-            Told::Contains | Told::Overlaps | Told::Ordered(_) | Told::Found => DataType::Boolean,
+            Told::Contains | Told::Overlaps | Told::Ordered(_) | Told::Found | Told::Missing => {
+                DataType::Boolean
+            }
             Told::Length | Told::Cardinality | Told::Position => DataType::Int32,
         })
     }
@@ -110,7 +134,8 @@ impl ScalarUDFImpl for ArrayFunction {
             Told::Length => lengths(&sides[0].lists()?, Some(&sides[1]), rows)?,
             Told::Cardinality => lengths(&sides[0].lists()?, None, rows)?,
             Told::Position => positions(&sides[0].lists()?, &sides[1], sides.get(2), rows)?,
-            Told::Found => found(&sides[0], &sides[1].lists()?, rows)?,
+            Told::Found => Arc::new(found(&sides[0], &sides[1].lists()?, rows)?),
+            Told::Missing => Arc::new(not(&found(&sides[0], &sides[1].lists()?, rows)?)?),
         };
         if is_scalar {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
@@ -333,7 +358,7 @@ fn positions(lists: &Lists, wanted: &Side, first: Option<&Side>, rows: usize) ->
 }
 
 /// Whether an element was found; where it was not, one that is NULL leaves that open.
-fn found(found: &Side, among: &Lists, rows: usize) -> Result<ArrayRef> {
+fn found(found: &Side, among: &Lists, rows: usize) -> Result<BooleanArray> {
     let values = cast(&found.values, &DataType::Boolean)?;
     let values = values.as_boolean();
     let answers = (0..rows).map(|row| {
@@ -346,7 +371,7 @@ fn found(found: &Side, among: &Lists, rows: usize) -> Result<ArrayRef> {
         let is_open = values.is_null(place) || elements.any(|element| among.lists.values().is_null(element));
         if is_empty { Some(false) } else { (!is_open).then_some(false) }
     });
-    Ok(Arc::new(answers.collect::<BooleanArray>()))
+    Ok(answers.collect())
 }
 
 /// An operator that has an array at one side: a literal at the other one becomes an array, and containment becomes a function. A

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `coalesce` and its like as DataFusion has them, but with literals of arrays and enums among their arguments,
+//! `coalesce` and its like as DataFusion has them, but with literals of arrays, enums and `uuid` among their arguments,
 //! `coalesce(tags, '{}')`, with dates and times of several types, and with literals among numbers, `coalesce(n, '0')`.
 //!
 //! While a query is planned such a literal is still a text; [`settle`](super::settle) makes an array, a label or a number of it then, and
 //! refuses texts that are no literals.
 
-use crate::types::{column_type_of_field, common_arrow_type};
+use crate::types::{column_type_of_field, common_arrow_type, require_common_type};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::Result;
@@ -14,7 +14,7 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The functions, for the engine's registry.
 pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
@@ -22,14 +22,23 @@ pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
     all.into_iter().map(|general| ScalarUDF::new_from_impl(Coalesce { general }))
 }
 
+/// A call of `coalesce`.
+pub(super) fn coalesced(arguments: Vec<Expr>) -> Expr {
+    static COALESCE: LazyLock<ScalarUDF> =
+        LazyLock::new(|| ScalarUDF::new_from_impl(Coalesce { general: core::coalesce() }));
+    COALESCE.call(arguments)
+}
+
+/// Whether DataFusion casts no text to a type.
+fn is_cast_from_no_text(ty: &DataType) -> bool {
+    EnumType::of_arrow(ty).is_some() || matches!(ty, DataType::FixedSizeBinary(_))
+}
+
 /// Whether texts beside values of a type are literals of it. DataFusion makes texts of numbers and truth values beside them.
 fn reads_texts(ty: &DataType) -> bool {
     ty.is_temporal()
         || ty.is_numeric()
-        || matches!(
-            ty,
-            DataType::Boolean | DataType::FixedSizeBinary(_) | DataType::BinaryView | DataType::List(_)
-        )
+        || matches!(ty, DataType::Boolean | DataType::BinaryView | DataType::List(_))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -52,9 +61,10 @@ impl ScalarUDFImpl for Coalesce {
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let mut types = arguments.arg_fields.iter().map(|field| field.data_type());
-        if let Some(ty) = types.find_map(EnumType::of_arrow) {
-            let is_nullable = arguments.arg_fields.iter().all(|field| field.is_nullable());
-            return Ok(Arc::new(Field::new(self.name(), ty.arrow(), is_nullable)));
+        if let Some(ty) = types.find(|ty| is_cast_from_no_text(ty)) {
+            let is_nullable =
+                self.name() == "nullif" || arguments.arg_fields.iter().all(|field| field.is_nullable());
+            return Ok(Arc::new(Field::new(self.name(), ty.clone(), is_nullable)));
         }
         // What Arrow does not tell of the type is the same of all that is known.
         let documents = arguments
@@ -80,14 +90,18 @@ impl ScalarUDFImpl for Coalesce {
         }
     }
 
-    /// Texts among arrays are arrays. Those among enums stay until it is known that they are literals, since nothing
+    /// Texts among arrays are arrays. Those among enums and `uuid` stay until it is known that they are literals, since nothing
     /// casts them.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        if let Some(ty) = types.iter().find_map(EnumType::of_arrow)
+        if let Some(ty) = types.iter().find(|ty| is_cast_from_no_text(ty))
             && types.iter().any(DataType::is_string)
-            && types.iter().all(|other| other.is_string() || other.is_null() || *other == ty.arrow())
+            && types.iter().all(|other| other.is_string() || other.is_null() || other == ty)
         {
             return Ok(types.to_vec());
+        }
+        if self.name() != "nullif" {
+            let others = types.iter().filter(|ty| !ty.is_string());
+            require_common_type(&self.name().to_uppercase(), others)?;
         }
         let common = common_arrow_type(types.iter().filter(|ty| !ty.is_string()));
         let has_texts = types.iter().any(DataType::is_string);

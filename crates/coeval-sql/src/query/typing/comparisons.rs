@@ -9,17 +9,25 @@
 //! | `a IN (b)` and NOT IN | `=` and `<>` |
 //! | `a BETWEEN b AND c` and NOT BETWEEN | `>=`, `<=` and `<`, `>` |
 //!
+//! The columns of `JOIN USING` become [one](super::merged), so they have a type in common first, and then that operator.
+//!
 //! They are asked once the types of all operands are settled: until then a CASE of a literal and a date is a text.
 
+use super::arrays::{FOUND, MISSING};
 use crate::error::SqlError;
 use crate::scalar::cast_function::call_parts;
-use crate::types::{column_type_of_arrow, column_type_of_field, is_text, no_operator, require_comparison};
+use crate::types::{
+    column_type_of_arrow, column_type_of_field, is_text, no_operator, require_comparison, type_of_both,
+};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
-use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::Placeholder;
+use datafusion::common::{DFSchema, JoinConstraint, Result};
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, Operator};
 use std::fmt::Display;
+
+/// What PostgreSQL calls the construct that makes one column of two of joined tables.
+pub(super) const USING: &str = "JOIN/USING";
 
 /// What is known of the type of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,21 +96,34 @@ impl Operand {
     /// # Errors
     /// `42883`.
     pub(super) fn require(self, operator: &dyn Display, right: Self) -> Result<(), SqlError> {
-        let is_document = |ty| matches!(ty, ColumnType::Json | ColumnType::Jsonb);
         match (self, right) {
             // It has no operators, whatever is beside it.
             (Self::Of(ColumnType::Json), Self::Open) => Err(no_operator("json", operator, "unknown")),
             (Self::Open, Self::Of(ColumnType::Json)) => Err(no_operator("unknown", operator, "json")),
-            (Self::Unknown | Self::Open, _) | (_, Self::Unknown | Self::Open) => Ok(()),
-            (Self::TextOrDocument, Self::TextOrDocument) => Ok(()),
-            (Self::TextOrDocument, Self::Of(ty)) | (Self::Of(ty), Self::TextOrDocument)
-                if is_document(ty) =>
-            {
-                Ok(())
-            }
-            (Self::TextOrDocument, Self::Of(ty)) => require_comparison(ColumnType::Text, operator, ty),
-            (Self::Of(ty), Self::TextOrDocument) => require_comparison(ty, operator, ColumnType::Text),
-            (Self::Of(left), Self::Of(right)) => require_comparison(left, operator, right),
+            _ => match self.types_with(right) {
+                Some((left, right)) => require_comparison(left, operator, right),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Refuses it beside another one where a construct makes one value of both, if they have no type in common.
+    ///
+    /// # Errors
+    /// `42804` and `42846`.
+    pub(super) fn require_one_type(self, construct: &str, right: Self) -> Result<(), SqlError> {
+        let Some((left, right)) = self.types_with(right) else { return Ok(()) };
+        type_of_both(construct, left, right).map(|_| ())
+    }
+
+    /// The types of both; `None` unless they are known so far that they can be held against each other.
+    fn types_with(self, right: Self) -> Option<(ColumnType, ColumnType)> {
+        let is_document = |ty| matches!(ty, ColumnType::Json | ColumnType::Jsonb);
+        match (self, right) {
+            (Self::Of(left), Self::Of(right)) => Some((left, right)),
+            (Self::TextOrDocument, Self::Of(ty)) if !is_document(ty) => Some((ColumnType::Text, ty)),
+            (Self::Of(ty), Self::TextOrDocument) if !is_document(ty) => Some((ty, ColumnType::Text)),
+            _ => None,
         }
     }
 }
@@ -143,23 +164,33 @@ pub(in crate::query) fn written(operator: Operator) -> String {
     if operator == Operator::NotEq { "<>".to_owned() } else { operator.to_string() }
 }
 
-/// The same of an element that is looked for in an array.
+/// The same of an element that is looked for in an array, which `= ANY (array)` and `<> ALL (array)` become.
 ///
 /// # Errors
 /// `42883`.
-pub(super) fn require_element(element: &Expr, array: &Expr, schema: &DFSchema) -> Result<()> {
-    let found = Operand::of_element(element, schema);
-    Ok(found.require(&"=", Operand::of_elements(array, schema))?)
+pub(super) fn require_sought(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
+    let operator = match call.name() {
+        FOUND => "=",
+        MISSING => "<>",
+        _ => return Ok(()),
+    };
+    let Some(Expr::ScalarFunction(has)) = call.args.first() else { return Ok(()) };
+    let ("array_has", [array, element]) = (has.name(), &has.args[..]) else { return Ok(()) };
+    Ok(Operand::of_element(element, schema).require(&operator, Operand::of_elements(array, schema))?)
 }
 
 /// The same of the columns that two tables are joined by.
 ///
 /// # Errors
-/// `42883`.
+/// `42883`; of columns of USING that have no type in common `42804` and `42846`.
 pub(super) fn require_keys(join: &Join) -> Result<()> {
     join.on.iter().try_for_each(|(left, right)| {
         let left = Operand::of(left, join.left.schema());
-        Ok(left.require(&"=", Operand::of(right, join.right.schema()))?)
+        let right = Operand::of(right, join.right.schema());
+        if join.join_constraint == JoinConstraint::Using {
+            left.require_one_type(USING, right)?;
+        }
+        Ok(left.require(&"=", right)?)
     })
 }
 

@@ -5,7 +5,7 @@
 //! with one loses its blanks too.
 
 use crate::stack::with_room;
-use crate::types::marks::{KEY, LIST, marked_type};
+use crate::types::marks::{CHAR, KEY, LIST, marked_type};
 use arrow::datatypes::{Field, Schema};
 use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use std::sync::Arc;
 
 /// The schema of a plan's rows. DataFusion forgets the marks of what CASE gives; if all its results have the same, the
-/// column has it, too.
+/// column has it, too. It forgets those of `min` and `max` as well.
 pub(crate) fn marked_schema(plan: &LogicalPlan) -> Schema {
     let schema = plan.schema().as_arrow();
     let marked = |(field, mark): (&Arc<Field>, Option<String>)| match mark {
@@ -44,6 +44,11 @@ fn marks_of_node(plan: &LogicalPlan) -> Vec<Option<String>> {
                 *mark = mark_of(expression, schema, &below);
             }
             all
+        }
+        LogicalPlan::Window(window) => {
+            let (schema, below) = (window.input.schema(), marks(&window.input));
+            let computed = window.window_expr.iter().map(|expression| mark_of(expression, schema, &below));
+            below.iter().cloned().chain(computed).collect()
         }
         LogicalPlan::Union(union) => {
             let mut inputs = union.inputs.iter().map(|input| marks(input));
@@ -85,15 +90,55 @@ fn mark_of(expression: &Expr, schema: &DFSchema, below: &[Option<String>]) -> Op
             let mark = mark_of(call.params.args.first()?, schema, below)?;
             (!mark.starts_with(LIST)).then(|| format!("{LIST}{mark}"))
         }
+        Expr::AggregateFunction(call) if is_best(call.func.name()) => {
+            mark_of_best(&call.params.args, schema, below)
+        }
+        Expr::WindowFunction(call) if is_best(call.fun.name()) => {
+            mark_of_best(&call.params.args, schema, below)
+        }
         other => other.to_field(schema).ok()?.1.metadata().get(KEY).cloned(),
     }
 }
 
+fn is_best(function: &str) -> bool {
+    matches!(function, "min" | "max")
+}
+
+/// The mark of the least or the greatest of some values: of a `char(n)` it is one, of all other texts a text.
+fn mark_of_best(arguments: &[Expr], schema: &DFSchema, below: &[Option<String>]) -> Option<String> {
+    mark_of(arguments.first()?, schema, below).filter(|mark| mark.starts_with(CHAR))
+}
+
 /// Whether an expression is a `char(n)`.
 pub(super) fn is_char(expression: &Expr, schema: &DFSchema) -> bool {
-    let is_char = |field: &Field| matches!(marked_type(field), Some(ColumnType::Char(_)));
-    matches!(expression, Expr::Column(_) | Expr::ScalarFunction(_))
-        && expression.to_field(schema).is_ok_and(|(_, field)| is_char(&field))
+    char_length(expression, schema).is_some()
+}
+
+/// The length of the `char(n)` that an expression is; `None` if it is something else.
+pub(super) fn char_length(expression: &Expr, schema: &DFSchema) -> Option<u32> {
+    match expression {
+        // To ask a long chain of operators for its mark takes the square of its length, and none gives a `char(n)`.
+        Expr::Column(_)
+        | Expr::OuterReferenceColumn(..)
+        | Expr::ScalarFunction(_)
+        | Expr::ScalarSubquery(_) => {
+            let (_, field) = expression.to_field(schema).ok()?;
+            match marked_type(&field)? {
+                ColumnType::Char(length) => Some(length),
+                _ => None,
+            }
+        }
+        Expr::Case(case) => {
+            let is_null = |result: &Expr| matches!(result, Expr::Literal(scalar, _) if scalar.is_null());
+            let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+            let mut lengths = results
+                .filter(|result| !is_null(result))
+                .map(|result| with_room(|| char_length(result, schema)));
+            let first = lengths.next()??;
+            lengths.all(|length| length == Some(first)).then_some(first)
+        }
+        _ => None,
+    }
 }
 
 /// The text literal without the blanks at its end; `None` if it has none, or is something else.

@@ -87,8 +87,8 @@ pub(super) fn settle_default(call: &WindowFunction, schema: &DFSchema) -> Result
         if matches!(function.name(), "lag" | "lead"));
     let ([value, _, default], true) = (&call.params.args[..], is_shift) else { return Ok(None) };
     let (ty, own) = (value.get_type(schema)?, default.get_type(schema)?);
-    let is_time = is_local(&ty) || is_instant(&ty);
-    if ty == own || !is_time || !(own.is_string() || is_local(&own)) {
+    let is_read = is_local(&ty) || is_instant(&ty) || matches!(ty, DataType::FixedSizeBinary(_));
+    if ty == own || !is_read || !(own.is_string() || is_local(&own)) {
         return Ok(None);
     }
     let mut call = call.clone();

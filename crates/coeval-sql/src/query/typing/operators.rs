@@ -21,6 +21,7 @@ use super::dates;
 use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
 use super::jsonb;
+use super::merged::{self, Merging};
 use super::numbers::{mean, quotient};
 use super::places;
 use super::settle::{comparable_pair, concatenation, floats_of_one_type, make_labels, pair, require_choices};
@@ -63,6 +64,9 @@ impl ExprPlanner for PostgresOperators {
         // whole chain of them each time.
         if let Some(operator) = truth(&raw.op) {
             return Ok(PlannerResult::Planned(binary(raw, operator)));
+        }
+        if let Some(merging) = Merging::of(&raw.op) {
+            return Ok(PlannerResult::Planned(merged::planned(merging, raw.left, raw.right, schema)));
         }
         (raw.left, raw.right) = typed_operands(&raw.op, raw.left, raw.right, schema);
         let raw = match of_arrays_or_json(raw, schema)? {

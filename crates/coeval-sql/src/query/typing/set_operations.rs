@@ -11,7 +11,7 @@
 //! ```
 
 use super::group_keys::{keyed_columns, with_keys};
-use super::instants;
+use super::{instants, trimmed};
 use crate::scalar::cast_function::{called, literal_as};
 use crate::types::{
     column_type_of_arrow, column_type_of_field, common_arrow_type, is_text, require_common_type,
@@ -37,6 +37,8 @@ enum Common {
     Of(DataType),
     /// All are text without a length: blanks that one input would be filled up with are of no other.
     PlainText,
+    /// All are of this type, which is a text to Arrow; a literal is a value of it.
+    Like(ColumnType),
 }
 
 /// What a column is to be.
@@ -50,12 +52,15 @@ fn common(inputs: &[&LogicalPlan], place: usize) -> Common {
     // Without `char(n)` the values are the same under any length, which a UNION forgets where its inputs have different ones. A
     // cast would keep conditions from the tables below.
     let is_filled_up = |ty: &ColumnType| matches!(ty, ColumnType::Char(_));
-    if let Some(known) = known
-        && known.iter().copied().all(is_text)
-        && known.iter().any(is_filled_up)
-        && known.iter().any(|ty| *ty != known[0])
-    {
-        return Common::PlainText;
+    if let Some([first, others @ ..]) = known.as_deref() {
+        let is_one = others.iter().all(|ty| ty == first);
+        if is_one && matches!(first, ColumnType::Char(_) | ColumnType::Json | ColumnType::Jsonb) {
+            return Common::Like(*first);
+        }
+        let all = || others.iter().chain([first]);
+        if all().copied().all(is_text) && all().any(is_filled_up) {
+            return Common::PlainText;
+        }
     }
     let types: Vec<&DataType> = inputs.iter().map(|input| input.schema().field(place).data_type()).collect();
     type_of_all(&types).map_or(Common::Kept, Common::Of)
@@ -101,6 +106,9 @@ fn with_types(input: Arc<LogicalPlan>, types: &[Common]) -> Result<Arc<LogicalPl
         Common::Kept => false,
         Common::Of(ty) => ty != field.data_type(),
         Common::PlainText => column_type_of_field(field) != Some(ColumnType::Text),
+        Common::Like(_) => {
+            field.data_type().is_string() && column_type_of_field(field) == Some(ColumnType::Text)
+        }
     };
     if !schema.fields().iter().zip(types).any(differs) {
         return Ok(input);
@@ -113,6 +121,8 @@ fn with_types(input: Arc<LogicalPlan>, types: &[Common]) -> Result<Arc<LogicalPl
         let typed = match common {
             Common::Kept => column,
             Common::PlainText => called(column, ColumnType::Text)?,
+            Common::Like(ColumnType::Char(_)) => trimmed::without_blanks(&column)?,
+            Common::Like(ty) => called(column, *ty)?,
             Common::Of(ty) => of_type(&input, place, column, ty)?,
         };
         Ok(typed.alias_qualified(qualifier.cloned(), field.name()))
@@ -142,6 +152,8 @@ fn is_literal(input: &LogicalPlan, place: usize) -> bool {
         LogicalPlan::Projection(projection) => projection.expr.get(place).is_some_and(is_untyped),
         LogicalPlan::Limit(limit) => is_literal(&limit.input, place),
         LogicalPlan::Sort(sort) => is_literal(&sort.input, place),
+        // What tells sides apart that have columns of one name.
+        LogicalPlan::SubqueryAlias(alias) => is_literal(&alias.input, place),
         // The first side of INTERSECT and EXCEPT.
         LogicalPlan::Distinct(Distinct::All(input)) => is_literal(input, place),
         _ => false,

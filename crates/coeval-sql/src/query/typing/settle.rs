@@ -13,8 +13,8 @@ use super::numbers::nullable;
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, orderless, padded,
-    subquery_order, window_keys,
+    aggregates, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, merged, orderless, padded,
+    subquery_order, trimmed, window_keys,
 };
 use crate::error::SqlError;
 use crate::guarded::is_comparison;
@@ -74,6 +74,11 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
 pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     refuse_others(&expression, schema)?;
     orderless::refuse_in_call(&expression, schema)?;
+    if let Expr::ScalarFunction(call) = &expression
+        && let Some(one) = merged::settled(call, schema)?
+    {
+        return Ok(Transformed::yes(settle(one, schema)?.data));
+    }
     if let Some(padded) = padded::settled(&expression, schema)? {
         return Ok(Transformed::yes(settle(padded, schema)?.data));
     }
@@ -241,12 +246,15 @@ pub(super) fn comparable_pair(left: &Expr, right: &Expr, schema: &DFSchema) -> R
     Ok(settled.and_then(|operands| <[Expr; 2]>::try_from(operands).ok()).map(Into::into))
 }
 
-/// Operands of one comparison, of one type: floats beside `numeric` as `double precision`, intervals by their
+/// Operands of one comparison, of one type: what stands beside a `char(n)` without blanks at its end, floats beside `numeric` as `double precision`, intervals by their
 /// length, local times beside those with a zone as times of the session's zone. `None` if they are right as they
 /// are.
 pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     if let Some(documents) = jsonb::comparable(operands, schema)? {
         return Ok(Some(documents));
+    }
+    if let Some(trimmed) = trimmed::comparable(operands, schema)? {
+        return Ok(Some(trimmed));
     }
     if mixes_float_and_numeric(operands, schema) {
         return Ok(Some(doubles(operands, schema)));
@@ -347,27 +355,27 @@ fn as_type(expression: Expr, ty: &DataType, schema: &DFSchema) -> Expr {
 
 /// The results of a CASE, all of one type: what a query is told of its columns is what the first of them says.
 fn settle_case(case: &Case, schema: &DFSchema) -> Result<Option<Expr>> {
+    // Before texts among them are read as times, as if all were literals.
+    require_results(case, schema)?;
     let mut case = case.clone();
     let is_changed = settle_cases(&mut case, schema)?
         | make_arrays("CASE", results_of(&mut case), schema)?
         | settle_choices(results_of(&mut case), schema)?
-        | read_results(&mut case, schema)?;
+        | read_choices(results_of(&mut case), schema)?;
     Ok(with_one_type(&case, schema).or_else(|| is_changed.then_some(Expr::Case(case))))
 }
 
-/// Text literals among the results of a CASE as values of the type that the others have; whether there are any. DataFusion makes
-/// text of all, which is another order.
+/// Refuses results of a CASE that have no type in common; literals are of the type of the others.
 ///
 /// # Errors
-/// `42804` and `42846` for results that have no type in common, `22P02` for a literal that is no value of the type.
-fn read_results(case: &mut Case, schema: &DFSchema) -> Result<bool> {
+/// `42804` and `42846`.
+fn require_results(case: &Case, schema: &DFSchema) -> Result<()> {
     let thens = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
     let results = case.else_expr.as_deref().into_iter().chain(thens);
     let known = results.filter(|result| !is_text_literal(result));
     let types = known.map(|result| result.get_type(schema)).collect::<Result<Vec<_>>>();
-    let Ok(types) = types else { return Ok(false) };
-    require_common_type("CASE", &types)?;
-    read_choices(results_of(case), schema)
+    let Ok(types) = types else { return Ok(()) };
+    Ok(require_common_type("CASE", &types)?)
 }
 
 /// Text literals among expressions of one type as values of the type that the others have; whether there are any. Texts stay.
@@ -497,9 +505,9 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     let call =
         |arguments| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments));
     if let ("array_has", [list, element]) = (function.name(), &function.args[..]) {
-        comparisons::require_element(element, list, schema)?;
         return Ok(read_element(list, element, schema)?.map(call));
     }
+    comparisons::require_sought(function, schema)?;
     if function.name() == "make_array" {
         require_choices("ARRAY", &function.args, schema)?;
         if let Some(floats) = floats_of_one_type(&function.args, schema) {
@@ -529,6 +537,12 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
         && let Some(settled) = settle_nullif(function, schema)?
     {
         return Ok(Some(settled));
+    }
+    if let ([left, right], "nullif") = (&function.args[..], function.name())
+        && is_char(left, schema)
+        && let Some(read) = without_blanks(right)
+    {
+        return Ok(Some(call(vec![left.clone(), read])));
     }
     let read = with_read_literals(function, schema)?;
     let has_read = read.args != function.args;
@@ -560,6 +574,9 @@ fn read_element(list: &Expr, element: &Expr, schema: &DFSchema) -> Result<Option
     let DataType::List(item) = list.get_type(schema)? else { return Ok(None) };
     let ty = item.data_type();
     let Expr::Literal(scalar, _) = element else { return Ok(None) };
+    if matches!(Operand::of_elements(list, schema), Operand::Of(ColumnType::Char(_))) {
+        return Ok(without_blanks(element).map(|element| vec![list.clone(), element]));
+    }
     if ty.is_string() || ty.is_null() || !scalar.data_type().is_string() {
         return Ok(None);
     }

@@ -2,9 +2,10 @@
 //! `VALUES` with what DataFusion does not take: subqueries, and literals without a type beside casts to one.
 //!
 //! Rows with subqueries become queries of one row each. A literal in a column in which another row casts to a type is
-//! cast to that type, too; a date beside a timestamp becomes one, and so does a `numeric` beside a float.
+//! cast to that type, too; a date beside a timestamp becomes one, and so does a `numeric` beside a float. Texts of several lengths become
+//! texts.
 
-use super::literals::{TO_NUMERIC, cast_to, is_named, own_call};
+use super::literals::{TO_NUMERIC, cast_to, is_int_literal, is_named, own_call};
 use crate::error::SqlError;
 use crate::query::has_subquery;
 use crate::scalar::cast_function::CAST;
@@ -21,7 +22,7 @@ use std::ops::ControlFlow;
 /// Casts literals in the columns of a `VALUES` to the type that others in their column are cast to.
 ///
 /// # Errors
-/// If a type cannot be described: a bug.
+/// `42804` and `42846` for a column of types that have none in common.
 pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
     match body {
         SetExpr::SetOperation { left, right, .. } => {
@@ -31,8 +32,11 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
         SetExpr::Values(values) if values.rows.len() > 1 => {
             let width = values.rows.iter().map(|row| row.content.len()).min().unwrap_or(0);
             for column in 0..width {
-                let Some(ty) = common_type(values.rows.iter().map(|row| &row.content[column])) else {
-                    make_floats(values.rows.iter_mut().map(|row| &mut row.content[column]).collect());
+                let Some(ty) = common_type(values.rows.iter().map(|row| &row.content[column]))? else {
+                    let mut cells: Vec<_> =
+                        values.rows.iter_mut().map(|row| &mut row.content[column]).collect();
+                    forget_lengths(&mut cells)?;
+                    make_floats(cells);
                     continue;
                 };
                 for row in &mut values.rows {
@@ -46,6 +50,16 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Casts texts of some length to texts, which others in their column may be: DataFusion takes marks of one type alone.
+fn forget_lengths(cells: &mut [&mut Expr]) -> Result<(), SqlError> {
+    for cell in cells {
+        if matches!(type_of(cell), Some(ColumnType::Varchar(_) | ColumnType::Char(_))) {
+            **cell = own_call(cell.clone(), ColumnType::Text)?;
+        }
+    }
+    Ok(())
 }
 
 /// Casts what stands beside floats in a column with a `numeric` to the widest of these: DataFusion makes a `numeric` of all.
@@ -82,22 +96,40 @@ fn is_numeric(cell: &Expr) -> bool {
     }
 }
 
-/// The type that some cells are cast to; `None` if there are others than literals beside them, or casts to other types.
-fn common_type<'e>(cells: impl Iterator<Item = &'e Expr>) -> Option<ColumnType> {
-    let mut common = None;
+/// The type that some cells are cast to; `None` if there are others than literals beside them.
+///
+/// # Errors
+/// `42804` and `42846` for types that have none in common.
+fn common_type<'e>(cells: impl Iterator<Item = &'e Expr>) -> Result<Option<ColumnType>, SqlError> {
+    let (mut common, mut stated, mut is_known) = (None, None, true);
+    let both = |known: Option<ColumnType>, own| match known {
+        None => Ok(Some(own)),
+        Some(known) => types::type_of_both("VALUES", known, own).map(Some),
+    };
     for cell in cells {
-        match (common, type_of(cell)) {
-            (_, None) if is_open(cell) => {}
-            (_, None) => return None,
-            (None, own) => common = own,
-            (Some(known), Some(own)) if known == own => {}
-            // Texts of several lengths stay what they are.
-            (Some(known), Some(own)) => {
-                common = Some(types::common_type(known, own).filter(|ty| !types::is_text(*ty))?);
-            }
+        let own = type_of(cell);
+        is_known &= own.is_some() || is_open(cell);
+        if let Some(ty) = own.or_else(|| type_of_literal(cell)) {
+            stated = both(stated, ty)?;
+        }
+        if let Some(ty) = own {
+            common = both(common, ty)?;
         }
     }
-    common
+    Ok(common.filter(|_| is_known))
+}
+
+/// The type of a literal that has one: of a number any, since all of them have one in common.
+fn type_of_literal(cell: &Expr) -> Option<ColumnType> {
+    match cell {
+        Expr::Cast { data_type, .. } if is_int_literal(data_type) => Some(ColumnType::Int),
+        Expr::Value(value) => match value.value {
+            Value::Number(..) => Some(ColumnType::BigInt),
+            Value::Boolean(_) => Some(ColumnType::Boolean),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The type that a cell is cast to, by the function that stands for a cast.

@@ -4,6 +4,7 @@
 use super::{Compiler, Refusal, Typed, common_type_here};
 use crate::cancel;
 use crate::scalar::arithmetic::ArithmeticOp;
+use crate::scalar::cast::Cast;
 use crate::scalar::compare::CompareOp;
 use crate::scalar::literal;
 use crate::scalar::members::Members;
@@ -174,9 +175,12 @@ impl Compiler<'_> {
         (right, right_type): (Node, ColumnType),
     ) -> Result<(Node, Node, Scaling), Refusal> {
         let same = left_type == right_type && !is_document(left_type);
+        if is_text(left_type) && is_text(right_type) {
+            let left = beside_text(left, left_type, right_type);
+            return Ok((left, beside_text(right, right_type, left_type), Scaling::Same));
+        }
         if same
             || (is_integer(left_type) && is_integer(right_type))
-            || (is_text(left_type) && is_text(right_type))
             || (is_text_array(left_type) && is_text_array(right_type))
         {
             return Ok((left, right, Scaling::Same));
@@ -220,6 +224,14 @@ impl Compiler<'_> {
                 _ => Ok(side),
             });
             sides = widened.collect::<Result<_, _>>()?;
+        }
+        let mut known = sides.iter().filter_map(|side| side.ty);
+        if let Some(other) = known.find(|ty| matches!(ty, ColumnType::Char(_))) {
+            let beside = |side: Typed| match side.ty {
+                Some(ty) => Typed::known(beside_text(side.node, ty, other), ty),
+                None => side,
+            };
+            sides = sides.into_iter().map(beside).collect();
         }
         let (nodes, ty) = self.unify(sides)?;
         if is_document(ty) {
@@ -340,6 +352,16 @@ pub(crate) fn compare_op(op: &BinaryOperator) -> Option<CompareOp> {
         BinaryOperator::GtEq => CompareOp::GreaterOrEqual,
         _ => return None,
     })
+}
+
+/// A text that is compared with another one of this type. Against a `char(n)`, trailing blanks of a `varchar` and of a parameter do not
+/// count, which become one in PostgreSQL; those of a text do.
+fn beside_text(node: Node, ty: ColumnType, other: ColumnType) -> Node {
+    let becomes_char = matches!(ty, ColumnType::Varchar(_)) || matches!(node, Node::Parameter(_));
+    if !becomes_char || !matches!(other, ColumnType::Char(_)) {
+        return node;
+    }
+    Node::Cast { input: Box::new(node), cast: Cast::TrimBlanks }
 }
 
 /// The escape character of a `LIKE`: a backslash unless given; an empty one switches escaping off.

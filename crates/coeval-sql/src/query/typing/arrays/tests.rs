@@ -45,3 +45,12 @@ fn a_place_is_counted_from_one_and_null_is_found() {
     let found = called(Told::Position, vec![among(), int(None)], 3);
     assert_eq!(found.as_primitive(), &Int32Array::from(vec![Some(2), None, None]));
 }
+
+#[test]
+fn an_element_is_missing_where_it_was_not_found_and_no_null_may_be_it() {
+    let among = lists(&[Some(&[Some(1)]), Some(&[Some(1), None]), Some(&[]), None, Some(&[Some(2)])]);
+    let found = ColumnarValue::Array(Arc::new(BooleanArray::from(vec![false, false, false, false, true])));
+    let missing = called(Told::Missing, vec![found, among], 5);
+    let expected = BooleanArray::from(vec![Some(true), None, Some(true), None, Some(false)]);
+    assert_eq!(missing.as_boolean(), &expected);
+}
