@@ -103,7 +103,7 @@ def load(binary, directory, schema, tables):
         shell.run("CHECKPOINT")
         return {
             "load_s": time.monotonic() - started,
-            "version": shell.value("SELECT version()"),
+            "version": subprocess.run([str(binary), "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip(),
             "isolation": shell.value("SHOW default_transaction_isolation"),
             "durability": shell.value("SELECT durability FROM coeval_store"),
         }

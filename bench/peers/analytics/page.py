@@ -103,8 +103,8 @@ def text(kept):
 def round_lines(name, figures):
     found = figures.found
     foreign = ", ".join(f"{one['foreign_cpu']:.2f}" for one in found["rounds"])
-    lines = [f"- {name}: {found['size']}, {found['threads']} threads, {len(found['rounds'])} rounds, each query {found['runs']} times "
-             f"in each; foreign_cpu by round: {foreign}"]
+    lines = [f"- {name}: {found['size']}, {found['threads']} threads, {len(found['rounds'])} rounds, runs of each query for the clock in each: "
+             f"{found['runs']}; foreign_cpu by round: {foreign}"]
     if figures.quiet_count < ROUNDS_LEAST:
         lines.append(f"- **{name}: only {figures.quiet_count} of {len(found['rounds'])} rounds had foreign_cpu <= {FOREIGN_CPU_MAX}: "
                      f"all are used, and the figures are orientation, not a measurement**")
