@@ -61,6 +61,10 @@ def in_one_row(question, texts, numbers):
     return f"SELECT count(*), {', '.join(made)} FROM ({question}) AS q"
 
 
+GROUPBY_QUERIES = {name: in_one_row(*question) for name, question in GROUPBY_QUESTIONS.items()}
+JOIN_QUERIES = {name: in_one_row(*question) for name, question in JOIN_QUESTIONS.items()}
+
+
 def make_groupby(directory, arguments):
     groups = max(arguments.rows // K, 1)
     columns = ", ".join([
@@ -75,7 +79,6 @@ def make_groupby(directory, arguments):
     (directory / "schema.sql").write_text(f"CREATE TABLE x (id bigint PRIMARY KEY, {GROUPBY_COLUMNS.format('')});\n")
     (directory / "schema-bricks.sql").write_text(
         f"CREATE TABLE x (id bigint, {GROUPBY_COLUMNS.format(' NOT NULL')}) {BRICKS};\n")
-    write_queries(directory, GROUPBY_QUESTIONS)
     duckdb_statements(statements)
 
 
@@ -115,7 +118,6 @@ def make_join(directory, arguments):
         "CREATE TABLE small (id1 int PRIMARY KEY, id4 text, v2 double precision);\n"
         "CREATE TABLE medium (id1 int, id2 int PRIMARY KEY, id4 text, id5 text, v2 double precision);\n"
         "CREATE TABLE big (id1 int, id2 int, id3 int PRIMARY KEY, id4 text, id5 text, id6 text, v2 double precision);\n")
-    write_queries(directory, JOIN_QUESTIONS)
     duckdb_statements(statements)
 
 
@@ -143,12 +145,6 @@ def fraction(salt):
 def parts(rows):
     starts = range(0, rows, FILE_ROWS)
     return [(number, start, min(start + FILE_ROWS, rows)) for number, start in enumerate(starts)]
-
-
-def write_queries(directory, questions):
-    (directory / "queries").mkdir()
-    for name, question in questions.items():
-        (directory / "queries" / f"{name}.sql").write_text(in_one_row(*question) + "\n")
 
 
 def duckdb_statements(statements):

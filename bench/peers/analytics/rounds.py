@@ -21,6 +21,8 @@ ROWS = 10_000_000
 TINY_ROWS, TINY_SCALE = 200_000, 0.01
 # Nobody waits longer for a query; it counts as one that fails.
 SECONDS_MOST = 300.0
+# Nor for anything else.
+WORK_SECONDS_MOST = 7_200.0
 
 
 def add_options(parser):
@@ -83,7 +85,7 @@ def data_directory(suite, name, arguments, work):
 
 def measure(name, suite, arguments, work):
     """All rounds of a suite."""
-    files = Files(data_directory(suite, name, arguments, work), suite.coeval_schema)
+    files = Files(data_directory(suite, name, arguments, work), suite.coeval_schema, suite.queries)
     found = {
         "size": f"scale {arguments.scale:g}" if suite.size == "scale" else f"{arguments.rows:,} rows",
         "threads": arguments.threads, "runs": arguments.runs, "queries": list(files.queries()),
@@ -120,7 +122,9 @@ def one_round(suite, files, arguments, work, failed, number):
 def coeval_round(suite, files, arguments, work, failed):
     directory = work / "coeval"
     watch = CpuWatch()
-    figures = coeval_side.load(arguments.binary, directory, files.statements(files.coeval_schema), files.tables())
+    with coeval_side.Shell(arguments.binary, directory, WORK_SECONDS_MOST) as shell:
+        figures = coeval_side.load(shell, files.statements(files.coeval_schema), files.tables())
+    figures["version"] = coeval_side.version(arguments.binary)
     foreign = [watch.foreign_cores()]
     figures["disk_bytes"] = bytes_below(directory)
     asked = Asked(arguments, directory, files.queries(), foreign)
@@ -140,10 +144,10 @@ class Asked:
 
     def change(self, statements, thousandths):
         """Puts so many thousandths of the rows into the delta; the share that each table has there when it is opened again."""
-        with self.shell() as shell:
+        with self.shell(WORK_SECONDS_MOST) as shell:
             for statement in statements:
                 shell.run(statement.format(thousandths=thousandths))
-        with self.shell() as shell:
+        with self.shell(WORK_SECONDS_MOST) as shell:
             return coeval_side.delta_shares(shell)
 
     def all(self, answers, failed):
@@ -154,7 +158,7 @@ class Asked:
             settle(self.directory)
             known = len(failed)
             try:
-                with self.shell() as shell:
+                with self.shell(SECONDS_MOST) as shell:
                     watch = CpuWatch(shell.pid)
                     figures = coeval_side.measure(shell, self.queries, self.arguments.runs, answers, failed)
                     self.foreign.append(watch.foreign_cores())
@@ -164,8 +168,8 @@ class Asked:
                 if len(failed) == known:
                     raise
 
-    def shell(self):
-        return coeval_side.Shell(self.arguments.binary, self.directory, SECONDS_MOST)
+    def shell(self, seconds_most):
+        return coeval_side.Shell(self.arguments.binary, self.directory, seconds_most)
 
 
 def duckdb_round(files, arguments, work, failed):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is asked. A suite is a directory of files that both systems read, and the bars of its ratios.
 
-The directory holds `schema.sql`, the queries in `queries/NAME.sql`, and the rows: `TABLE.parquet`, or `TABLE-00.parquet` and so on
-for a table in parts.
+The directory holds `schema.sql`, the rows as `TABLE.parquet`, or as `TABLE-00.parquet` and so on for a table in parts, and, where
+whoever made the rows has the queries, too, these as `queries/NAME.sql`.
 """
 
 import dataclasses
@@ -27,6 +27,8 @@ class Suite:
     # Suites of the same data share a directory.
     data: str | None = None
     coeval_schema: str = "schema.sql"
+    # The texts by name, if the directory does not have them.
+    queries: dict | None = None
     # What decides how large the data is: an option of the command line.
     size: str = "rows"
 
@@ -34,9 +36,8 @@ class Suite:
 class Files:
     """What a suite's directory holds."""
 
-    def __init__(self, directory, coeval_schema="schema.sql"):
-        self.directory = Path(directory)
-        self.coeval_schema = coeval_schema
+    def __init__(self, directory, coeval_schema="schema.sql", queries=None):
+        self.directory, self.coeval_schema, self.texts = Path(directory), coeval_schema, queries
 
     def statements(self, name):
         """The statements of one of its files."""
@@ -45,6 +46,8 @@ class Files:
 
     def queries(self):
         """The texts by name, in order."""
+        if self.texts:
+            return self.texts
         found = sorted((self.directory / "queries").glob("*.sql"))
         return {path.stem: path.read_text().strip().rstrip(";") for path in found}
 
@@ -72,17 +75,18 @@ def rewritten(table, column, key):
     return f"UPDATE {table} SET {column} = {column} WHERE {spread(key)}"
 
 
-GROUPBY_CHANGES = (rewritten("x", "v1", "id"),)
+X_CHANGES = (rewritten("x", "v1", "id"),)
 
 SUITES = {
     "tpcds": Suite(
         "TPC-DS", tpcds.make, 0.6, 1.5, size="scale",
         changes=tuple(rewritten(*change) for change in tpcds.CHANGES)),
-    "groupby": Suite("db-benchmark's groupby, row table", dbbenchmark.make_groupby, 0.5, 1.0, changes=GROUPBY_CHANGES),
+    "groupby": Suite("db-benchmark's groupby, row table", dbbenchmark.make_groupby, 0.5, 1.0,
+                     queries=dbbenchmark.GROUPBY_QUERIES, changes=X_CHANGES),
     # Brick tables have no UPDATE.
     "groupby-bricks": Suite("db-benchmark's groupby, brick table", dbbenchmark.make_groupby, 0.5, 1.0,
-                            data="groupby", coeval_schema="schema-bricks.sql"),
-    "join": Suite("db-benchmark's join", dbbenchmark.make_join, 0.7, None, changes=GROUPBY_CHANGES),
+                            queries=dbbenchmark.GROUPBY_QUERIES, data="groupby", coeval_schema="schema-bricks.sql"),
+    "join": Suite("db-benchmark's join", dbbenchmark.make_join, 0.7, None, queries=dbbenchmark.JOIN_QUERIES, changes=X_CHANGES),
     "tpch": Suite(
         "TPC-H", tpch_files, 0.6, 1.2, size="scale",
         changes=(rewritten("lineitem", "l_quantity", "l_orderkey * 8 + l_linenumber"),
