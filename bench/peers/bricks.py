@@ -24,6 +24,7 @@ QUERIES = {
     "filtered_sum": "SELECT sum(m1) FROM facts WHERE m2 < 500000",
     "pruned_sum": "SELECT sum(m1) FROM facts WHERE key BETWEEN 300 AND 399 AND m2 < 500000",
 }
+ROWS = 50_000_000
 # What a query may take of DuckDB's time, and a load of the peers' rows per second at least.
 BARS = {"group_by": 1.0, "filtered_sum": 1.0, "pruned_sum": 0.3}
 COPY_BARS = {"duckdb": 0.7, "postgresql": 5.0}
@@ -31,7 +32,6 @@ COLUMNS = ["key bigint"] + [f"m{metric} bigint" for metric in range(1, 20)]
 
 
 def add_options(parser):
-    parser.add_argument("--rows", type=int, default=50_000_000, help="bricks: rows that are scanned")
     parser.add_argument("--copy-rows", type=int, default=2_000_000, help="bricks: rows of 20 columns that are loaded")
     parser.add_argument("--duckdb-bricks", nargs=2, metavar=("FILES", "DIRECTORY"), help="one round of DuckDB, as JSON")
 
@@ -142,6 +142,7 @@ def run(arguments):
     if arguments.duckdb_bricks:
         duckdb_round(arguments)
         return
+    arguments.rows = arguments.rows or ROWS
     binary = arguments.coeval or build_coeval()
     work = Path(tempfile.mkdtemp(prefix="coeval-bricks-", dir=arguments.work))
     work.chmod(0o755)

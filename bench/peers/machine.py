@@ -17,7 +17,7 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 def command_line(program):
     """How this run was started, without places of this machine."""
-    words, left_out = [], {"--coeval", "--work", "--keep"}
+    words, left_out = [], {"--coeval", "--work", "--keep", "--files"}
     arguments = iter(sys.argv[1:])
     for word in arguments:
         if word in left_out:
