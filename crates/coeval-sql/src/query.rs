@@ -17,6 +17,7 @@ mod group_top;
 mod join_conditions;
 mod join_order;
 mod join_rows;
+mod kept_plan;
 mod lateral;
 mod likes;
 mod local_moments;

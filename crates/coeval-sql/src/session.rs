@@ -50,7 +50,7 @@ use crate::hand_over::aside;
 use crate::memory::{Kept, SyntaxMemory, run_with};
 use crate::open_objects::OpenObjects;
 use crate::parameters::refuse_parameters;
-use crate::point::{PointPlan, Rows};
+use crate::point::Rows;
 use crate::quota::QuotaShare;
 use crate::registry::{OpenTransaction, TransactionStatus};
 use crate::result::{CommandTag, StatementResult};
@@ -73,7 +73,7 @@ use frames::Frames;
 use named::NamedStatements;
 use parking_lot::Mutex;
 use parse::{Neighbours, Parsed};
-use prepared::{Outcome, Plan, run_and_plan};
+use prepared::{Outcome, Plan, RunPlan, memory_of, run_and_plan};
 use statement_cache::StatementCache;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -613,24 +613,33 @@ impl Session {
         Ok(StatementResult::plain("CHECKPOINT"))
     }
 
-    /// The statement's result and, if it has run by key and would run the same way again, its plan.
+    /// The statement's result and, if it would run the same way again, its plan.
     fn execute_statement(
         &mut self,
         statement: &Statement,
         sql: &str,
-    ) -> Result<(StatementResult, Option<PointPlan>), SqlError> {
+    ) -> Result<(StatementResult, Option<RunPlan>), SqlError> {
         self.refuse_if_failed()?;
         refuse_parameters(statement).map_err(|error| self.fail(error))?;
         let is_query = execution::is_query_statement(statement);
         self.in_transaction(sql, &[], &[], is_query, |context| run_and_plan(context, statement))
     }
 
-    /// Keeps a statement that has run by key and is all of its text, so that the text is neither parsed nor compiled
-    /// again.
-    fn remember(&mut self, parsed: &Parsed, sql: &str, plan: PointPlan) {
-        if StatementCache::takes(sql) {
-            self.cached.put(sql, Prepared::of_point(parsed.clone(), sql, plan));
+    /// Keeps a statement that is all of its text with the plan that it has run with, so that the text is neither parsed nor planned
+    /// again. Not if there is no memory for that.
+    fn remember(&mut self, parsed: &Parsed, sql: &str, plan: RunPlan) {
+        if !StatementCache::takes(sql) {
+            return;
         }
+        let prepared = match plan {
+            RunPlan::Point(plan) => Prepared::of_point(parsed.clone(), sql, plan),
+            RunPlan::Query(plan) => {
+                let memory = memory_of(&plan, &mut self.plan_memory, &self.engine.queries);
+                let Ok(memory) = memory else { return };
+                Prepared::of_query(parsed.clone(), sql, plan, memory)
+            }
+        };
+        self.cached.put(sql, prepared);
     }
 
     /// Runs `body` as the next statement of the open block, which fails with it.

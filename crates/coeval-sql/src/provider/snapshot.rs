@@ -97,6 +97,11 @@ impl StatementSnapshot {
         self.views.get(&table)
     }
 
+    /// How many rows a table has, if the statement named it and it is one of rows.
+    pub(crate) fn rows(&self, table: SpaceId) -> Option<u64> {
+        self.views.get(&table).map(TableView::row_count)
+    }
+
     /// Whether scans say what they read.
     pub(super) fn collects_scans(&self) -> bool {
         !matches!(*self.scans.lock(), Scans::NotAsked)

@@ -4,6 +4,7 @@
 use super::apply::{applied, has_correlated};
 use super::dialect::in_dialect;
 use super::doubled;
+use super::kept_plan::{KeptPlan, is_timeless};
 use super::mistakes::{Asks, Refused, has_misplaced_call};
 use super::origins::{special_parameters, with_origins};
 use super::outer_aggregates::{computed_outside, refuse_outer_aggregates};
@@ -26,7 +27,7 @@ use crate::error::{SqlError, place_in};
 use crate::hand_over::aside;
 use crate::memory::{marks_of, syntax_memory};
 use crate::parameters::{self, inferred_types, parameter_field, resolved_types};
-use crate::provider::{HiddenColumns, Keys};
+use crate::provider::{HiddenColumns, Keys, StatementSnapshot};
 use crate::relations::is_vector;
 use crate::rights::MadeFor;
 use crate::types::{ParameterType, column_type};
@@ -38,6 +39,7 @@ use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::planner::PlannerContext;
 use datafusion::sql::sqlparser::ast::{DataType as AstType, ObjectName, Query};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// A query planned as far as it goes without a snapshot and parameters.
@@ -51,6 +53,10 @@ pub(crate) struct PlannedQuery {
     made_for: MadeFor,
     runs_subqueries: bool,
     is_correlated: bool,
+    /// The number of the settings that it was planned with.
+    settings: u64,
+    /// What came of optimizing it when it ran last.
+    optimized: Mutex<Option<KeptPlan>>,
 }
 
 impl PlannedQuery {
@@ -102,6 +108,51 @@ impl PlannedQuery {
     /// Whether it calls a function of the catalog.
     pub(crate) fn asks_the_catalog(&self) -> bool {
         self.dependencies.asks_the_catalog
+    }
+
+    /// Whether a text that was planned as this would be planned as this again, as far as settings go: names are found and constants are
+    /// read by them.
+    pub(crate) fn has_settings_of(&self, context: &StatementContext<'_>) -> bool {
+        self.settings == context.settings.revision()
+    }
+
+    /// Whether any plan of it is worth keeping: it names no system tables or views, which are read while it is planned.
+    pub(crate) fn can_be_kept(&self) -> bool {
+        !self.dependencies.unkept
+    }
+
+    /// What came of optimizing it, if that is right for this statement.
+    pub(super) fn optimized(
+        &self,
+        context: &StatementContext<'_>,
+        snapshot: &StatementSnapshot,
+    ) -> Option<Arc<LogicalPlan>> {
+        self.optimized.lock().as_ref()?.for_snapshot(context.settings.revision(), snapshot)
+    }
+
+    /// Whether what came of optimizing it is kept.
+    #[cfg(test)]
+    pub(crate) fn keeps_optimized(&self) -> bool {
+        self.optimized.lock().is_some()
+    }
+
+    /// Keeps what came of optimizing it in this snapshot, if its next execution can use that.
+    pub(super) fn keep_optimized(
+        &self,
+        plan: LogicalPlan,
+        context: &StatementContext<'_>,
+        snapshot: &StatementSnapshot,
+    ) {
+        let is_of_the_moment = self.dependencies.unkept
+            || self.dependencies.takes_sequence_values
+            || self.dependencies.asks_the_catalog
+            || self.runs_subqueries
+            || !self.parameter_types.is_empty();
+        if is_of_the_moment || !is_timeless(&self.logical) {
+            return;
+        }
+        let kept = KeptPlan::new(Arc::new(plan), context.settings.revision(), self.tables(), snapshot);
+        *self.optimized.lock() = Some(kept);
     }
 
     /// Whether the definitions and rights it relies on are those of this statement.
@@ -241,6 +292,8 @@ fn plan_query(
         made_for: MadeFor::new(context.settings.principal(), context.transaction, engine.store()),
         runs_subqueries,
         is_correlated,
+        settings: context.settings.revision(),
+        optimized: Mutex::new(None),
     })
 }
 

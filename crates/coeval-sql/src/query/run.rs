@@ -312,6 +312,7 @@ fn physical_plan(
         logical: Arc::clone(&planned.logical),
         parameters,
         is_correlated: planned.is_correlated(),
+        optimized: planned.optimized(context, &snapshot),
         snapshot: snapshot.clone(),
         state,
     };
@@ -320,6 +321,9 @@ fn physical_plan(
     } else {
         unfinished.finished()?
     };
+    if let Some(optimized) = finished.optimized {
+        planned.keep_optimized(optimized, context, &snapshot);
+    }
     if finished.reads_all {
         for def in planned.tables() {
             context.transaction.note_scanned(def.id, &[])?;
@@ -350,6 +354,8 @@ struct Unfinished {
     logical: Arc<LogicalPlan>,
     parameters: Option<ParamValues>,
     is_correlated: bool,
+    /// What came of optimizing it before, if that can be used again.
+    optimized: Option<Arc<LogicalPlan>>,
     snapshot: StatementSnapshot,
     state: SessionState,
 }
@@ -360,6 +366,8 @@ struct Finished {
     state: SessionState,
     /// Whether scans are planned while it runs: all its tables count as read as a whole.
     reads_all: bool,
+    /// The plan that it is of, if that is a new one which may be used again.
+    optimized: Option<LogicalPlan>,
 }
 
 impl Unfinished {
@@ -368,14 +376,19 @@ impl Unfinished {
             None => LogicalPlan::clone(&self.logical),
             Some(values) => LogicalPlan::clone(&self.logical).replace_params_with_values(values)?,
         };
-        let (optimized, reads_all) = self.optimized(&logical)?;
         let planner = Arc::clone(self.state.query_planner());
-        let physical = self
-            .engine
-            .runtime()
-            .block_on(planner.create_physical_plan(&optimized, &self.state))
-            .map_err(|error| explained_plan(error, &logical))?;
-        Ok(Finished { physical, state: self.state, reads_all })
+        let physical = |optimized: &LogicalPlan| {
+            let planned = planner.create_physical_plan(optimized, &self.state);
+            self.engine.runtime().block_on(planned).map_err(|error| explained_plan(error, &logical))
+        };
+        if let Some(known) = &self.optimized {
+            let physical = physical(known)?;
+            return Ok(Finished { physical, state: self.state, reads_all: false, optimized: None });
+        }
+        let (optimized, reads_all) = self.optimized(&logical)?;
+        let physical = physical(&optimized)?;
+        let optimized = (!reads_all).then_some(optimized);
+        Ok(Finished { physical, state: self.state, reads_all, optimized })
     }
 
     /// The optimized plan. Where DataFusion makes no join of a correlated subquery, the plan's correlated subqueries run

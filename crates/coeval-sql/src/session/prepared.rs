@@ -28,7 +28,7 @@ use crate::user_types::{self, declared_type};
 use arrow::datatypes::SchemaRef;
 use coeval_store::{ColumnType, Value};
 use coeval_txn::Isolation;
-use datafusion::sql::sqlparser::ast::{DataType, Statement};
+use datafusion::sql::sqlparser::ast::{DataType, Query, Statement};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -52,14 +52,32 @@ pub(super) enum Plan {
 }
 
 impl Plan {
-    /// Whether the definitions and rights that it relies on are those of this statement.
-    fn is_current(&self, context: &StatementContext<'_>) -> bool {
+    /// Whether the definitions and rights that it relies on are those of this statement, and the settings, if those count.
+    fn is_current(&self, context: &StatementContext<'_>, source: Source) -> bool {
         match self {
             Self::Point(plan) => plan.is_current(context),
-            Self::Query { plan, .. } => plan.is_current(context),
+            Self::Query { plan, .. } => {
+                (source == Source::Prepare || plan.has_settings_of(context)) && plan.is_current(context)
+            }
             Self::General => true,
         }
     }
+}
+
+/// A plan with which a statement has run from its text, and would run the same way again.
+#[allow(clippy::large_enum_variant, reason = "it is moved once")]
+pub(super) enum RunPlan {
+    Point(PointPlan),
+    Query(PlannedQuery),
+}
+
+/// Whether a statement is planned when it is prepared, or when its text is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// What its names and constants mean was decided when it was prepared.
+    Prepare,
+    /// They mean what they mean now: settings count.
+    Text,
 }
 
 /// A statement as it is planned.
@@ -92,15 +110,24 @@ pub struct Prepared {
     /// Whether the statement compares with an array that is a parameter.
     compares_with_lists: bool,
     is_query: IsQuery,
+    source: Source,
 }
 
 impl Prepared {
     /// A statement without parameters that runs by key, with the plan that it has.
     pub(super) fn of_point(parsed: Parsed, sql: &str, plan: PointPlan) -> Arc<Self> {
-        Self::new(parsed, sql, Planned::by_key(plan))
+        Self::new(parsed, sql, Planned::by_key(plan), Source::Text)
     }
 
-    fn new(parsed: Parsed, sql: &str, planned: Planned) -> Arc<Self> {
+    /// A query without parameters, with the plan that it has run with and the memory of that.
+    pub(super) fn of_query(parsed: Parsed, sql: &str, plan: PlannedQuery, memory: KeptPart) -> Arc<Self> {
+        let columns = Some(plan.columns().clone());
+        let plan = Plan::Query { plan, _memory: memory };
+        let planned = Planned { plan, parameter_types: Vec::new(), columns, lists: Vec::new() };
+        Self::new(parsed, sql, planned, Source::Text)
+    }
+
+    fn new(parsed: Parsed, sql: &str, planned: Planned, source: Source) -> Arc<Self> {
         let (is_query, compares_with_lists) = match &parsed {
             Parsed::Statement(statement) => {
                 let has_lists = planned.lists.iter().any(Option::is_some);
@@ -109,7 +136,7 @@ impl Prepared {
             Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => (IsQuery::No, false),
         };
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { number, sql: sql.into(), parsed, planned, compares_with_lists, is_query })
+        Arc::new(Self { number, sql: sql.into(), parsed, planned, compares_with_lists, is_query, source })
     }
 
     /// Its text.
@@ -138,6 +165,12 @@ impl Prepared {
         self.planned.columns.as_ref()
     }
 
+    /// Whether it is a query whose optimized plan is kept.
+    #[cfg(test)]
+    pub(super) fn keeps_optimized(&self) -> bool {
+        matches!(&self.planned.plan, Plan::Query { plan, .. } if plan.keeps_optimized())
+    }
+
     /// The number by which a session finds a newer plan.
     pub(super) fn number(&self) -> u64 {
         self.number
@@ -161,14 +194,15 @@ impl fmt::Debug for Prepared {
 ///
 /// # Errors
 /// `53200` if there is none.
-fn memory_of(
+pub(super) fn memory_of(
     planned: &PlannedQuery,
     of_session: &mut Option<Arc<Kept>>,
     queries: &QueryEnvironment,
 ) -> Result<KeptPart, SqlError> {
     const WHAT: &str = "the plans of prepared statements";
     let kept = of_session.get_or_insert_with(|| Arc::new(queries.keep_nothing()));
-    KeptPart::of(kept, planned.bytes(), WHAT).map_err(|error| {
+    // The plan, and what came of optimizing it.
+    KeptPart::of(kept, planned.bytes() * 2, WHAT).map_err(|error| {
         let hint = "DEALLOCATE prepared statements that are not needed any more, or give queries more memory \
                     (coeval serve --query-memory).";
         error.with_hint(hint)
@@ -194,7 +228,7 @@ impl Session {
                 Planned::general(Vec::new(), self.columns_of_session_statement(&parsed))
             }
         };
-        Ok(Prepared::new(parsed, sql, planned))
+        Ok(Prepared::new(parsed, sql, planned, Source::Prepare))
     }
 
     /// The types of the parameters of the query that a cursor is declared for.
@@ -339,7 +373,7 @@ impl Session {
                 return Ok(result);
             }
             let plan = newer.as_deref().unwrap_or(&prepared.planned.plan);
-            if !plan.is_current(context) {
+            if !plan.is_current(context, prepared.source) {
                 stale = true;
                 return aside(|| run_unplanned(context, statement));
             }
@@ -470,15 +504,36 @@ pub(super) fn run_unplanned<T: Outcome>(
     run_and_plan(context, statement).map(|(outcome, _)| outcome)
 }
 
-/// Runs a statement from its syntax; also its plan, if it has run by key and would run the same way again.
+/// Runs a statement from its syntax; also its plan, if it would run the same way again.
 pub(super) fn run_and_plan<T: Outcome>(
     context: &mut StatementContext<'_>,
     statement: &Statement,
-) -> Result<(T, Option<PointPlan>), SqlError> {
-    match by_key(context, statement)? {
-        Some(run) => Ok(run),
-        None => aside(|| T::of_statement(context, statement)).map(|outcome| (outcome, None)),
+) -> Result<(T, Option<RunPlan>), SqlError> {
+    if let Some((outcome, plan)) = by_key(context, statement)? {
+        return Ok((outcome, plan.map(RunPlan::Point)));
     }
+    aside(|| match query_of(context, statement) {
+        Some(query) => {
+            let planned = query::plan(context, query, &[])?;
+            let outcome = T::of_query(context, &planned)?;
+            Ok((outcome, planned.can_be_kept().then_some(RunPlan::Query(planned))))
+        }
+        None => T::of_statement(context, statement).map(|outcome| (outcome, None)),
+    })
+}
+
+/// The query that a statement is, if it runs here from a plan of its own: it changes and locks nothing, names no types of users, and no
+/// other engine may have a part in it.
+fn query_of<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Option<&'s Query> {
+    let Statement::Query(query) = statement else { return None };
+    let is_ours = !context.engine.servers().are_there()
+        && context.parameter_types.is_empty()
+        && dml::is_plain_query(query)
+        && matches!(
+            user_types::resolved(statement, context.settings, context.transaction),
+            Cow::Borrowed(_)
+        );
+    is_ours.then_some(query)
 }
 
 /// What a caller wants of a statement: how each way to run one gives it.

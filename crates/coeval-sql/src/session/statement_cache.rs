@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// What the kept statements of a session may take, as far as their texts tell.
-const CACHE_BYTES: usize = 1 << 20;
+const CACHE_BYTES: usize = 4 << 20;
 
 /// What a statement takes beside its text: its syntax and its plan, if it is short.
 const STATEMENT_BYTES: usize = 2 << 10;

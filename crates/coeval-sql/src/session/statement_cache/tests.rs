@@ -73,3 +73,77 @@ fn a_long_text_pushes_nothing_out() {
     session.execute(&long).unwrap();
     assert_eq!(compiled(|| drop(session.execute(short).unwrap())), 0);
 }
+
+/// The rows of a query, as text.
+fn rows(session: &mut Session, sql: &str) -> String {
+    let results = session.execute(sql).unwrap();
+    arrow::util::pretty::pretty_format_batches(&results[0].rows.as_ref().unwrap().batches).unwrap().to_string()
+}
+
+/// Whether the session keeps this text with an optimized plan.
+fn is_kept_optimized(session: &mut Session, sql: &str) -> bool {
+    session.cached.get(sql).is_some_and(|prepared| prepared.keeps_optimized())
+}
+
+const BY_VALUE: &str = "SELECT value, count(*) FROM t GROUP BY value ORDER BY value";
+
+#[test]
+fn a_query_that_is_asked_again_is_not_optimized_again_and_sees_new_rows() {
+    let mut session = session();
+    assert!(!rows(&mut session, BY_VALUE).contains('a'));
+    assert!(is_kept_optimized(&mut session, BY_VALUE));
+    session.execute("INSERT INTO t SELECT n, 'a' FROM generate_series(1, 50) n").unwrap();
+    assert!(rows(&mut session, BY_VALUE).contains("| a     | 50 "), "rows that came later are there");
+    // Many more rows: the plan is made anew, and kept again.
+    session.execute("INSERT INTO t SELECT n, 'b' FROM generate_series(51, 60000) n").unwrap();
+    assert!(rows(&mut session, BY_VALUE).contains("| b     | 59950 "));
+    assert!(is_kept_optimized(&mut session, BY_VALUE));
+}
+
+#[test]
+fn a_kept_query_means_what_its_text_means_now() {
+    let mut session = session();
+    session.execute("INSERT INTO t VALUES (1, 'a')").unwrap();
+    let moment = "SELECT max(timestamptz '2026-07-01 12:00' + n * interval '1 day') AS at FROM t";
+    let in_utc = rows(&mut session, moment);
+    assert!(is_kept_optimized(&mut session, moment));
+    session.execute("SET TimeZone = 'Asia/Tokyo'").unwrap();
+    assert_ne!(rows(&mut session, moment), in_utc, "the literal is of the zone of now");
+    session.execute("SET TimeZone = 'UTC'").unwrap();
+    assert_eq!(rows(&mut session, moment), in_utc);
+
+    rows(&mut session, BY_VALUE);
+    session.execute("CREATE SCHEMA other; CREATE TABLE other.t (n bigint PRIMARY KEY, value text)").unwrap();
+    session.execute("SET search_path = other").unwrap();
+    assert!(!rows(&mut session, BY_VALUE).contains("| a "), "the name means another table");
+    session.execute("RESET search_path").unwrap();
+    assert!(rows(&mut session, BY_VALUE).contains("| a "));
+
+    session.execute("DROP TABLE t; CREATE TABLE t (n bigint PRIMARY KEY, value bigint)").unwrap();
+    session.execute("INSERT INTO t VALUES (1, 77)").unwrap();
+    assert!(rows(&mut session, BY_VALUE).contains("| 77 "));
+}
+
+#[test]
+fn what_the_clock_says_is_asked_each_time() {
+    let mut session = session();
+    session.execute("INSERT INTO t VALUES (1, 'a')").unwrap();
+    for sql in [
+        "SELECT max(n), clock FROM t, (SELECT now() AS clock) c GROUP BY clock",
+        "SELECT count(*), timestamptz 'now' FROM t WHERE value <> 'x'",
+    ] {
+        let first = rows(&mut session, sql);
+        assert!(!is_kept_optimized(&mut session, sql), "{sql}");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert_ne!(rows(&mut session, sql), first, "{sql}");
+    }
+}
+
+#[test]
+fn a_right_that_is_taken_back_counts_for_kept_queries() {
+    let mut session = session();
+    session.execute("CREATE ROLE reader; GRANT SELECT ON t TO reader; SET ROLE reader").unwrap();
+    rows(&mut session, BY_VALUE);
+    session.execute("RESET ROLE; REVOKE SELECT ON t FROM reader; SET ROLE reader").unwrap();
+    assert_eq!(session.execute(BY_VALUE).unwrap_err().sqlstate(), "42501");
+}
