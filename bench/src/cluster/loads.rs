@@ -82,7 +82,8 @@ pub(super) fn measure(
 /// Tells how fast rows came in the phases of one cluster, and what they cost. Gives the median of the rows per second.
 fn tell_phases(name: &str, phases: &[(Loaded, Spent)], report: &mut Report) -> f64 {
     let rates: Vec<f64> = phases.iter().map(|(loaded, _)| loaded.rows_per_s).collect();
-    let costs: [(&str, fn(&Spent) -> f64); 5] = [
+    type Cost = fn(&Spent) -> f64;
+    let costs: [(&str, Cost); 5] = [
         ("server_cpu_us_per_row", |spent| spent.us_per_row(spent.servers.iter().sum())),
         ("client_cpu_us_per_row", |spent| spent.us_per_row(spent.clients)),
         ("busy_share", Spent::busy_share),

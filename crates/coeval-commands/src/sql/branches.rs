@@ -23,6 +23,19 @@ impl Turning {
     }
 }
 
+/// What has become of the condition of an `\if` or `\elif`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    Holds,
+    Fails,
+}
+
+impl From<bool> for Condition {
+    fn from(holds: bool) -> Self {
+        if holds { Self::Holds } else { Self::Fails }
+    }
+}
+
 /// The branch of an `\if` that a text is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Branch {
@@ -69,12 +82,15 @@ impl Branches {
         }
     }
 
-    /// Turns into another branch. `holds` says whether the condition holds, where it [makes a difference](Self::asks).
+    /// Turns into another branch. The condition counts where it [makes a difference](Self::asks).
     ///
     /// # Errors
     /// If there is no `\if` for it.
-    pub(super) fn turn(&mut self, turning: Turning, holds: bool) -> Result<(), String> {
-        let begun = if holds { Branch::Run } else { Branch::Awaited };
+    pub(super) fn turn(&mut self, turning: Turning, condition: Condition) -> Result<(), String> {
+        let begun = match condition {
+            Condition::Holds => Branch::Run,
+            Condition::Fails => Branch::Awaited,
+        };
         if turning == Turning::If {
             self.within.push(if self.is_run() { begun } else { Branch::Passed });
             return Ok(());
@@ -112,13 +128,13 @@ mod tests {
         for (conditions, run) in [([true, true], 0), ([false, true], 1), ([false, false], 2)] {
             let mut branches = Branches::default();
             let mut seen = Vec::new();
-            branches.turn(Turning::If, conditions[0]).unwrap();
+            branches.turn(Turning::If, conditions[0].into()).unwrap();
             seen.push(branches.is_run());
-            branches.turn(Turning::Elif, conditions[1]).unwrap();
+            branches.turn(Turning::Elif, conditions[1].into()).unwrap();
             seen.push(branches.is_run());
-            branches.turn(Turning::Else, false).unwrap();
+            branches.turn(Turning::Else, Condition::Fails).unwrap();
             seen.push(branches.is_run());
-            branches.turn(Turning::Endif, false).unwrap();
+            branches.turn(Turning::Endif, Condition::Fails).unwrap();
             assert!(branches.is_run() && !branches.is_open());
             assert_eq!(seen.iter().position(|is_run| *is_run), Some(run));
             assert_eq!(seen.iter().filter(|is_run| **is_run).count(), 1);
@@ -128,23 +144,30 @@ mod tests {
     #[test]
     fn nothing_is_run_or_asked_within_what_is_not_run() {
         let mut branches = Branches::default();
-        branches.turn(Turning::If, false).unwrap();
+        branches.turn(Turning::If, Condition::Fails).unwrap();
         assert!(!branches.asks(Turning::If) && branches.asks(Turning::Elif));
-        branches.turn(Turning::If, true).unwrap();
+        branches.turn(Turning::If, Condition::Holds).unwrap();
         assert!(!branches.is_run() && !branches.asks(Turning::Elif));
-        branches.turn(Turning::Else, false).unwrap();
+        branches.turn(Turning::Else, Condition::Fails).unwrap();
         assert!(!branches.is_run());
-        branches.turn(Turning::Endif, false).unwrap();
-        branches.turn(Turning::Else, false).unwrap();
+        branches.turn(Turning::Endif, Condition::Fails).unwrap();
+        branches.turn(Turning::Else, Condition::Fails).unwrap();
         assert!(branches.is_run());
-        assert!(branches.turn(Turning::Else, false).is_err() && branches.turn(Turning::Elif, true).is_err());
+        assert!(
+            branches.turn(Turning::Else, Condition::Fails).is_err()
+                && branches.turn(Turning::Elif, Condition::Holds).is_err()
+        );
     }
 
     #[test]
     fn what_belongs_to_no_if_is_refused() {
         let mut branches = Branches::default();
         for turning in [Turning::Elif, Turning::Else, Turning::Endif] {
-            assert!(branches.turn(turning, true).is_err_and(|said| said.ends_with("no matching \\if")));
+            assert!(
+                branches
+                    .turn(turning, Condition::Holds)
+                    .is_err_and(|said| said.ends_with("no matching \\if"))
+            );
         }
     }
 }

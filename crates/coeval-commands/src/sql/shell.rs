@@ -264,7 +264,7 @@ impl<'o> Shell<'o> {
     /// Begins or ends a branch.
     fn turn(&mut self, turning: Turning, line: &str, input: &mut Input) -> Flow {
         let holds = input.branches.asks(turning) && self.condition(line);
-        if let Err(message) = input.branches.turn(turning, holds) {
+        if let Err(message) = input.branches.turn(turning, holds.into()) {
             eprintln!("{message}");
             return Flow::Failed;
         }

@@ -35,11 +35,7 @@ fn first_rows(plan: Arc<dyn ExecutionPlan>, order: LexOrdering, rows: usize) -> 
     let is_divided = parts(plan.as_ref()) > 1;
     let sort = SortExec::new(order.clone(), plan).with_fetch(Some(rows)).with_preserve_partitioning(true);
     let sort: Arc<dyn ExecutionPlan> = Arc::new(sort);
-    if is_divided {
-        Arc::new(SortPreservingMergeExec::new(order, sort).with_fetch(Some(rows)))
-    } else {
-        sort
-    }
+    if is_divided { Arc::new(SortPreservingMergeExec::new(order, sort).with_fetch(Some(rows))) } else { sort }
 }
 
 impl Encoder<'_> {

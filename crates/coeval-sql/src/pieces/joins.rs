@@ -90,11 +90,8 @@ impl Decoder<'_> {
         let kind = KINDS.get(usize::from(self.from.byte()?)).copied();
         let kind = kind.ok_or_else(|| malformed("there is no such join"))?;
         let has_equal_nulls = self.flag()?;
-        let nulls = if has_equal_nulls {
-            NullEquality::NullEqualsNull
-        } else {
-            NullEquality::NullEqualsNothing
-        };
+        let nulls =
+            if has_equal_nulls { NullEquality::NullEqualsNull } else { NullEquality::NullEqualsNothing };
         let left = self.input()?;
         let schemas = (left.schema(), right.schema());
         let count = self.from.count()?;

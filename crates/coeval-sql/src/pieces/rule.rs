@@ -126,11 +126,7 @@ impl PieceMaker<'_> {
     }
 
     /// What takes so many rows of its input, over as many from each node.
-    fn of_limit(
-        &self,
-        node: &Arc<dyn ExecutionPlan>,
-        rows: usize,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    fn of_limit(&self, node: &Arc<dyn ExecutionPlan>, rows: usize) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(input) = node.children().first().copied() else { return Ok(None) };
         let Some(steps) = Steps::of(input) else { return Ok(None) };
         // What is below the node wants fewer.

@@ -44,7 +44,11 @@ impl KeptPlan {
     }
 
     /// The plan, if it is what the rules would make with these settings in this snapshot, but for small changes of the tables' sizes.
-    pub(super) fn for_snapshot(&self, settings: u64, snapshot: &StatementSnapshot) -> Option<Arc<LogicalPlan>> {
+    pub(super) fn for_snapshot(
+        &self,
+        settings: u64,
+        snapshot: &StatementSnapshot,
+    ) -> Option<Arc<LogicalPlan>> {
         let is_like_before = |(table, before): &(SpaceId, u64)| {
             snapshot.rows(*table).is_some_and(|now| are_alike(*before, now))
         };
@@ -72,8 +76,8 @@ pub(super) fn is_timeless(plan: &LogicalPlan) -> bool {
         is_timeless &= volatility != Volatility::Stable;
         Ok(if is_timeless { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     };
-    let looked: Result<TreeNodeRecursion> = plan
-        .apply_with_subqueries(|node| node.apply_expressions(|expression| expression.apply(|part| look(part))));
+    let looked: Result<TreeNodeRecursion> =
+        plan.apply_with_subqueries(|node| node.apply_expressions(|expression| expression.apply(&mut look)));
     looked.is_ok() && is_timeless
 }
 

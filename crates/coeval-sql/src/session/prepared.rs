@@ -529,10 +529,7 @@ fn query_of<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Opt
     let is_ours = !context.engine.servers().are_there()
         && context.parameter_types.is_empty()
         && dml::is_plain_query(query)
-        && matches!(
-            user_types::resolved(statement, context.settings, context.transaction),
-            Cow::Borrowed(_)
-        );
+        && matches!(user_types::resolved(statement, context.settings, context.transaction), Cow::Borrowed(_));
     is_ours.then_some(query)
 }
 

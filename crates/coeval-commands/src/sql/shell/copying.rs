@@ -21,7 +21,7 @@ const END: &[u8] = b"\\.";
 
 /// A COPY whose rows are the next lines of the text that it stands in.
 pub(super) enum Copying {
-    Feeding(CopyInput),
+    Feeding(Box<CopyInput>),
     /// One of its rows was refused; what is left of them is passed over.
     Refused,
 }
@@ -100,7 +100,7 @@ impl Shell<'_> {
             Source::Inline => return Ok(self.copy_lines_behind(copy, file)),
             Source::Process => {
                 drop(patience);
-                self.copying = Some(Copying::Feeding(copy));
+                self.copying = Some(Copying::Feeding(Box::new(copy)));
                 return self.take_copied_lines(&mut io::stdin().lock());
             }
             Source::File(mut file) => self.copy_all(copy, &mut file, &wanted.end),
@@ -209,7 +209,7 @@ impl Shell<'_> {
 
     /// The next lines are the rows of this COPY.
     fn copy_lines_behind(&mut self, copy: CopyInput, file: Option<&str>) -> Flow {
-        self.copying = Some(Copying::Feeding(copy));
+        self.copying = Some(Copying::Feeding(Box::new(copy)));
         if file.is_none() && matches!(self.audience, Audience::Person(_)) {
             println!("Enter data to be copied followed by a newline.");
             println!("End with a backslash and a period on a line by itself, or Ctrl-C to give up.");
@@ -241,7 +241,7 @@ impl Shell<'_> {
         match self.copying.take() {
             None => Ok(Flow::Next),
             Some(Copying::Refused) => Ok(Flow::Failed),
-            Some(Copying::Feeding(copy)) => match self.session.finish_copy(copy) {
+            Some(Copying::Feeding(copy)) => match self.session.finish_copy(*copy) {
                 Ok(rows) => self.say_copied(CommandTag::Copy(rows), Instant::now()),
                 Err(error) => self.say_refused(&error, "", Origin { file: None, line: 1 }),
             },
@@ -277,7 +277,7 @@ impl Shell<'_> {
     /// The rest of the rows does not come.
     pub(crate) fn give_up_copying(&mut self) {
         if let Some(Copying::Feeding(copy)) = self.copying.take() {
-            self.session.abandon_copy(copy);
+            self.session.abandon_copy(*copy);
         }
     }
 

@@ -62,8 +62,7 @@ fn both(value: &Expr, subquery: &Subquery, schema: &DFSchema) -> Result<Option<(
     let row_type = row.get_type(plan.schema())?;
     let (value, row) = if jsonb::is_jsonb(value, schema) || jsonb::is_jsonb(&row, plan.schema()) {
         (jsonb::ordered(value.clone())?, jsonb::ordered(row)?)
-    } else if let Some(trimmed) =
-        trimmed::comparable_sides((value, schema), (&row, plan.schema().as_ref()))?
+    } else if let Some(trimmed) = trimmed::comparable_sides((value, schema), (&row, plan.schema().as_ref()))?
     {
         trimmed
     } else if let (Some(value_key), Some(row_key)) =

@@ -77,7 +77,9 @@ fn a_long_text_pushes_nothing_out() {
 /// The rows of a query, as text.
 fn rows(session: &mut Session, sql: &str) -> String {
     let results = session.execute(sql).unwrap();
-    arrow::util::pretty::pretty_format_batches(&results[0].rows.as_ref().unwrap().batches).unwrap().to_string()
+    arrow::util::pretty::pretty_format_batches(&results[0].rows.as_ref().unwrap().batches)
+        .unwrap()
+        .to_string()
 }
 
 /// Whether the session keeps this text with an optimized plan.
@@ -145,5 +147,5 @@ fn a_right_that_is_taken_back_counts_for_kept_queries() {
     session.execute("CREATE ROLE reader; GRANT SELECT ON t TO reader; SET ROLE reader").unwrap();
     rows(&mut session, BY_VALUE);
     session.execute("RESET ROLE; REVOKE SELECT ON t FROM reader; SET ROLE reader").unwrap();
-    assert_eq!(session.execute(BY_VALUE).unwrap_err().sqlstate(), "42501");
+    assert_eq!(session.execute(BY_VALUE).unwrap_err().state.code(), "42501");
 }

@@ -421,7 +421,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         self.resend_requests(Load::old_requests);
     }
 
-    fn resend_requests(&mut self, of_load: fn(&mut Load<R>, &View) -> Vec<(NodeId, Body<R>)>) {
+    fn resend_requests(&mut self, of_load: impl Fn(&mut Load<R>, &View) -> Vec<(NodeId, Body<R>)>) {
         if !self.view.has(self.member) {
             let join = ToKeeper::Join { member: self.member, log_since: self.log_since };
             self.effects.push(Effect::TellKeeperOnceLogged(join));
