@@ -65,7 +65,7 @@ use std::sync::Arc;
 use work::Work;
 
 /// What its memory is reserved as.
-const CONSUMER: &str = "CodedGroups";
+pub(crate) const CONSUMER: &str = "CodedGroups";
 
 /// The plan with the operator in the place of each first step that it can stand for.
 ///

@@ -19,3 +19,6 @@
 //! [`coded_groups`].
 
 pub mod coded_groups;
+pub mod grouping_sets;
+#[cfg(test)]
+mod model;

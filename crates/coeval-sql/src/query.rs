@@ -14,6 +14,7 @@ mod eager_aggregation;
 mod expressions;
 mod files;
 mod group_top;
+mod grouping_sets;
 mod join_conditions;
 mod join_order;
 mod join_rows;
@@ -59,6 +60,7 @@ pub(crate) use dialect::{check_recursions, compares, plain_type, refuse_collatio
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use group_top::GroupTop;
+pub(crate) use grouping_sets::GroupingSets;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_rows::estimates;
 pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};

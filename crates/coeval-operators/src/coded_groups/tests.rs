@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The operator beside DataFusion's own, over random rows: the model is what it stands in the place of.
 
-mod model;
-
 use super::groups::Groups;
+use super::with_coded_groups;
 use super::work::JUDGED;
+use crate::model::{Rows, both_ways, differences};
 use arrow::array::{ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::error::Result;
-use model::{Rows, both_ways, differences};
+
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ async fn groups_are_those_of_datafusion() -> Result<()> {
             let keys = KEYS[random.random_range(0..KEYS.len())];
             let calls = CALLS[random.random_range(0..CALLS.len())];
             let query = format!("SELECT {keys}, {calls} FROM t GROUP BY {keys}");
-            let (ours, theirs) = both_ways(&rows, &query, None).await?;
+            let (ours, theirs) = both_ways(&rows, &query, with_coded_groups, None).await?;
             assert_eq!(differences(&ours.rows, &theirs.rows), None, "seed {seed}: {query}");
             assert!(ours.replaced > 0 && theirs.replaced == 0, "seed {seed}: {query}");
         }
@@ -71,7 +71,7 @@ async fn what_is_not_for_it_stays_as_it_is() -> Result<()> {
         "SELECT real, sum(small) FROM t GROUP BY real",
         "SELECT tiny, word, sum(small) FROM t GROUP BY ROLLUP (tiny, word)",
     ] {
-        let (ours, theirs) = both_ways(&rows, query, None).await?;
+        let (ours, theirs) = both_ways(&rows, query, with_coded_groups, None).await?;
         assert_eq!(ours.replaced, 0, "{query}");
         assert_eq!(differences(&ours.rows, &theirs.rows), None, "{query}");
     }
@@ -84,7 +84,7 @@ async fn groups_that_do_not_make_rows_fewer_are_left_to_datafusion() -> Result<(
     let rows = Rows::distinct(judged_rows * 3);
     for keys in ["wide", "text", "wide, text"] {
         let query = format!("SELECT {keys}, count(*), sum(small), max(text) FROM t GROUP BY {keys}");
-        let (ours, theirs) = both_ways(&rows, &query, None).await?;
+        let (ours, theirs) = both_ways(&rows, &query, with_coded_groups, None).await?;
         assert_eq!(differences(&ours.rows, &theirs.rows), None, "{query}");
         assert!(ours.left_rows > judged_rows, "{query}: {} rows were left", ours.left_rows);
     }
@@ -95,7 +95,7 @@ async fn groups_that_do_not_make_rows_fewer_are_left_to_datafusion() -> Result<(
 async fn when_memory_is_refused_the_rest_is_left_to_datafusion() -> Result<()> {
     let rows = Rows::repeated(20_000, 4);
     let query = "SELECT text, count(*), sum(small), avg(real) FROM t GROUP BY text";
-    let (ours, theirs) = both_ways(&rows, query, Some(1 << 20)).await?;
+    let (ours, theirs) = both_ways(&rows, query, with_coded_groups, Some(1 << 20)).await?;
     assert_eq!(differences(&ours.rows, &theirs.rows), None);
     assert!(ours.left_rows > 0, "memory was not refused");
     Ok(())

@@ -4,6 +4,7 @@
 use super::apply::{Extent, applied, has_correlated};
 use super::coded_groups::WithoutCodedGroups;
 use super::group_top::WithoutGroupTop;
+use super::grouping_sets::WithoutGroupingSets;
 use super::mistakes::explained_plan;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
 use super::watched::{lifeline_of, watched};
@@ -500,6 +501,9 @@ fn statement_state(
     }
     if !context.settings.is_on("coeval.spread_pieces") {
         WithoutPieces.carry_in(config.options_mut());
+    }
+    if !context.settings.is_on("coeval.grouping_sets") {
+        WithoutGroupingSets.carry_in(config.options_mut());
     }
     if !context.settings.is_on("coeval.coded_groups") {
         WithoutCodedGroups.carry_in(config.options_mut());

@@ -95,6 +95,12 @@ pub(super) const KNOWN: &[Known] = &[
         "Whether rows that cannot be among the best of their group are dropped before they are sorted.",
     ),
     known(
+        "coeval.grouping_sets",
+        "on",
+        Domain::Boolean,
+        "Whether GROUPING SETS, ROLLUP and CUBE are made of the finest groups in the place of the rows.",
+    ),
+    known(
         "coeval.max_staleness",
         "0",
         Domain::Duration,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random rows, and a query over them with and without the operator.
+//! For tests: random rows, and a query over them with an operator of ours and without.
 
-use super::super::{CONSUMER, CodedGroupsExec, with_coded_groups};
+use crate::coded_groups::{CONSUMER, CodedGroupsExec};
+use crate::grouping_sets::GroupingSetsExec;
 use arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int16Array, Int32Array, Int64Array,
     RecordBatch, StringViewArray, TimestampMicrosecondArray,
@@ -22,11 +23,11 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The table `t`, in two partitions.
-pub(super) struct Rows(Vec<Vec<RecordBatch>>);
+pub(crate) struct Rows(Vec<Vec<RecordBatch>>);
 
 impl Rows {
     /// Of any number, with NULLs, extremes, texts of all lengths; values change from batch to batch.
-    pub(super) fn random(random: &mut SmallRng) -> Self {
+    pub(crate) fn random(random: &mut SmallRng) -> Self {
         let partitions = (0..2).map(|_| {
             let batches = random.random_range(0..5);
             (0..batches).map(|_| random_batch(random)).collect()
@@ -35,12 +36,12 @@ impl Rows {
     }
 
     /// Each row is a group of its own.
-    pub(super) fn distinct(rows: usize) -> Self {
+    pub(crate) fn distinct(rows: usize) -> Self {
         Self::repeated(rows, 1)
     }
 
     /// So many groups, each with so many rows in each partition.
-    pub(super) fn repeated(groups: usize, times: usize) -> Self {
+    pub(crate) fn repeated(groups: usize, times: usize) -> Self {
         let mut random = <SmallRng as rand::SeedableRng>::seed_from_u64(3);
         let partition = |part: usize| {
             let all: Vec<usize> = (0..groups * times).collect();
@@ -132,13 +133,13 @@ fn random_batch(random: &mut SmallRng) -> RecordBatch {
 }
 
 /// What came of a query.
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     /// In order, each row as one text.
-    pub(super) rows: Vec<String>,
-    /// How often the operator stands in the plan.
-    pub(super) replaced: usize,
+    pub(crate) rows: Vec<String>,
+    /// How often an operator of ours stands in the plan.
+    pub(crate) replaced: usize,
     /// Rows that it left to DataFusion's.
-    pub(super) left_rows: usize,
+    pub(crate) left_rows: usize,
 }
 
 /// Memory of which the operator gets little, and others what they ask for.
@@ -179,8 +180,16 @@ impl fmt::Display for Refusing {
     }
 }
 
-/// The query with the operator, and without; `memory`: bytes that the operator may have.
-pub(super) async fn both_ways(rows: &Rows, query: &str, memory: Option<usize>) -> Result<(Outcome, Outcome)> {
+/// What puts an operator of ours into a plan.
+pub(crate) type Rule = fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>;
+
+/// The query with what the rule puts into it, and without; `memory`: bytes that coded groups may have.
+pub(crate) async fn both_ways(
+    rows: &Rows,
+    query: &str,
+    rule: Rule,
+    memory: Option<usize>,
+) -> Result<(Outcome, Outcome)> {
     let mut runtime = RuntimeEnvBuilder::new();
     if let Some(bytes) = memory {
         runtime = runtime.with_memory_pool(Arc::new(Refusing { bytes, all: UnboundedMemoryPool::default() }));
@@ -190,8 +199,8 @@ pub(super) async fn both_ways(rows: &Rows, query: &str, memory: Option<usize>) -
     let empty: RecordBatch = Batch::default().into();
     context.register_table("t", Arc::new(MemTable::try_new(empty.schema(), rows.0.clone())?))?;
     let plan = context.sql(query).await?.create_physical_plan().await?;
-    let coded = with_coded_groups(Arc::clone(&plan))?;
-    Ok((outcome(coded, &context).await?, outcome(plan, &context).await?))
+    let ours = rule(Arc::clone(&plan))?;
+    Ok((outcome(ours, &context).await?, outcome(plan, &context).await?))
 }
 
 async fn outcome(plan: Arc<dyn ExecutionPlan>, context: &SessionContext) -> Result<Outcome> {
@@ -212,13 +221,14 @@ async fn outcome(plan: Arc<dyn ExecutionPlan>, context: &SessionContext) -> Resu
             let metrics = node.metrics().and_then(|metrics| metrics.sum_by_name("left_rows"));
             left_rows += metrics.map_or(0, |count| count.as_usize());
         }
+        replaced += usize::from(node.downcast_ref::<GroupingSetsExec>().is_some());
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(Outcome { rows, replaced, left_rows })
 }
 
 /// The first row in which they differ.
-pub(super) fn differences(ours: &[String], theirs: &[String]) -> Option<String> {
+pub(crate) fn differences(ours: &[String], theirs: &[String]) -> Option<String> {
     if ours.len() != theirs.len() {
         return Some(format!("{} groups, {} in the model", ours.len(), theirs.len()));
     }
