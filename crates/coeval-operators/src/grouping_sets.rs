@@ -189,34 +189,51 @@ impl ExecutionPlan for GroupingSetsExec {
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let groups = self.groups.execute(partition, Arc::clone(&task))?;
-        let (output, sets) = (self.aggregate.schema(), Arc::clone(&self.sets));
-        let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let of_nothing = OfNothing { aggregate: self.aggregate.clone(), partition, task };
-        let schema = Arc::clone(&output);
-        let made = stream::try_unfold((groups, Some(of_nothing)), move |(mut groups, of_nothing)| {
-            let (output, sets, metrics) = (Arc::clone(&output), Arc::clone(&sets), metrics.clone());
-            async move {
-                if let Some(batch) = groups.next().await.transpose()? {
-                    let timer = metrics.elapsed_compute().timer();
-                    let made: Vec<_> =
-                        sets.iter().map(|set| of_set(set, &batch, &output)).collect::<Result<_>>()?;
-                    timer.done();
-                    let of_nothing = of_nothing.filter(|_| batch.num_rows() == 0);
-                    return Ok(Some((stream::iter(made.into_iter().map(Ok)).boxed(), (groups, of_nothing))));
-                }
-                let Some(of_nothing) = of_nothing else { return Ok(None) };
-                Ok(Some((of_nothing.rows()?, (groups, None))))
-            }
-        });
-        let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let made =
-            made.try_flatten().inspect_ok(move |batch: &RecordBatch| metrics.record_output(batch.num_rows()));
+        let made = Made {
+            groups: self.groups.execute(partition, Arc::clone(&task))?,
+            sets: Arc::clone(&self.sets),
+            output: self.aggregate.schema(),
+            of_nothing: Some(OfNothing { aggregate: self.aggregate.clone(), partition, task }),
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+        };
+        let (schema, metrics) = (self.aggregate.schema(), made.metrics.clone());
+        let made = stream::try_unfold(made, Made::next).try_flatten();
+        let made = made.inspect_ok(move |batch| metrics.record_output(batch.num_rows()));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, made)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
+    }
+}
+
+type Batches = stream::BoxStream<'static, Result<RecordBatch>>;
+
+/// One partition at its work.
+struct Made {
+    groups: SendableRecordBatchStream,
+    sets: Arc<[GroupingSet]>,
+    output: SchemaRef,
+    /// As long as no group has come.
+    of_nothing: Option<OfNothing>,
+    metrics: BaselineMetrics,
+}
+
+impl Made {
+    /// What comes of the next groups: of each set a batch.
+    async fn next(mut self) -> Result<Option<(Batches, Self)>> {
+        let Some(groups) = self.groups.next().await.transpose()? else {
+            let Some(of_nothing) = self.of_nothing.take() else { return Ok(None) };
+            return Ok(Some((of_nothing.rows()?, self)));
+        };
+        if groups.num_rows() > 0 {
+            self.of_nothing = None;
+        }
+        let timer = self.metrics.elapsed_compute().timer();
+        let made = self.sets.iter().map(|set| of_set(set, &groups, &self.output));
+        let made: Vec<Result<RecordBatch>> = made.collect();
+        timer.done();
+        Ok(Some((stream::iter(made).boxed(), self)))
     }
 }
 
@@ -241,7 +258,7 @@ struct OfNothing {
 }
 
 impl OfNothing {
-    fn rows(self) -> Result<stream::BoxStream<'static, Result<RecordBatch>>> {
+    fn rows(self) -> Result<Batches> {
         let input = self.aggregate.input();
         let partitions = input.output_partitioning().partition_count();
         let nothing = Arc::new(EmptyExec::new(input.schema()).with_partitions(partitions));

@@ -6,6 +6,7 @@ mod brick_aggregate;
 mod bricks;
 mod dimensions;
 mod extent;
+mod membership;
 mod passed;
 mod prune;
 mod scan;

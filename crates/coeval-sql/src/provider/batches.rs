@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The batches of one partition of a scan: read, filtered, gathered to full size.
 
+use super::membership::{Candidate, Membership};
 use super::prune::{Pruner, SourceColumn};
 use crate::error::SqlError;
 use crate::guarded::guarded;
@@ -12,7 +13,7 @@ use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
-use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
+use datafusion::physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr};
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use std::sync::Arc;
@@ -25,6 +26,12 @@ const TRIAL_ROWS: usize = 65_536;
 
 /// Of 100 rows a filter that only saves work must take this many away.
 const SAVING_PERCENT_MIN: usize = 20;
+
+/// Bits of so many values are made before the first row is looked at.
+const FEW_VALUES: u64 = 65_536;
+
+/// Bits are made when a filter has been asked for one row for each of so many values: rows may end at any time.
+const ROWS_PAY_FOR: u64 = 4;
 
 /// What a scan counts, shown by EXPLAIN ANALYZE.
 pub(super) struct ScanMetrics {
@@ -56,9 +63,79 @@ struct Filter {
     optional: bool,
     rows_in: usize,
     rows_out: usize,
+    bits: Bits,
+}
+
+/// A filter as a bit for each value, as far as that has come.
+enum Bits {
+    /// It was not looked at in this generation yet.
+    Unknown,
+    /// It is one of values between these bounds: once it was asked for many rows, it will be asked for the values.
+    Possible { generation: u64, candidate: Candidate },
+    /// The bits of this generation.
+    There { generation: u64, membership: Membership },
+    /// Not in this generation.
+    Impossible { generation: u64 },
+}
+
+impl Bits {
+    fn generation(&self) -> Option<u64> {
+        match self {
+            Self::Unknown => None,
+            Self::Possible { generation, .. }
+            | Self::There { generation, .. }
+            | Self::Impossible { generation } => Some(*generation),
+        }
+    }
 }
 
 impl Filter {
+    /// One that rows have to pass.
+    fn required(predicate: Arc<dyn PhysicalExpr>) -> Self {
+        Self { predicate, optional: false, rows_in: 0, rows_out: 0, bits: Bits::Unknown }
+    }
+
+    /// One that saves work.
+    fn optional(predicate: Arc<dyn PhysicalExpr>) -> Self {
+        Self { optional: true, ..Self::required(predicate) }
+    }
+
+    /// Looks whether the filter, which a join may have changed since, is one of few values, and makes their bits when it has been asked for
+    /// a share of as many rows.
+    fn find_bits(&mut self, source: &SchemaRef) {
+        if !self.optional {
+            return;
+        }
+        let generation = snapshot_generation(&self.predicate);
+        if self.bits.generation() != Some(generation) {
+            self.bits = match Candidate::of(&self.predicate, source) {
+                Some(candidate) => Bits::Possible { generation, candidate },
+                None => Bits::Impossible { generation },
+            };
+        }
+        if let Bits::Possible { candidate, .. } = &self.bits {
+            let values = candidate.values();
+            if values <= FEW_VALUES || self.rows_in as u64 * ROWS_PAY_FOR >= values {
+                self.bits = match candidate.membership() {
+                    Ok(membership) => Bits::There { generation, membership },
+                    Err(_) => Bits::Impossible { generation },
+                };
+            }
+        }
+    }
+
+    /// What it says of each row.
+    fn answers(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        match &self.bits {
+            Bits::There { membership, .. } => Ok(ColumnarValue::Array(Arc::new(membership.mask(batch)))),
+            _ => self.predicate.evaluate(batch),
+        }
+    }
+
+    fn is_cheap(&self) -> bool {
+        matches!(self.bits, Bits::There { .. })
+    }
+
     fn is_worth_it(&self) -> bool {
         !self.optional
             || self.rows_in < TRIAL_ROWS
@@ -111,11 +188,8 @@ impl Batches {
         });
         let indexes: Vec<usize> = task.columns.iter().map(|column| column.index).collect();
         let scan = task.view.scan(part, &indexes, may_match);
-        let of = |optional: bool| {
-            move |predicate: Arc<dyn PhysicalExpr>| Filter { predicate, optional, rows_in: 0, rows_out: 0 }
-        };
-        let filters =
-            fixed.into_iter().map(guarded).map(of(false)).chain(dynamic.into_iter().map(of(true))).collect();
+        let required = fixed.into_iter().map(|predicate| Filter::required(guarded(predicate)));
+        let filters = required.chain(dynamic.into_iter().map(Filter::optional)).collect();
         let coalescer = BatchCoalescer::new(task.output.clone(), SCAN_BATCH_ROWS)
             .with_biggest_coalesce_batch_size(Some(SCAN_BATCH_ROWS / 2));
         Self {
@@ -192,20 +266,22 @@ impl Batches {
                 index += 1;
                 continue;
             }
+            filter.find_bits(&self.source);
             // Few rows are left: the next filter is spared the others.
             if let Some(mask) = &pending
+                && !filter.is_cheap()
                 && mask.true_count() * COMPACT_BELOW < mask.len()
             {
                 batch = filter_record_batch(&batch, mask)?;
                 pending = None;
             }
-            let mut answers = filter.predicate.evaluate(&batch);
+            let mut answers = filter.answers(&batch);
             // By a row, maybe, that the filters before leave out: `b <> 0 AND 10 / b > 5`.
             if answers.is_err()
                 && let Some(mask) = pending.take()
             {
                 batch = filter_record_batch(&batch, &mask)?;
-                answers = filter.predicate.evaluate(&batch);
+                answers = filter.answers(&batch);
             }
             // Or by one that those behind leave out.
             if answers.is_err() && index + deferred + 1 < count {
