@@ -22,3 +22,4 @@ pub mod coded_groups;
 pub mod grouping_sets;
 #[cfg(test)]
 mod model;
+pub mod unordered;

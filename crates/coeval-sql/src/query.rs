@@ -55,7 +55,7 @@ mod windowed;
 
 pub(crate) use arithmetic::{CheckedArithmetic, checked_function, checked_operators};
 pub(crate) use array_bounds::ArrayBounds;
-pub(crate) use coded_groups::CodedGroups;
+pub(crate) use coded_groups::{CodedGroups, UnorderedGroups};
 pub(crate) use dialect::{check_recursions, compares, plain_type, refuse_collation};
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;

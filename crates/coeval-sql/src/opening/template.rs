@@ -7,7 +7,8 @@ use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     ArrayBounds, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
-    EagerAggregation, GroupTop, GroupingSets, JoinOrder, StreamSeries, Watch, WholeGroups, estimates,
+    EagerAggregation, GroupTop, GroupingSets, JoinOrder, StreamSeries, UnorderedGroups, Watch, WholeGroups,
+    estimates,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -121,13 +122,13 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 }
 
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right, those that change without arrays,
-/// and before them the one that makes series while they are read. Once the plan stands, groups that keep all are made in one
+/// and before them those that make series while they are read and take the order from rows that are grouped. Once the plan stands, groups that keep all are made in one
 /// step, what can be done where the bricks of spread tables are becomes pieces, grouping sets are made of the finest groups, aggregates of brick tables are begun at the bricks,
 /// others by codes of their groups, rows beyond the best of their group are dropped before they are sorted, and conditions guard each
 /// other.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
-    let mut rules: Vec<PhysicalRule> = vec![Arc::new(StreamSeries)];
+    let mut rules: Vec<PhysicalRule> = vec![Arc::new(StreamSeries), Arc::new(UnorderedGroups)];
     for rule in PhysicalOptimizer::new().rules {
         if rule.name() == handing_down_bounds.name() {
             rules.push(Arc::new(ArrayBounds));

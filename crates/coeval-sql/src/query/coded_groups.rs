@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Puts the operator that groups by codes into plans.
+//! Puts the operator that groups by codes into plans, and has rows come to it in no order.
 
 use crate::carried::Carry;
 use coeval_operators::coded_groups::with_coded_groups;
+use coeval_operators::unordered::with_unordered_groups;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -35,6 +36,31 @@ impl PhysicalOptimizerRule for CodedGroups {
 
     fn name(&self) -> &'static str {
         "coeval_coded_groups"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The rule that comes first of all: rows that are in the order of some of the columns they are grouped by are grouped as if they were not.
+#[derive(Debug)]
+pub(crate) struct UnorderedGroups;
+
+impl PhysicalOptimizerRule for UnorderedGroups {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if WithoutCodedGroups::carried_by(options).is_some() {
+            return Ok(plan);
+        }
+        with_unordered_groups(plan)
+    }
+
+    fn name(&self) -> &'static str {
+        "coeval_unordered_groups"
     }
 
     fn schema_check(&self) -> bool {
