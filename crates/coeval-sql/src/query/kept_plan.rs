@@ -101,6 +101,16 @@ mod tests {
         }
     }
 
+    /// To break it: compare no settings. Only what was prepared comes here with other ones: a text is planned anew then.
+    #[test]
+    fn a_plan_is_for_the_settings_that_it_was_made_with() {
+        let plan = LogicalPlanBuilder::values(vec![vec![lit(1_i64)]]).unwrap().build().unwrap();
+        let snapshot = StatementSnapshot::new([]);
+        let kept = KeptPlan::new(Arc::new(plan), 7, &[], &snapshot);
+        assert!(kept.for_snapshot(7, &snapshot).is_some());
+        assert!(kept.for_snapshot(8, &snapshot).is_none());
+    }
+
     #[test]
     fn what_the_clock_says_is_found_wherever_it_stands() {
         let rows = || LogicalPlanBuilder::values(vec![vec![lit(1_i64)]]).unwrap();

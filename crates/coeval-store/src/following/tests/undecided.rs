@@ -117,6 +117,30 @@ fn a_superseded_primary_and_its_replica_show_no_commit_that_waited_for_replicas(
     all.assert_is_not_shown("another one may be promoted that does not have it");
 }
 
+/// To break it: have `stop_if_superseded` do nothing. A commit that waits for no replica was acknowledged then, and lost with the timeline.
+#[test]
+fn a_superseded_primary_takes_no_commit_and_none_when_it_is_opened_again() {
+    let files = SimulatedFiles::new(21);
+    let (store, def) = begin(&files);
+    let change = |store: &Store, value: i32| -> Result<(), StoreError> {
+        let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        tx.put(def.id, row(&def, 1, value))?;
+        tx.commit().map(drop)
+    };
+    change(&store, 1).unwrap();
+    let shown = store.world().version();
+    store.promise(Promise::asked_for(Timeline::new(2))).unwrap();
+    let assert_takes_none = |store: &Store| {
+        let refused = change(store, 2);
+        let is_superseded = matches!(&refused, Err(StoreError::Stopped(reason)) if reason.is_superseded());
+        assert!(is_superseded, "{refused:?}");
+        assert_eq!(store.world().version(), shown);
+    };
+    assert_takes_none(&store);
+    drop(store);
+    assert_takes_none(&open_primary(&files));
+}
+
 #[test]
 fn one_that_replicas_have_is_shown_everywhere() {
     let (mut all, acknowledge) = Failover::begin(13);

@@ -254,3 +254,6 @@ fn import_column(array: &ArrowArray, kind: &DataType) -> Result<ArrayRef, Failur
     // Checked by Arrow: offsets in order, text that is UTF-8.
     Ok(make_array(data.build().map_err(broken)?))
 }
+
+#[cfg(test)]
+mod tests;
