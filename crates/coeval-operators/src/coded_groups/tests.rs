@@ -31,7 +31,7 @@ const KEYS: [&str; 14] = [
     "small % 3, word",
 ];
 
-const CALLS: [&str; 12] = [
+const CALLS: [&str; 15] = [
     "count(*), count(small), count(text)",
     "sum(small), sum(tiny), min(small), max(small)",
     "sum(wide), min(wide), max(wide)",
@@ -44,6 +44,9 @@ const CALLS: [&str; 12] = [
     "max(real), min(real), median(small)",
     "sum(CASE WHEN flag THEN small END), sum(small + tiny), bool_or(flag)",
     "corr(real, small), count(real)",
+    "sum(amount * (1 - amount)), min(amount * amount), max(amount * amount), sum(amount * amount)",
+    "sum(long), min(long), max(long), count(long)",
+    "sum(long) FILTER (WHERE flag), sum(long + amount), sum(long - amount) FILTER (WHERE tiny > 1)",
 ];
 
 #[tokio::test]

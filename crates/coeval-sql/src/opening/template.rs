@@ -7,7 +7,7 @@ use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     ArrayBounds, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
-    EagerAggregation, GroupTop, JoinOrder, StreamSeries, Watch, WholeGroups, estimates,
+    EagerAggregation, GroupTop, JoinOrder, NarrowDecimals, StreamSeries, Watch, WholeGroups, estimates,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -123,8 +123,8 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right, those that change without arrays,
 /// and before them the one that makes series while they are read. Once the plan stands, groups that keep all are made in one
 /// step, what can be done where the bricks of spread tables are becomes pieces, aggregates of brick tables are begun at the bricks,
-/// others by codes of their groups, rows beyond the best of their group are dropped before they are sorted, and conditions guard each
-/// other.
+/// decimals are computed by integers, other aggregates are begun by codes of their groups, rows beyond the best of their group are
+/// dropped before they are sorted, and conditions guard each other.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(StreamSeries)];
@@ -137,10 +137,11 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
             None => rule,
         });
     }
-    let last: [PhysicalRule; 6] = [
+    let last: [PhysicalRule; 7] = [
         Arc::new(WholeGroups),
         Arc::clone(pieces) as _,
         Arc::new(BeginBrickAggregates),
+        Arc::new(NarrowDecimals),
         Arc::new(CodedGroups),
         Arc::new(GroupTop),
         Arc::new(GuardConditions),
