@@ -137,12 +137,19 @@ impl PhysicalExpr for NarrowDecimals {
         self.plain.children()
     }
 
-    /// Other operands may be of other types: then it is the plain expression, until the rule looks at it.
+    /// Operators like CASE compute their parts for fewer columns, at other places. Other children may be of other types: then it is the
+    /// plain expression.
     fn with_new_children(
         self: Arc<Self>,
         children: Vec<Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn PhysicalExpr>> {
-        Arc::clone(&self.plain).with_new_children(children)
+        let plain = Arc::clone(&self.plain).with_new_children(children)?;
+        let tree = self.tree.moved(&self.plain, &plain).filter(|tree| tree.data_type() == self.ty);
+        let (ty, is_in_parentheses) = (self.ty.clone(), self.is_in_parentheses);
+        Ok(match tree {
+            Some(tree) => Arc::new(Self { plain, tree, ty, is_in_parentheses }),
+            None => plain,
+        })
     }
 
     fn evaluate_bounds(&self, children: &[&Interval]) -> Result<Interval> {

@@ -91,7 +91,40 @@ fn of_aggregate(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
         Ok(narrowed.map_or_else(|| Arc::clone(function), Arc::new))
     });
     let functions = functions.collect::<Result<Vec<_>>>()?;
+    if let Some(filtered) = with_narrow_filters(aggregate, &functions, &schema)? {
+        return Ok(Some(Arc::new(filtered)));
+    }
     Ok(is_changed.then(|| Arc::new(aggregate.with_new_aggr_exprs(functions)) as _))
+}
+
+/// The aggregate of these functions with other filters; `None` if there are none for it.
+fn with_narrow_filters(
+    aggregate: &AggregateExec,
+    functions: &[Arc<AggregateFunctionExpr>],
+    schema: &Schema,
+) -> Result<Option<AggregateExec>> {
+    let mut is_changed = false;
+    let filters = aggregate.filter_expr().iter().map(|filter| {
+        let Some(filter) = filter else { return Ok(None) };
+        let narrowed = narrowed(filter, schema)?;
+        is_changed |= narrowed.is_some();
+        Ok(Some(narrowed.unwrap_or_else(|| Arc::clone(filter))))
+    });
+    let filters = filters.collect::<Result<Vec<_>>>()?;
+    // What it tells a scan below of its best values would be lost.
+    if !is_changed || !aggregate.dynamic_expressions_produced().is_empty() {
+        return Ok(None);
+    }
+    let made = AggregateExec::try_new(
+        *aggregate.mode(),
+        aggregate.group_expr().clone(),
+        functions.to_vec(),
+        filters,
+        Arc::clone(aggregate.input()),
+        aggregate.input_schema(),
+    )?;
+    let made = made.with_limit_options(aggregate.limit_options());
+    Ok(Some(made).filter(|made| made.schema() == aggregate.schema()))
 }
 
 /// A function of ordered rows stays: it is made anew without saying that its order is reversed.

@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, Decimal128Array, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Schema};
 use arrow::util::display::array_value_to_string;
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::logical_expr::Operator;
@@ -130,13 +130,40 @@ fn a_column_of_another_type_than_was_planned_is_left_to_the_plain_expression() {
     assert!(ours.narrow(&batch).is_none());
 }
 
-const QUERIES: [&str; 6] = [
+/// As CASE does it, which computes its branches for the columns that they need.
+#[test]
+fn columns_may_move() -> Result<()> {
+    let sum = binary(column(0), Operator::Plus, column(1));
+    let plain = binary(sum, Operator::Multiply, binary(column(0), Operator::Minus, column(2)));
+    let narrow = NarrowDecimals::in_place_of(&plain, &schema())?.expect("arithmetic of decimals");
+    let moved = |expression: Arc<dyn PhysicalExpr>| {
+        let moved = expression.transform_up(|part| {
+            Ok(match part.downcast_ref::<Column>() {
+                Some(column) => {
+                    let place = [2, 0, 1][column.index()];
+                    Transformed::yes(Arc::new(Column::new(column.name(), place)) as Arc<dyn PhysicalExpr>)
+                }
+                None => Transformed::no(part),
+            })
+        });
+        moved.map(|moved| moved.data)
+    };
+    let (plain, narrow) = (moved(plain)?, moved(Arc::new(narrow))?);
+    let narrow = narrow.downcast_ref::<NarrowDecimals>().expect("it is one for other places, too");
+    let batch = random_batch(&mut SmallRng::seed_from_u64(5), 4).project(&[1, 2, 0])?;
+    assert!(narrow.narrow(&batch).is_some());
+    assert_same(narrow, &plain, &batch);
+    Ok(())
+}
+
+const QUERIES: [&str; 7] = [
     "SELECT a * (1 - b), k * a, a - b FROM t",
     "SELECT (a + b) % 7, 7 % (a - b + 1000000) FROM t",
     "SELECT CASE WHEN a > b THEN a * b ELSE a + b END FROM t",
     "SELECT a FROM t WHERE a * b > 3.5 AND k > 2",
     "SELECT sum(a * (1 - b)), sum(a * (1 - b) * (1 + b)), min(a - b), count(*) FROM t",
     "SELECT k, sum(a * b) FILTER (WHERE a > b), avg(a + b) FROM t GROUP BY k",
+    "SELECT k, sum(a) FILTER (WHERE a + b < 2 * a), count(*) FROM t GROUP BY k",
 ];
 
 /// What is computed is also what rows are ordered by.
@@ -151,7 +178,7 @@ fn table() -> Result<MemTable> {
             let values: Decimal128Array = (0..100).map(value).collect();
             Ok(Arc::new(values.with_precision_and_scale(15, scale)?))
         };
-        let k: ArrayRef = Arc::new((0..100).map(|row| row % 5).collect::<Int64Array>());
+        let k: ArrayRef = Arc::new((0..100_i64).map(|row| row % 5).collect::<Int64Array>());
         let columns = [("a", decimals(2, 7_919)?, true), ("b", decimals(4, 104_729)?, true), ("k", k, true)];
         Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
     };

@@ -61,7 +61,23 @@ enum Operation {
 impl Tree {
     /// The operations that this expression is made of, for columns of these types; `None` if there are none, or others.
     pub(super) fn of(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Self> {
-        let mut reading = Reading { schema, leaves: Vec::new(), operations: 0 };
+        Self::read(expression, |column| schema.fields().get(column).map(|field| field.data_type().clone()))
+    }
+
+    /// Those of `new`, which is `old` for columns at other places. The types of these are checked when it is computed.
+    pub(super) fn moved(&self, old: &Arc<dyn PhysicalExpr>, new: &Arc<dyn PhysicalExpr>) -> Option<Self> {
+        let (old, new_columns) = (columns_of(old), columns_of(new));
+        if old.len() != new_columns.len() {
+            return None;
+        }
+        Self::read(new, |column| {
+            let was = old[new_columns.iter().position(|moved| *moved == column)?];
+            self.leaves.iter().find(|leaf| leaf.column == was).map(|leaf| leaf.ty.clone())
+        })
+    }
+
+    fn read(expression: &Arc<dyn PhysicalExpr>, type_of: impl Fn(usize) -> Option<DataType>) -> Option<Self> {
+        let mut reading = Reading { type_of, leaves: Vec::new(), operations: 0 };
         let root = reading.decimal(expression, 0)?;
         let is_of_use = reading.operations > 0 && !reading.leaves.is_empty();
         is_of_use.then_some(Self { leaves: reading.leaves, root })
@@ -95,14 +111,26 @@ impl Tree {
     }
 }
 
+/// The places of an expression's columns, as often as they are in it, in an order that depends on its form alone.
+fn columns_of(expression: &Arc<dyn PhysicalExpr>) -> Vec<usize> {
+    let mut columns = Vec::new();
+    let mut left = vec![expression];
+    while let Some(part) = left.pop() {
+        columns.extend(part.downcast_ref::<Column>().map(Column::index));
+        left.extend(part.children());
+    }
+    columns
+}
+
 /// An expression while it is read.
-struct Reading<'s> {
-    schema: &'s Schema,
+struct Reading<F> {
+    /// The type of the column at a place.
+    type_of: F,
     leaves: Vec<Leaf>,
     operations: usize,
 }
 
-impl<'s> Reading<'s> {
+impl<F: Fn(usize) -> Option<DataType>> Reading<F> {
     fn decimal(&mut self, expression: &Arc<dyn PhysicalExpr>, depth: usize) -> Option<Decimal> {
         if depth > DEPTH_MAX {
             return None;
@@ -119,9 +147,9 @@ impl<'s> Reading<'s> {
             return Some(Decimal { node, precision: *precision, scale: *scale });
         }
         let column = expression.downcast_ref::<Column>()?;
-        let ty = self.type_of(column)?;
+        let ty = (self.type_of)(column.index())?;
         let DataType::Decimal128(precision, scale) = ty else { return None };
-        Some(Decimal { node: self.leaf(column, ty), precision: *precision, scale: *scale })
+        Some(Decimal { node: self.leaf(column, ty), precision, scale })
     }
 
     /// The type is as Arrow has it.
@@ -190,18 +218,13 @@ impl<'s> Reading<'s> {
             return Some(Decimal { node: Node::Constant(value), precision, scale: 0 });
         }
         let column = expression.downcast_ref::<Column>()?;
-        let ty = self.type_of(column)?;
-        let precision = digits(ty)?;
+        let ty = (self.type_of)(column.index())?;
+        let precision = digits(&ty)?;
         Some(Decimal { node: self.leaf(column, ty), precision, scale: 0 })
     }
 
-    fn type_of(&self, column: &Column) -> Option<&'s DataType> {
-        let schema: &'s Schema = self.schema;
-        schema.fields().get(column.index()).map(|field| field.data_type())
-    }
-
-    fn leaf(&mut self, column: &Column, ty: &DataType) -> Node {
-        let leaf = Leaf { column: column.index(), ty: ty.clone() };
+    fn leaf(&mut self, column: &Column, ty: DataType) -> Node {
+        let leaf = Leaf { column: column.index(), ty };
         if let Some(known) = self.leaves.iter().position(|known| *known == leaf) {
             return Node::Leaf(known);
         }
@@ -275,11 +298,7 @@ impl Node {
 }
 
 /// What the operation makes of both sides, in the place of one that nobody else uses.
-fn combined<'c>(
-    left: Operand<'c>,
-    right: Operand<'c>,
-    operation: impl Fn(i64, i64) -> i64,
-) -> Operand<'c> {
+fn combined<'c>(left: Operand<'c>, right: Operand<'c>, operation: impl Fn(i64, i64) -> i64) -> Operand<'c> {
     match (left, right) {
         (Operand::Constant(left), Operand::Constant(right)) => Operand::Constant(operation(left, right)),
         (left, Operand::Constant(right)) => left.changed(|value| operation(value, right)),

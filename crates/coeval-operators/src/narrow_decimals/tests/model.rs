@@ -18,8 +18,7 @@ const INTEGERS: [(&str, DataType); 3] =
     [("i", DataType::Int16), ("j", DataType::Int32), ("k", DataType::Int64)];
 
 pub(super) fn schema() -> SchemaRef {
-    let decimals =
-        DECIMALS.map(|(name, precision, scale)| (name, DataType::Decimal128(precision, scale)));
+    let decimals = DECIMALS.map(|(name, precision, scale)| (name, DataType::Decimal128(precision, scale)));
     let fields = decimals.into_iter().chain(INTEGERS).map(|(name, ty)| Field::new(name, ty, true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
@@ -70,7 +69,7 @@ fn random_column(random: &mut SmallRng, ty: &DataType, rows: usize, bits_max: u3
 
 /// Of decimals; it may have no type, if there would have to be too many digits.
 pub(super) fn random_expression(random: &mut SmallRng, depth: usize) -> Arc<dyn PhysicalExpr> {
-    match random.random_range(0..12) {
+    match random.random_range(0..12_usize) {
         kind if depth == 0 || kind == 0 => random_leaf(random),
         1 => {
             let ty = DataType::Decimal128(38, random.random_range(2..12));
