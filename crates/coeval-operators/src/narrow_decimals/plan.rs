@@ -149,7 +149,8 @@ fn narrowed(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Optio
             return Ok(Transformed::new(part, false, TreeNodeRecursion::Jump));
         }
         if let Some(narrow) = NarrowDecimals::in_place_of(&part, schema)? {
-            return Ok(Transformed::new(Arc::new(narrow) as _, true, TreeNodeRecursion::Jump));
+            let narrow: Arc<dyn PhysicalExpr> = Arc::new(narrow);
+            return Ok(Transformed::new(narrow, true, TreeNodeRecursion::Jump));
         }
         with_narrow_sides(part, schema)
     };
@@ -171,7 +172,10 @@ fn with_narrow_sides(
             .is_some_and(|side| side.op().precedence() < binary.op().precedence());
         let narrow = if needs_parentheses { NarrowDecimals::in_place_of(side, schema)? } else { None };
         is_changed |= narrow.is_some();
-        Ok(narrow.map_or_else(|| Arc::clone(side), |narrow| Arc::new(narrow.in_parentheses()) as _))
+        Ok(match narrow {
+            Some(narrow) => Arc::new(narrow.in_parentheses()) as Arc<dyn PhysicalExpr>,
+            None => Arc::clone(side),
+        })
     });
     let sides = sides.into_iter().collect::<Result<Vec<_>>>()?;
     if is_changed { part.with_new_children(sides).map(Transformed::yes) } else { Ok(Transformed::no(part)) }
