@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! GROUP BY with and without the operator, in turn: `cargo bench -p coeval-operators -- [ROWS]`.
+//! GROUP BY with and without the operator, in turn: `cargo bench -p coeval-operators --bench coded_groups -- [ROWS]`.
 //!
 //! The columns are those of db-benchmark's groupby questions. Each line has the medians of five runs of both ways, in milliseconds, and
 //! their ratio.

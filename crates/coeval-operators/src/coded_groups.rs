@@ -23,6 +23,7 @@
 //! keys.rs        a column's codes: integers.rs, texts.rs, decimals.rs, booleans.rs; dictionary.rs below them
 //! groups.rs      codes side by side, and the number of each group
 //! folds.rs       the states of the plain aggregates
+//! values.rs      what is folded: decimals as 64-bit integers where they fit
 //! plan.rs        which aggregates are done here, and what of each is shared
 //! work.rs        one partition's groups and states
 //! remainder.rs   the rows that are left to DataFusion's operator
@@ -40,6 +41,7 @@ mod remainder;
 #[cfg(test)]
 mod tests;
 mod texts;
+mod values;
 mod work;
 
 use arrow::array::RecordBatch;

@@ -3,7 +3,7 @@
 //!
 //! # Owns
 //!
-//! How rows are grouped and added up once they are Arrow's batches.
+//! How rows are grouped and added up, and decimals computed, once they are Arrow's batches.
 //!
 //! # Never does
 //!
@@ -11,8 +11,8 @@
 //!
 //! # Invariants
 //!
-//! Each operator gives what DataFusion's own operator gives in its place, up to the order of rows. Each can be switched off by a
-//! setting, so that a user can compare.
+//! Each operator gives what DataFusion's own operator gives in its place, up to the order of rows, and each expression what DataFusion's
+//! gives. Each can be switched off by a setting, so that a user can compare.
 //!
 //! # Start reading at
 //!
@@ -22,4 +22,5 @@ pub mod coded_groups;
 pub mod grouping_sets;
 #[cfg(test)]
 mod model;
+pub mod narrow_decimals;
 pub mod unordered;

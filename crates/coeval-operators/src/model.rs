@@ -71,6 +71,7 @@ struct Batch {
     moment: Vec<Option<i64>>,
     flag: Vec<Option<bool>>,
     amount: Vec<Option<i128>>,
+    long: Vec<Option<i128>>,
     word: Vec<Option<String>>,
     text: Vec<Option<String>>,
 }
@@ -79,10 +80,12 @@ impl Batch {
     fn random(random: &mut SmallRng, rows: usize) -> Self {
         let (nulls, spread) = ([0.0, 0.1, 1.0][random.random_range(0..3)], 1 << random.random_range(0..28));
         let base = random.random_range(-100_000..100_000);
+        // Batches whose values have 64 bits beside others.
+        let unit = if random.random_bool(0.3) { 10_i128.pow(20) } else { 1 };
         let mut batch = Self::default();
         for _ in 0..rows {
             let mut there = || !random.random_bool(nulls);
-            let are_there = [(); 10].map(|()| there());
+            let are_there = [(); 11].map(|()| there());
             let value = base + random.random_range(0..spread);
             batch.tiny.push(are_there[0].then(|| random.random_range(-3..3)));
             batch.small.push(are_there[1].then_some(value));
@@ -97,6 +100,7 @@ impl Batch {
             batch.moment.push(are_there[5].then(|| i64::from(value) * 3_600_000_000));
             batch.flag.push(are_there[6].then(|| random.random_bool(0.5)));
             batch.amount.push(are_there[7].then(|| i128::from(value % 300) * 125));
+            batch.long.push(are_there[10].then(|| i128::from(value) * unit));
             batch.word.push(are_there[8].then(|| format!("w{}", value % 40)));
             batch.text.push(
                 are_there[9].then(|| "long ".repeat(random.random_range(0..6)) + &(value % 7).to_string()),
@@ -110,7 +114,8 @@ impl From<Batch> for RecordBatch {
     fn from(batch: Batch) -> Self {
         let amount =
             Decimal128Array::from(batch.amount).with_precision_and_scale(12, 2).expect("small numbers");
-        let columns: [(&str, ArrayRef); 10] = [
+        let long = Decimal128Array::from(batch.long).with_precision_and_scale(38, 4).expect("38 digits");
+        let columns: [(&str, ArrayRef); 11] = [
             ("tiny", Arc::new(Int16Array::from(batch.tiny))),
             ("small", Arc::new(Int32Array::from(batch.small))),
             ("wide", Arc::new(Int64Array::from(batch.wide))),
@@ -119,6 +124,7 @@ impl From<Batch> for RecordBatch {
             ("moment", Arc::new(TimestampMicrosecondArray::from(batch.moment).with_timezone("UTC"))),
             ("flag", Arc::new(BooleanArray::from(batch.flag))),
             ("amount", Arc::new(amount)),
+            ("long", Arc::new(long)),
             ("word", Arc::new(batch.word.into_iter().collect::<StringViewArray>())),
             ("text", Arc::new(batch.text.into_iter().collect::<StringViewArray>())),
         ];

@@ -24,6 +24,7 @@ mod likes;
 mod local_moments;
 mod matching;
 mod mistakes;
+mod narrow_decimals;
 mod ordering;
 mod origins;
 mod outer_aggregates;
@@ -63,6 +64,7 @@ pub(crate) use group_top::GroupTop;
 pub(crate) use grouping_sets::GroupingSets;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_rows::estimates;
+pub(crate) use narrow_decimals::NarrowDecimals;
 pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;
 pub(crate) use run::{

@@ -5,6 +5,7 @@
 //! or a FILTER leaves them out: it is only touched for those. So `count` of a column costs nothing beside `sum`, and without NULLs
 //! nothing at all.
 
+use super::values::Values;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
@@ -31,6 +32,8 @@ pub(super) enum Kind {
     WideSum,
     /// Of decimals that are far from 128 bits.
     DecimalSum,
+    /// Of longer ones that have 64 bits all the same, whose sum cannot overflow. The others of them are not added here.
+    NarrowSum,
     FloatSum,
     Least,
     Most,
@@ -55,9 +58,9 @@ impl Kind {
             ("sum", DataType::Int64, DataType::Int64) => Some(Self::Sum),
             ("sum", DataType::Int64, DataType::Decimal128(_, 0)) => Some(Self::WideSum),
             ("sum", DataType::Decimal128(digits, scale), DataType::Decimal128(_, of_state))
-                if *digits <= DIGITS_MAX && scale == of_state =>
+                if scale == of_state =>
             {
-                Some(Self::DecimalSum)
+                Some(if *digits <= DIGITS_MAX { Self::DecimalSum } else { Self::NarrowSum })
             }
             ("sum", DataType::Float64, DataType::Float64) => Some(Self::FloatSum),
             ("min", _, _) if is_whole && argument == state => Some(Self::Least),
@@ -75,7 +78,7 @@ impl Kind {
             Self::Least => States::Words(Vec::new(), i64::MAX),
             Self::Most => States::Words(Vec::new(), i64::MIN),
             Self::FloatSum => States::Reals(Vec::new()),
-            Self::WideSum | Self::DecimalSum => States::Wides(Vec::new(), 0),
+            Self::WideSum | Self::DecimalSum | Self::NarrowSum => States::Wides(Vec::new(), 0),
             Self::LeastDecimal => States::Wides(Vec::new(), i128::MAX),
             Self::MostDecimal => States::Wides(Vec::new(), i128::MIN),
         }
@@ -142,10 +145,10 @@ impl Folds {
         &mut self,
         (input, folds): (usize, &[Fold]),
         members: &[u32],
-        values: Option<&ArrayRef>,
+        values: Option<&Values>,
         passes: Option<&BooleanArray>,
     ) -> Result<()> {
-        let nulls = values.and_then(|values| values.nulls()).filter(|nulls| nulls.null_count() > 0);
+        let nulls = values.and_then(Values::nulls).filter(|nulls| nulls.null_count() > 0);
         let passing = passes.map(|passes| NullBuffer::new(passes.values().clone()));
         let there = NullBuffer::union(nulls, passing.as_ref());
         if let Some(there) = &there {
@@ -173,11 +176,22 @@ impl Folds {
         Arc::new(PrimitiveArray::<Int64Type>::from(self.values(input)))
     }
 
-    /// A state, group by group; NULL where the input has no value.
-    pub(super) fn state(&self, fold: &Fold, input: usize, ty: &DataType) -> Result<ArrayRef> {
+    /// Which groups have a value of this input; `None`: all.
+    fn there(&self, input: usize) -> Option<NullBuffer> {
         let there: NullBuffer =
             self.values(Some(input)).iter().map(|count| *count > 0).collect::<Vec<bool>>().into();
-        let there = Some(there).filter(|there| there.null_count() > 0);
+        Some(there).filter(|there| there.null_count() > 0)
+    }
+
+    /// Sums of decimals, group by group, with NULL just where the input has no value.
+    pub(super) fn with_nulls(&self, sums: &ArrayRef, input: usize) -> ArrayRef {
+        let values = sums.as_primitive::<Decimal128Type>().values();
+        made::<Decimal128Type>(values.iter().copied(), self.there(input), sums.data_type())
+    }
+
+    /// A state, group by group; NULL where the input has no value.
+    pub(super) fn state(&self, fold: &Fold, input: usize, ty: &DataType) -> Result<ArrayRef> {
+        let there = self.there(input);
         macro_rules! integers {
             ($kind:ty, $states:expr) => {{
                 #[allow(
@@ -222,7 +236,30 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    fn fold(&self, kind: Kind, values: &ArrayRef, states: &mut States) -> Result<()> {
+    fn fold(&self, kind: Kind, values: &Values, states: &mut States) -> Result<()> {
+        match values {
+            Values::Narrow(narrow) => self.fold_narrow(kind, &narrow.values, states),
+            Values::Array(_) if kind == Kind::NarrowSum => Ok(()),
+            Values::Array(array) => self.fold_array(kind, array, states),
+        }
+    }
+
+    /// Decimals of 64 bits.
+    fn fold_narrow(&self, kind: Kind, values: &[i64], states: &mut States) -> Result<()> {
+        let States::Wides(states, _) = states else { return internal_err!("{kind:?} of decimals") };
+        match kind {
+            Kind::LeastDecimal => {
+                self.each(values, states, |state, value| *state = i128::from(value).min(*state));
+            }
+            Kind::MostDecimal => {
+                self.each(values, states, |state, value| *state = i128::from(value).max(*state));
+            }
+            _ => self.each(values, states, |state, value| *state = state.wrapping_add(i128::from(value))),
+        }
+        Ok(())
+    }
+
+    fn fold_array(&self, kind: Kind, values: &ArrayRef, states: &mut States) -> Result<()> {
         macro_rules! integers {
             ($kind:ty) => {{
                 let values = values.as_primitive::<$kind>().values();

@@ -3,6 +3,7 @@
 
 use super::folds::{Fold, Kind};
 use super::keys::key_codes;
+use super::values::Values;
 use arrow::array::{Array, BooleanArray, RecordBatch};
 use arrow::compute::prep_null_mask_filter;
 use arrow::datatypes::{DataType, Schema};
@@ -41,12 +42,28 @@ pub(super) enum Call {
     Count(Option<usize>),
     /// A fold of an input.
     Folded { input: usize, fold: Fold, ty: DataType },
+    /// The sum of an input of decimals of any length: a fold of the batches whose values have 64 bits, and by DataFusion's accumulator of
+    /// the others, which knows what becomes of a sum that overflows.
+    LongSum { input: usize, fold: Fold, function: Arc<AggregateFunctionExpr>, ty: DataType },
     /// By DataFusion's accumulators.
     General {
         function: Arc<AggregateFunctionExpr>,
         arguments: Vec<Arc<dyn PhysicalExpr>>,
         filter: Option<Arc<dyn PhysicalExpr>>,
     },
+}
+
+impl Input {
+    /// Its values in these rows; `None` if the rows themselves are counted.
+    pub(super) fn values(&self, batch: &RecordBatch) -> Result<Option<Values>> {
+        let values = self.argument.as_ref().map(|argument| Values::of(argument, batch)).transpose()?;
+        Ok(if self.is_of_long_sums() { values.map(Values::narrowed) } else { values })
+    }
+
+    /// Whether a [`Call::LongSum`] is made of it.
+    pub(super) fn is_of_long_sums(&self) -> bool {
+        self.folds.iter().any(|fold| fold.kind == Kind::NarrowSum)
+    }
 }
 
 impl Plan {
@@ -94,7 +111,7 @@ impl Plan {
 
     fn folded(
         &mut self,
-        function: &AggregateFunctionExpr,
+        function: &Arc<AggregateFunctionExpr>,
         filter: Option<&Arc<dyn PhysicalExpr>>,
         schema: &Schema,
     ) -> Result<Option<Call>> {
@@ -111,9 +128,18 @@ impl Plan {
             let input = if counts_all { None } else { Some(self.input(argument, filter)) };
             return Ok(Some(Call::Count(input)));
         }
-        let Some(kind) = Kind::of(name, &argument.data_type(schema)?, state.data_type()) else {
+        let ty = argument.data_type(schema)?;
+        let Some(kind) = Kind::of(name, &ty, state.data_type()) else {
             return Ok(None);
         };
+        if kind == Kind::NarrowSum {
+            if !function.groups_accumulator_supported() {
+                return Ok(None);
+            }
+            let input = self.input(Some(argument), filter);
+            let fold = self.fold(input, kind);
+            return Ok(Some(Call::LongSum { input, fold, function: Arc::clone(function), ty }));
+        }
         let argument = match kind {
             Kind::Sum | Kind::WideSum => before_widening(argument, schema)?,
             _ => argument,

@@ -4,7 +4,8 @@
 use super::folds::Folds;
 use super::groups::Groups;
 use super::plan::{Call, Plan, passing};
-use arrow::array::{ArrayRef, RecordBatch};
+use super::values::Values;
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::internal_datafusion_err;
@@ -30,7 +31,7 @@ pub(super) struct Work {
     rows: usize,
     /// Of a batch: each row's group.
     members: Vec<u32>,
-    /// The same for DataFusion's accumulators.
+    /// The same for DataFusion's accumulators, once one of them needs it.
     places: Vec<usize>,
 }
 
@@ -39,7 +40,9 @@ impl Work {
         let groups = Groups::new(plan.key_types.iter().cloned())
             .ok_or_else(|| internal_datafusion_err!("a column without codes"))?;
         let accumulator = |call: &Call| match call {
-            Call::General { function, .. } => function.create_groups_accumulator().map(Some),
+            Call::General { function, .. } | Call::LongSum { function, .. } => {
+                function.create_groups_accumulator().map(Some)
+            }
             Call::Count(_) | Call::Folded { .. } => Ok(None),
         };
         let accumulators = plan.calls.iter().map(accumulator).collect::<Result<_>>()?;
@@ -58,15 +61,17 @@ impl Work {
         self.rows += rows;
         let groups = self.groups.len();
         self.folds.count_rows(&self.members, groups);
+        self.places.clear();
         for (place, input) in plan.inputs.iter().enumerate() {
-            let values =
-                input.argument.as_ref().map(|one| one.evaluate(batch)?.into_array(rows)).transpose()?;
+            let values = input.values(batch)?;
             let passes = input.filter.as_ref().map(|filter| passing(filter, batch)).transpose()?;
             self.folds.add((place, &input.folds), &self.members, values.as_ref(), passes.as_ref())?;
+            if let Some(Values::Array(long)) = values.filter(|_| input.is_of_long_sums()) {
+                self.add_long(place, long, passes.as_ref())?;
+            }
         }
-        if self.accumulators.iter().any(Option::is_some) {
-            self.places.clear();
-            self.places.extend(self.members.iter().map(|group| *group as usize));
+        if plan.calls.iter().any(|call| matches!(call, Call::General { .. })) {
+            self.find_places();
         }
         for (call, accumulator) in plan.calls.iter().zip(&mut self.accumulators) {
             let (Call::General { arguments, filter, .. }, Some(accumulator)) = (call, accumulator) else {
@@ -78,6 +83,26 @@ impl Work {
             accumulator.update_batch(&values, &self.places, passes.as_ref(), groups)?;
         }
         Ok(true)
+    }
+
+    /// Adds values of an input that do not have 64 bits to its sums.
+    fn add_long(&mut self, of: usize, values: ArrayRef, passes: Option<&BooleanArray>) -> Result<()> {
+        self.find_places();
+        let (values, groups) = ([values], self.groups.len());
+        for (call, accumulator) in self.plan.calls.iter().zip(&mut self.accumulators) {
+            let (Call::LongSum { input, .. }, Some(accumulator)) = (call, accumulator) else { continue };
+            if *input == of {
+                accumulator.update_batch(&values, &self.places, passes, groups)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills in the places of a batch's rows, unless they are there.
+    fn find_places(&mut self) {
+        if self.places.is_empty() {
+            self.places.extend(self.members.iter().map(|group| *group as usize));
+        }
     }
 
     /// Whether it is better to add no more.
@@ -100,7 +125,17 @@ impl Work {
                     columns.push(self.folds.state(fold, *input, ty)?);
                 }
                 (Call::General { .. }, Some(accumulator)) => columns.extend(accumulator.state(EmitTo::All)?),
-                (Call::General { .. }, None) => unreachable!("each such call has one"),
+                (Call::LongSum { input, fold, ty, .. }, Some(accumulator)) => {
+                    let groups: Vec<usize> = (0..self.groups.len()).collect();
+                    let folded = self.folds.state(fold, *input, ty)?;
+                    accumulator.update_batch(&[folded], &groups, None, groups.len())?;
+                    // It takes groups for seen whose rows were all folded, be they NULL or not.
+                    let sums = accumulator.state(EmitTo::All)?;
+                    columns.extend(sums.iter().map(|sums| self.folds.with_nulls(sums, *input)));
+                }
+                (Call::General { .. } | Call::LongSum { .. }, None) => {
+                    unreachable!("each such call has one")
+                }
             }
         }
         let columns = columns.into_iter().zip(output.fields()).map(|(column, field)| {

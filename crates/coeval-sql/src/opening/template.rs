@@ -7,8 +7,8 @@ use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     ArrayBounds, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
-    EagerAggregation, GroupTop, GroupingSets, JoinOrder, StreamSeries, UnorderedGroups, Watch, WholeGroups,
-    estimates,
+    EagerAggregation, GroupTop, GroupingSets, JoinOrder, NarrowDecimals, StreamSeries, UnorderedGroups,
+    Watch, WholeGroups, estimates,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -122,10 +122,10 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 }
 
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right, those that change without arrays,
-/// and before them those that make series while they are read and take the order from rows that are grouped. Once the plan stands, groups that keep all are made in one
-/// step, what can be done where the bricks of spread tables are becomes pieces, grouping sets are made of the finest groups, aggregates of brick tables are begun at the bricks,
-/// others by codes of their groups, rows beyond the best of their group are dropped before they are sorted, and conditions guard each
-/// other.
+/// and before them those that make series while they are read and take the order from rows that are grouped. Once the plan stands, groups
+/// that keep all are made in one step, what can be done where the bricks of spread tables are becomes pieces, grouping sets are made of
+/// the finest groups, aggregates of brick tables are begun at the bricks, decimals are computed by integers, other aggregates are begun
+/// by codes of their groups, rows beyond the best of their group are dropped before they are sorted, and conditions guard each other.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(StreamSeries), Arc::new(UnorderedGroups)];
@@ -138,11 +138,12 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
             None => rule,
         });
     }
-    let last: [PhysicalRule; 7] = [
+    let last: [PhysicalRule; 8] = [
         Arc::new(WholeGroups),
         Arc::clone(pieces) as _,
         Arc::new(GroupingSets),
         Arc::new(BeginBrickAggregates),
+        Arc::new(NarrowDecimals),
         Arc::new(CodedGroups),
         Arc::new(GroupTop),
         Arc::new(GuardConditions),

@@ -19,6 +19,7 @@ use arrow::datatypes::DataType;
 use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
 use coeval_operators::coded_groups::with_coded_groups;
+use coeval_operators::narrow_decimals::with_narrow_decimals;
 use datafusion::common::config::ConfigOptions;
 use datafusion::execution::TaskContext;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -91,7 +92,7 @@ async fn make(
     let scan = SpreadScan::of_bricks(source, what, bricks, config.target_partitions());
     let scan = CooperativeExec::new(Arc::new(scan));
     let plan = opened.over(Arc::new(scan), &[], &Known::of(engine.template()), &options)?;
-    let plan = GuardConditions.optimize(with_coded_groups(plan)?, &options)?;
+    let plan = GuardConditions.optimize(with_coded_groups(with_narrow_decimals(plan)?)?, &options)?;
     let plan = watched(plan, &options)?;
     let id = engine.template().session_id().to_owned();
     let task = TaskContext::new(

@@ -6,6 +6,7 @@ use super::coded_groups::WithoutCodedGroups;
 use super::group_top::WithoutGroupTop;
 use super::grouping_sets::WithoutGroupingSets;
 use super::mistakes::explained_plan;
+use super::narrow_decimals::WithoutNarrowDecimals;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
 use super::watched::{lifeline_of, watched};
 use crate::allowance::Allowance;
@@ -507,6 +508,9 @@ fn statement_state(
     }
     if !context.settings.is_on("coeval.coded_groups") {
         WithoutCodedGroups.carry_in(config.options_mut());
+    }
+    if !context.settings.is_on("coeval.narrow_decimals") {
+        WithoutNarrowDecimals.carry_in(config.options_mut());
     }
     let zone = context.settings.zone().name();
     if config.options().execution.time_zone.as_deref() != Some(zone) {

@@ -107,6 +107,12 @@ pub(super) const KNOWN: &[Known] = &[
         "On a replica: transactions fail that would read what is older; 0 for any age.",
     ),
     known(
+        "coeval.narrow_decimals",
+        "on",
+        Domain::Boolean,
+        "Whether decimals are computed by 64-bit integers where they fit.",
+    ),
+    known(
         "coeval.peers",
         "",
         Domain::Fixed,
