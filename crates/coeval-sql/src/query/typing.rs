@@ -36,6 +36,7 @@ mod merged;
 mod moments;
 mod numbers;
 mod operators;
+mod ordered_set;
 mod orderless;
 mod outer_tables;
 mod padded;
@@ -127,6 +128,7 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
         state.register_udtf(name, Arc::new(CountedSeries { members }));
     }
     state.register_udaf(collected::array_agg())?;
+    state.register_udaf(ordered_set::ordered_set())?;
     state.register_udaf(sums::sum())?;
     Ok(state)
 }

@@ -6,6 +6,7 @@
 //! of them, however large they are, and counts none of that memory; so the whole table would be in memory beside what the
 //! query is allowed. With this rule the rows themselves are exchanged, and grouped once.
 
+use crate::functions::ORDERED_SET;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -17,7 +18,7 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 use std::sync::Arc;
 
 /// Functions whose states are as large as what they were given.
-const KEEP_ALL: [&str; 2] = ["array_agg", "string_agg"];
+const KEEP_ALL: [&str; 3] = ["array_agg", "string_agg", ORDERED_SET];
 
 /// The rule. Behind those that divide the work among threads.
 #[derive(Debug)]
