@@ -103,8 +103,9 @@ impl AggregateUDFImpl for ArrayAgg {
             .map(|plain| Arc::new(Self { plain: Arc::new(AggregateUDF::new_from_shared_impl(plain)) }) as _))
     }
 
+    /// Arrays are ordered when they are made: of rows that come in order they are as right as of others.
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.plain.order_sensitivity()
+        AggregateOrderSensitivity::Beneficial
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {

@@ -125,9 +125,9 @@ impl AggregateUDFImpl for StringAgg {
         Ok(Box::new(JoinedGroups { arrays, delimiter }))
     }
 
-    /// The texts are ordered when they are joined.
+    /// The texts are ordered when they are joined: no rows have to be sorted before.
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        AggregateOrderSensitivity::SoftRequirement
+        AggregateOrderSensitivity::Beneficial
     }
 
     fn with_beneficial_ordering(self: Arc<Self>, _: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
