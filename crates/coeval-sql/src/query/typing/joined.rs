@@ -217,7 +217,7 @@ impl GroupsAccumulator for JoinedGroups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{LargeStringArray, StringViewArray};
+    use arrow::array::StringViewArray;
     use arrow::buffer::{NullBuffer, OffsetBuffer};
     use arrow::datatypes::Field;
 
