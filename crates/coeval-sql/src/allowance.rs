@@ -86,6 +86,8 @@ pub(crate) struct Meter {
     allowance: Option<Allowance>,
     reservation: Option<MemoryReservation>,
     bytes: Cell<usize>,
+    /// What is taken besides for work that ends with the call.
+    workspace: Cell<usize>,
     steps: Cell<u32>,
 }
 
@@ -95,7 +97,7 @@ impl Meter {
         let allowance = Allowance::carried_by(options).cloned();
         let reserve = |allowance: &Allowance| MemoryConsumer::new(name).register(&allowance.memory);
         let reservation = allowance.as_ref().map(reserve);
-        Self { allowance, reservation, bytes: Cell::new(0), steps: Cell::new(0) }
+        Self { allowance, reservation, bytes: Cell::new(0), workspace: Cell::new(0), steps: Cell::new(0) }
     }
 
     /// One more step of a loop.
@@ -167,6 +169,22 @@ impl Meter {
         Ok(())
     }
 
+    /// What the call works with beside the values that it makes is about to take so many bytes in all. Of this a batch may
+    /// need as much as the query has.
+    ///
+    /// # Errors
+    /// The error of a statement that was told to end, `53200`.
+    pub(crate) fn workspace(&self, bytes: usize) -> Result<(), SqlError> {
+        self.look()?;
+        if bytes > self.workspace.get() {
+            if let Some(reservation) = &self.reservation {
+                reservation.try_resize(self.bytes.get().saturating_add(bytes))?;
+            }
+            self.workspace.set(bytes);
+        }
+        Ok(())
+    }
+
     #[cold]
     fn grow(&self, after: usize) -> Result<(), SqlError> {
         self.look()?;
@@ -186,7 +204,7 @@ impl Meter {
             .with_hint("Let the statement read fewer rows, or make smaller values."));
         }
         if let Some(reservation) = &self.reservation {
-            reservation.try_resize(after)?;
+            reservation.try_resize(after.saturating_add(self.workspace.get()))?;
         }
         Ok(())
     }

@@ -22,7 +22,7 @@
 //! | [`members`] | documents with a value at a subscript |
 //! | [`digests`] | `md5`, `sha256` ... |
 //! | [`long`] | `lower`, `btrim`, `strpos` ... of long texts; DataFusion has those of short ones |
-//! | [`ordered_sets`] | what `percentile_disc`, `percentile_cont` and `mode` find in an array |
+//! | [`ordered_sets`] | what `percentile_disc`, `percentile_cont` and `mode` find among all values of a group |
 //! | [`domains`] | values on their way into a domain |
 //! | [`enums`] | `enum_first`, `enum_last`, `enum_range`, which take any enum and are no entries |
 
@@ -74,7 +74,7 @@ pub(crate) use delimited::{DELIMITED, JOINED};
 pub(crate) use intervals::TIME_BETWEEN;
 pub(crate) use long::{LITTLE_WORK, product_of_texts};
 pub(crate) use normal_forms::IS_NORMALIZED;
-pub(crate) use ordered_sets::{MODE, PERCENTILE_CONT, PERCENTILE_DISC};
+pub(crate) use ordered_sets::{MODE, ORDERED_SET, PERCENTILE_CONT, PERCENTILE_DISC};
 pub(crate) use places::{PLACE_AFTER, PLACE_BEFORE, PLACE_DISTANCE};
 pub(crate) use regular::{
     Letters, MATCHES_ALL, MATCHES_ANY, Pattern, ROWS_OF_MATCHES, compiled_for_operator, pattern_of_operator,

@@ -8,7 +8,6 @@ mod changed_rows;
 mod changes;
 mod functions;
 mod operators;
-mod order;
 mod path;
 mod sets;
 mod written;

@@ -502,6 +502,7 @@ pub(crate) fn texts_beside(column: &ArrayRef) -> usize {
             let (first, last) = (lists.value_offsets()[0], lists.value_offsets()[lists.len()]);
             texts_beside(&lists.values().slice(first as usize, (last - first) as usize))
         }
+        DataType::Struct(_) => column.as_struct().columns().iter().map(texts_beside).sum(),
         _ => 0,
     }
 }

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `percentile_disc`, `percentile_cont` and `mode` find in an array of all values of a group, in the order that `WITHIN GROUP`
-//! asks for. NULLs stand at one of its ends and do not count.
+//! What `percentile_disc`, `percentile_cont` and `mode` find in the order that `WITHIN GROUP` asks for, among all values of a group
+//! that are not NULL. The values come in any order ([`ORDERED_SET`]): those that are asked for are [selected](selection), and
+//! nothing is sorted.
+//!
+//! The arguments are the values, the fractions if there are any, and whether the greatest value is the first.
+
+mod selection;
 
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState, out_of_range};
 use crate::scalar::cast_function::cast_array;
-use crate::types::{column_type_of_field, marked_field, scaled_interval};
+use crate::types::{column_type_of_field, marked_field, require_order, scaled_interval};
 use arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, IntervalMonthDayNanoArray, ListArray, UInt64Array,
+    Array, ArrayRef, AsArray, Float64Array, IntervalMonthDayNanoArray, ListArray, UInt32Array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
-use arrow::compute::{cast, partition, take};
+use arrow::compute::{cast, take};
 use arrow::datatypes::{
     DataType, Field, FieldRef, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
 };
@@ -20,19 +25,23 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use selection::{Direction, Order, Place, Rank, Texts};
+use std::ops::Range;
 use std::sync::Arc;
 
-/// The value at a fraction of the way through the array.
+/// The aggregate that collects the values of a group.
+pub(crate) const ORDERED_SET: &str = "coeval_ordered_set";
+/// The value at a fraction of the way through the values.
 pub(crate) const PERCENTILE_DISC: &str = "coeval_percentile_disc";
 /// The same between two values, for numbers and intervals.
 pub(crate) const PERCENTILE_CONT: &str = "coeval_percentile_cont";
-/// The most frequent value, of several the first.
+/// The most frequent value, of several the first in the order.
 pub(crate) const MODE: &str = "coeval_mode";
 
 /// The functions.
 pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
     [Kind::Discrete, Kind::Continuous, Kind::Mode].into_iter().map(|kind| {
-        let count = if kind == Kind::Mode { 1 } else { 2 };
+        let count = if kind == Kind::Mode { 2 } else { 3 };
         let signature = Signature::any(count, Volatility::Immutable);
         ScalarUDF::new_from_impl(OrderedSet { kind, signature })
     })
@@ -61,6 +70,7 @@ impl OrderedSet {
             let message = format!("an ordered set of values of type {}", set.data_type());
             return Err(SqlError::unsupported(message));
         };
+        require_order(element.column_type())?;
         if self.kind != Kind::Continuous {
             return Ok(element);
         }
@@ -113,20 +123,35 @@ impl ScalarUDFImpl for OrderedSet {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let arrays = arguments.args.iter().map(|argument| argument.to_array(rows));
-        let arrays = arrays.collect::<Result<Vec<ArrayRef>>>()?;
-        let Some(sets) = arrays.first().and_then(|sets| sets.as_list_opt::<i32>()) else {
-            return Err(SqlError::internal("an ordered set that is no array").into());
+        let [values, fractions @ .., ColumnarValue::Scalar(ScalarValue::Boolean(Some(is_descending)))] =
+            &arguments.args[..]
+        else {
+            return Err(SqlError::internal("an ordered set without its order").into());
         };
         let meter = Meter::begin(&arguments.config_options, self.name());
-        let questions = Questions::of(sets, arrays.get(1), &meter)?;
-        let one = match arguments.return_field.data_type() {
-            DataType::List(item) if questions.lists.is_some() => item.data_type(),
-            ty => ty,
+        let sets = Sets::of(&values.to_array(rows)?)?;
+        let answer_type = column_type_of_field(&arguments.return_field);
+        let texts = match answer_type {
+            Some(ColumnType::Jsonb | ColumnType::Array(ElementType::Jsonb)) => Texts::Documents,
+            _ => Texts::Plain,
         };
-        let answers = self.answers(sets.values(), &questions.asked, &meter)?;
-        let answers = if answers.data_type() == one { answers } else { cast(&answers, one)? };
-        let done = questions.put_together(answers);
+        let direction = if *is_descending { Direction::Descending } else { Direction::Ascending };
+        let order = Order::of(&sets.values, texts, direction, &meter)?;
+        let done = match fractions.first() {
+            None => {
+                let found = sets.values_at(order.most_frequent(&sets.ranges)?)?;
+                of_type(found, arguments.return_field.data_type())?
+            }
+            Some(fractions) => {
+                let questions = Questions::of(&sets, &fractions.to_array(rows)?, &meter)?;
+                let answers = self.answers(&sets, &questions.asked, &order)?;
+                let one = match arguments.return_field.data_type() {
+                    DataType::List(item) if questions.lists.is_some() => item.data_type(),
+                    ty => ty,
+                };
+                questions.put_together(of_type(answers, one)?)
+            }
+        };
         if is_scalar {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
         }
@@ -134,86 +159,112 @@ impl ScalarUDFImpl for OrderedSet {
     }
 }
 
+fn of_type(answers: ArrayRef, ty: &DataType) -> Result<ArrayRef, SqlError> {
+    if answers.data_type() == ty { Ok(answers) } else { Ok(cast(&answers, ty)?) }
+}
+
 impl OrderedSet {
-    /// An answer to each question.
-    fn answers(&self, values: &ArrayRef, asked: &[Question], meter: &Meter) -> Result<ArrayRef, SqlError> {
-        match (self.kind, values.data_type()) {
-            (Kind::Continuous, DataType::Interval(_)) => {
-                let values = values.as_primitive::<IntervalMonthDayNanoType>();
-                let answers = asked.iter().map(|question| -> Result<_, SqlError> {
-                    let Some((low, high, share)) = question.between() else { return Ok(None) };
-                    interval_between(values.value(low), values.value(high), share).map(Some)
-                });
-                Ok(Arc::new(answers.collect::<Result<IntervalMonthDayNanoArray, SqlError>>()?))
-            }
-            (Kind::Continuous, _) => {
-                let values = cast(values, &DataType::Float64)?;
-                let values = values.as_primitive::<Float64Type>();
-                let answers = asked.iter().map(|question| {
-                    let (low, high, share) = question.between()?;
-                    let (low, high) = (values.value(low), values.value(high));
-                    Some(if share == 0.0 { low } else { low + share * (high - low) })
-                });
-                Ok(Arc::new(answers.collect::<Float64Array>()))
-            }
-            (Kind::Discrete, _) => {
-                let places = asked.iter().map(|question| question.at().map(|place| place as u64));
-                Ok(take(values, &places.collect::<UInt64Array>(), None)?)
-            }
-            (Kind::Mode, _) => {
-                let places = asked.iter().map(|question| -> Result<Option<u64>, SqlError> {
-                    meter.look()?;
-                    Ok(most_frequent(values, question.set)?.map(|place| place as u64))
-                });
-                Ok(take(values, &places.collect::<Result<UInt64Array, SqlError>>()?, None)?)
-            }
+    /// An answer to each question about a fraction.
+    fn answers(&self, sets: &Sets, asked: &[Question], order: &Order<'_>) -> Result<ArrayRef, SqlError> {
+        if self.kind == Kind::Continuous {
+            return between(sets, asked, order);
         }
+        let ranks: Vec<Option<Rank>> = asked.iter().map(|question| question.at(sets)).collect();
+        let wanted: Vec<Rank> = ranks.iter().flatten().copied().collect();
+        let mut places = order.at_ranks(&sets.ranges, &wanted)?.into_iter();
+        sets.values_at(ranks.iter().map(|rank| rank.and_then(|_| places.next())).collect())
     }
 }
 
-/// Where the values of a group that are not NULL lie among those of all groups.
-#[derive(Clone, Copy)]
-struct Set {
-    start: usize,
-    count: usize,
+/// For each question what is so far between two values.
+fn between(sets: &Sets, asked: &[Question], order: &Order<'_>) -> Result<ArrayRef, SqlError> {
+    let pairs: Vec<Option<Pair>> = asked.iter().map(|question| question.between(sets)).collect();
+    let wanted: Vec<Rank> = pairs.iter().flatten().flat_map(|pair| [pair.low, pair.high]).collect();
+    let places = order.at_ranks(&sets.ranges, &wanted)?;
+    let ends = sets.values_at(places.into_iter().map(Some).collect())?;
+    // The two ends of each pair stand one behind the other.
+    let mut firsts = (0_usize..).step_by(2);
+    let shares = pairs.iter().map(|pair| pair.as_ref().and_then(|pair| Some((firsts.next()?, pair.share))));
+    if matches!(ends.data_type(), DataType::Interval(_)) {
+        let ends = ends.as_primitive::<IntervalMonthDayNanoType>();
+        let answers = shares.map(|pair| -> Result<_, SqlError> {
+            let Some((first, share)) = pair else { return Ok(None) };
+            interval_between(ends.value(first), ends.value(first + 1), share).map(Some)
+        });
+        return Ok(Arc::new(answers.collect::<Result<IntervalMonthDayNanoArray, SqlError>>()?));
+    }
+    let ends = cast(&ends, &DataType::Float64)?;
+    let ends = ends.as_primitive::<Float64Type>();
+    let answers = shares.map(|pair| {
+        let (first, share) = pair?;
+        let (low, high) = (ends.value(first), ends.value(first + 1));
+        Some(if share == 0.0 { low } else { low + share * (high - low) })
+    });
+    Ok(Arc::new(answers.collect::<Float64Array>()))
 }
 
-impl Set {
-    fn of(sets: &ListArray, row: usize) -> Self {
-        if sets.is_null(row) {
-            return Self { start: 0, count: 0 };
-        }
-        let offsets = sets.value_offsets();
-        let start = usize::try_from(offsets[row]).expect("an offset is not negative");
-        let values = sets.value(row);
-        let nulls = values.logical_null_count();
-        let are_first = nulls > 0 && values.logical_nulls().is_some_and(|valid| valid.is_null(0));
-        Self { start: if are_first { start + nulls } else { start }, count: values.len() - nulls }
+/// The values of all groups of a batch, and where those of each are among them.
+struct Sets {
+    values: ArrayRef,
+    ranges: Vec<Range<usize>>,
+}
+
+impl Sets {
+    /// The sets that are kept as these arrays.
+    fn of(arrays: &ArrayRef) -> Result<Self, SqlError> {
+        let Some(arrays) = arrays.as_list_opt::<i32>() else {
+            return Err(SqlError::internal("an ordered set that is no array"));
+        };
+        let offset =
+            |row: usize| usize::try_from(arrays.value_offsets()[row]).expect("an offset is not negative");
+        // A batch may be a slice, whose arrays are few of those that are there.
+        let (start, end) = (offset(0), offset(arrays.len()));
+        let range =
+            |row| if arrays.is_null(row) { 0..0 } else { offset(row) - start..offset(row + 1) - start };
+        let ranges = (0..arrays.len()).map(range).collect();
+        Ok(Self { values: arrays.values().slice(start, end - start), ranges })
+    }
+
+    fn values_at(&self, places: Vec<Option<Place>>) -> Result<ArrayRef, SqlError> {
+        Ok(take(&self.values, &UInt32Array::from(places), None)?)
     }
 }
 
-/// What is asked about a group: the value at this fraction of the way. Of `mode` there is no fraction.
+/// What is asked about a set: the value at this fraction of the way.
 #[derive(Clone, Copy)]
 struct Question {
-    set: Set,
+    set: usize,
     fraction: Option<f64>,
 }
 
+/// Two neighbours in the order of a set, and how far the answer is from the first to the second.
+struct Pair {
+    low: Rank,
+    high: Rank,
+    share: f64,
+}
+
 impl Question {
-    /// The place of the value; `None` if there is none.
-    fn at(&self) -> Option<usize> {
-        let fraction = self.fraction.filter(|_| self.set.count > 0)?;
-        let number = (fraction * self.set.count as f64).ceil() as usize;
-        Some(self.set.start + number.clamp(1, self.set.count) - 1)
+    /// The fraction, and how many values there are; `None` if there is no answer.
+    fn fraction_of(&self, sets: &Sets) -> Option<(f64, usize)> {
+        let count = sets.ranges[self.set].len();
+        self.fraction.filter(|_| count > 0).map(|fraction| (fraction, count))
     }
 
-    /// The places of two values, and how far the answer is from the first to the second.
-    fn between(&self) -> Option<(usize, usize, f64)> {
-        let fraction = self.fraction.filter(|_| self.set.count > 0)?;
-        let last = self.set.count - 1;
+    /// Which value it is.
+    fn at(&self, sets: &Sets) -> Option<Rank> {
+        let (fraction, count) = self.fraction_of(sets)?;
+        let number = (fraction * count as f64).ceil() as usize;
+        Some(Rank { set: self.set, rank: number.clamp(1, count) - 1 })
+    }
+
+    /// Between which values it is.
+    fn between(&self, sets: &Sets) -> Option<Pair> {
+        let (fraction, count) = self.fraction_of(sets)?;
+        let last = count - 1;
         let place = fraction * last as f64;
-        let (low, high) = (place.floor() as usize, place.ceil() as usize);
-        Some((self.set.start + low.min(last), self.set.start + high.min(last), place - place.floor()))
+        let rank = |rank: f64| Rank { set: self.set, rank: (rank as usize).min(last) };
+        Some(Pair { low: rank(place.floor()), high: rank(place.ceil()), share: place - place.floor() })
     }
 }
 
@@ -225,31 +276,25 @@ struct Questions {
 }
 
 impl Questions {
-    fn of(sets: &ListArray, fractions: Option<&ArrayRef>, meter: &Meter) -> Result<Self, SqlError> {
-        let rows = 0..sets.len();
-        let Some(fractions) = fractions else {
-            let asked = rows.map(|row| Question { set: Set::of(sets, row), fraction: None }).collect();
-            return Ok(Self { asked, lists: None });
-        };
+    fn of(sets: &Sets, fractions: &ArrayRef, meter: &Meter) -> Result<Self, SqlError> {
+        let rows = 0..sets.ranges.len();
         if !matches!(fractions.data_type(), DataType::List(_)) {
             let fractions = cast_array(fractions, ColumnType::Double, Tz::UTC)?;
-            let asked = rows.map(|row| -> Result<Question, SqlError> {
+            let asked = rows.map(|set| -> Result<Question, SqlError> {
                 meter.step()?;
-                let fraction = fraction_at(&fractions, row)?;
-                Ok(Question { set: Set::of(sets, row), fraction })
+                Ok(Question { set, fraction: fraction_at(&fractions, set)? })
             });
             return Ok(Self { asked: asked.collect::<Result<_, SqlError>>()?, lists: None });
         }
         let fractions = cast_array(fractions, ColumnType::Array(ElementType::Double), Tz::UTC)?;
         let fractions = fractions.as_list::<i32>();
         let (mut asked, mut lengths, mut valid) = (Vec::new(), Vec::new(), Vec::new());
-        for row in rows {
+        for set in rows {
             meter.step()?;
-            let set = Set::of(sets, row);
-            let is_answered = set.count > 0 && !fractions.is_null(row);
+            let is_answered = !sets.ranges[set].is_empty() && !fractions.is_null(set);
             let before = asked.len();
             if is_answered {
-                let of_row = fractions.value(row);
+                let of_row = fractions.value(set);
                 for place in 0..of_row.len() {
                     asked.push(Question { set, fraction: fraction_at(&of_row, place)? });
                 }
@@ -285,21 +330,6 @@ fn fraction_at(fractions: &ArrayRef, row: usize) -> Result<Option<f64>, SqlError
     Err(out_of_range(&format!("percentile value {fraction} is not between 0 and 1")))
 }
 
-/// The place of the first of the values that are there most often.
-fn most_frequent(values: &ArrayRef, set: Set) -> Result<Option<usize>, SqlError> {
-    if set.count == 0 {
-        return Ok(None);
-    }
-    let runs = partition(&[values.slice(set.start, set.count)])?.ranges();
-    let mut best = 0..0;
-    for run in runs {
-        if run.len() > best.len() {
-            best = run;
-        }
-    }
-    Ok(Some(set.start + best.start))
-}
-
 /// `low + share * (high - low)`, part by part, as PostgreSQL computes it.
 ///
 /// # Errors
@@ -333,31 +363,41 @@ mod tests {
     use super::*;
     use arrow::array::Int32Array;
 
-    fn question(count: usize, fraction: f64) -> Question {
-        Question { set: Set { start: 10, count }, fraction: Some(fraction) }
+    fn asked<T>(count: usize, fraction: f64, ask: impl Fn(&Question, &Sets) -> T) -> T {
+        let values: ArrayRef = Arc::new(Int32Array::from(vec![0; count]));
+        let sets = Sets { values, ranges: vec![0..0, 0..count] };
+        ask(&Question { set: 1, fraction: Some(fraction) }, &sets)
     }
 
     #[test]
     fn a_fraction_is_at_the_first_value_that_so_many_reach() {
-        let at = |count, fraction| question(count, fraction).at();
-        assert_eq!(
-            [0.0, 0.25, 0.26, 0.5, 1.0].map(|fraction| at(4, fraction)),
-            [10, 10, 11, 11, 13].map(Some)
-        );
+        let at = |count, fraction| asked(count, fraction, Question::at).map(|rank| rank.rank);
+        assert_eq!([0.0, 0.25, 0.26, 0.5, 1.0].map(|fraction| at(4, fraction)), [0, 0, 1, 1, 3].map(Some));
         assert_eq!(at(0, 0.5), None);
     }
 
     #[test]
     fn a_fraction_is_between_two_values() {
-        assert_eq!(question(4, 0.5).between(), Some((11, 12, 0.5)));
-        assert_eq!(question(5, 0.5).between(), Some((12, 12, 0.0)));
-        assert_eq!(question(1, 0.7).between().map(|(low, high, _)| (low, high)), Some((10, 10)));
+        let between = |count, fraction| {
+            asked(count, fraction, Question::between).map(|pair| (pair.low.rank, pair.high.rank, pair.share))
+        };
+        assert_eq!(between(4, 0.5), Some((1, 2, 0.5)));
+        assert_eq!(between(5, 0.5), Some((2, 2, 0.0)));
+        assert_eq!(between(1, 0.7).map(|(low, high, _)| (low, high)), Some((0, 0)));
+        assert!(between(0, 0.5).is_none());
     }
 
     #[test]
-    fn of_values_that_are_equally_frequent_the_first_counts() {
-        let values: ArrayRef = Arc::new(Int32Array::from(vec![9, 1, 2, 2, 3, 3]));
-        let found = most_frequent(&values, Set { start: 1, count: 5 }).unwrap();
-        assert_eq!(found, Some(2));
+    fn sets_of_a_slice_are_its_own() {
+        let item = Arc::new(Field::new_list_field(DataType::Int32, true));
+        let arrays = ListArray::new(
+            item,
+            OffsetBuffer::from_lengths([2, 0, 1, 3]),
+            Arc::new(Int32Array::from(vec![1, 2, 3, 4, 5, 6])),
+            Some(NullBuffer::from(vec![true, false, true, true])),
+        );
+        let sets = Sets::of(&(Arc::new(arrays.slice(1, 2)) as ArrayRef)).unwrap();
+        assert_eq!(sets.ranges, [0..0, 0..1]);
+        assert_eq!(sets.values.as_primitive::<arrow::datatypes::Int32Type>().values(), &[3_i32]);
     }
 }

@@ -3,12 +3,11 @@
 
 use super::changes::{self, Change};
 use super::operators::MEMBER;
-use super::order::order_key;
 use super::path::{Errors, Search, functions as path_functions};
 use super::written::push_value;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use crate::types::json::{Kind, Part, canonical, push_string};
+use crate::types::json::{Kind, Part, canonical, order_key, push_string};
 use crate::types::{column_type_of_field, format_value, session_zone};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};

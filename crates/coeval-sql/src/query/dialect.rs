@@ -36,7 +36,7 @@
 //! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
 //! | `ROLLUP (1)` | `ROLLUP (a)` with the first output |
 //! | `sum(x), sum(x::bigint)`, whose names DataFusion could not tell apart | the second one with a function that casts |
-//! | `percentile_disc(x) WITHIN GROUP (ORDER BY y)` | a function of `array_agg(y ORDER BY y)` |
+//! | `percentile_disc(x) WITHIN GROUP (ORDER BY y)` | a function of `coeval_ordered_set(y)` |
 //! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
 //! | `x IN (VALUES (1), (2))` | `x IN (SELECT column1 FROM (VALUES (1), (2)))` |
 //! | `GROUP BY ()`, HAVING without groups and aggregates | `GROUP BY GROUPING SETS (())` |

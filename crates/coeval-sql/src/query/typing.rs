@@ -28,14 +28,17 @@ mod in_subquery;
 mod instants;
 mod interval_best;
 mod intervals;
+mod joined;
 mod jsonb;
 mod kept_rows;
+mod keyed_rows;
 mod known_casts;
 mod literals;
 mod merged;
 mod moments;
 mod numbers;
 mod operators;
+mod ordered_set;
 mod orderless;
 mod outer_tables;
 mod padded;
@@ -127,6 +130,8 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
         state.register_udtf(name, Arc::new(CountedSeries { members }));
     }
     state.register_udaf(collected::array_agg())?;
+    state.register_udaf(joined::string_agg())?;
+    state.register_udaf(ordered_set::ordered_set())?;
     state.register_udaf(sums::sum())?;
     Ok(state)
 }

@@ -6,10 +6,12 @@
 //! of them, however large they are, and counts none of that memory; so the whole table would be in memory beside what the
 //! query is allowed. With this rule the rows themselves are exchanged, and grouped once.
 
+use crate::functions::ORDERED_SET;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::Partitioning;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -17,7 +19,7 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 use std::sync::Arc;
 
 /// Functions whose states are as large as what they were given.
-const KEEP_ALL: [&str; 2] = ["array_agg", "string_agg"];
+const KEEP_ALL: [&str; 3] = ["array_agg", "string_agg", ORDERED_SET];
 
 /// The rule. Behind those that divide the work among threads.
 #[derive(Debug)]
@@ -53,10 +55,11 @@ fn in_one_step(node: &dyn ExecutionPlan) -> Result<Option<AggregateExec>> {
         && *first.mode() == AggregateMode::Partial
         && last.limit_options().is_none()
         && first.limit_options().is_none();
-    let keeps_all = first.aggr_expr().iter().any(|aggregate| KEEP_ALL.contains(&aggregate.fun().name()));
-    // Whose order matters stays where the order is.
+    let is_kept = |aggregate: &AggregateFunctionExpr| KEEP_ALL.contains(&aggregate.fun().name());
+    let keeps_all = first.aggr_expr().iter().any(|aggregate| is_kept(aggregate));
+    // Whose order matters stays where the order is; what is kept is ordered only when all of it is there.
     let has_order = *first.input_order_mode() != InputOrderMode::Linear
-        || first.aggr_expr().iter().any(|aggregate| !aggregate.order_bys().is_empty());
+        || first.aggr_expr().iter().any(|aggregate| !aggregate.order_bys().is_empty() && !is_kept(aggregate));
     if !are_halves || !keeps_all || has_order || !first.group_expr().is_single() {
         return Ok(None);
     }
@@ -83,3 +86,6 @@ fn undivided(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         _ => Arc::clone(plan),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,8 @@
 
 mod canonical;
 mod document;
+mod order;
 
 pub(crate) use canonical::{canonical, push_long_string, push_string};
 pub(crate) use document::{Kind, Part};
+pub(crate) use order::order_key;

@@ -3,17 +3,17 @@
 //!
 //! | call | becomes |
 //! |---|---|
-//! | `percentile_disc(f) WITHIN GROUP (ORDER BY x)`, `percentile_cont`, `mode` | a function of `array_agg(x ORDER BY x)` |
+//! | `percentile_disc(f) WITHIN GROUP (ORDER BY x)`, `percentile_cont`, `mode` | a function of `coeval_ordered_set(x)`, all values of `x` |
 //! | `rank(v) WITHIN GROUP (ORDER BY x)`, `dense_rank`, `percent_rank`, `cume_dist` | counts of the rows whose `x` is before `v` |
 //!
 //! A row of hypothetical values is compared key by key, by the order that each key has.
 
 use super::{arguments_of, call, casts, nested, number, unqualified};
 use crate::error::{SqlError, SqlState};
-use crate::functions::{MODE, PERCENTILE_CONT, PERCENTILE_DISC};
+use crate::functions::{MODE, ORDERED_SET, PERCENTILE_CONT, PERCENTILE_DISC};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName, OrderByExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, OrderByExpr, Value,
 };
 
 /// What stands in the place of such a call; `None` of all other calls.
@@ -41,11 +41,8 @@ pub(super) fn rewritten(function: &Function) -> Result<Option<Expr>, SqlError> {
     }
     let keys = &function.within_group;
     match (kind, arguments.len(), keys.as_slice()) {
-        (Kind::Mode, 0, [key]) => Ok(Some(call(MODE, vec![collected(function, key)]))),
-        (Kind::Percentile(of), 1, [key]) => {
-            let arguments = std::iter::once(collected(function, key)).chain(arguments).collect();
-            Ok(Some(call(of, arguments)))
-        }
+        (Kind::Mode, 0, [key]) => Ok(Some(of_values(MODE, function, key, arguments))),
+        (Kind::Percentile(of), 1, [key]) => Ok(Some(of_values(of, function, key, arguments))),
         (Kind::Place(place), count, keys) if count == keys.len() => {
             let row: Vec<_> = keys.iter().zip(arguments).collect();
             Ok(Some(place_of(place, function, &row)))
@@ -107,14 +104,17 @@ fn no_function(name: &str, kind: Kind, (direct, keys): (usize, usize)) -> SqlErr
     ))
 }
 
-/// All values of the key in its order, as an array.
-fn collected(function: &Function, key: &OrderByExpr) -> Expr {
+/// What a function finds among all values of the key: it is given them, what is asked, and whether the greatest one is the first.
+/// On which side the NULLs are does not matter, as they do not count.
+fn of_values(of: &str, function: &Function, key: &OrderByExpr, asked: Vec<Expr>) -> Expr {
     let list = FunctionArgumentList {
         duplicate_treatment: None,
         args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(key.expr.clone()))],
-        clauses: vec![FunctionArgumentClause::OrderBy(vec![key.clone()])],
+        clauses: Vec::new(),
     };
-    aggregate(function, "array_agg", list, None)
+    let values = aggregate(function, ORDERED_SET, list, None);
+    let is_descending = Value::Boolean(!key.options.asc.unwrap_or(true));
+    call(of, std::iter::once(values).chain(asked).chain([Expr::Value(is_descending.into())]).collect())
 }
 
 /// An aggregate over the rows of the call, those that meet a further condition.
@@ -197,7 +197,7 @@ fn before(row: &Row<'_>) -> Expr {
             }
         });
     }
-    found.unwrap_or_else(|| Expr::Value(datafusion::sql::sqlparser::ast::Value::Boolean(false).into()))
+    found.unwrap_or_else(|| Expr::Value(Value::Boolean(false).into()))
 }
 
 fn same(key: &OrderByExpr, value: &Expr) -> Expr {

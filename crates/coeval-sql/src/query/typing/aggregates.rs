@@ -18,8 +18,9 @@ use super::regressions::Regression;
 use super::settle::doubles;
 use super::unreversed::unreversed;
 use super::variances::Spread;
-use super::{array_keys, float_frames, group_keys, jsonb, window_keys};
+use super::{array_keys, documents, float_frames, group_keys, jsonb, window_keys};
 use crate::error::{SqlError, SqlState};
+use crate::functions::ORDERED_SET;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
@@ -34,7 +35,7 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
         call.params.args = vec![key];
         is_changed = true;
     }
-    is_changed |= guard_arguments(&mut call)?;
+    is_changed |= guard_arguments(&mut call, schema)?;
     if call.params.distinct && matches!(call.func.name(), "array_agg" | "string_agg") {
         if let (true, Some(argument)) = (call.params.order_by.is_empty(), call.params.args.first()) {
             let argument = argument.clone();
@@ -159,11 +160,15 @@ fn best_of_intervals(function: &str, arguments: &[Expr], schema: &DFSchema) -> O
 }
 
 /// Arguments that may fail are computed for those rows alone that the filter leaves; whether there are any.
-fn guard_arguments(call: &mut AggregateFunction) -> Result<bool> {
+fn guard_arguments(call: &mut AggregateFunction, schema: &DFSchema) -> Result<bool> {
     let Some(filter) = &call.params.filter else { return Ok(false) };
+    let is_ordered_set = call.func.name() == ORDERED_SET;
     let mut is_changed = false;
     for argument in call.params.args.iter_mut().filter(|argument| !is_plain(argument)) {
-        *argument = when(filter.as_ref().clone(), argument.clone()).end()?;
+        let guarded = when(filter.as_ref().clone(), argument.clone()).end()?;
+        // The order of documents is not that of their texts.
+        let document = if is_ordered_set { documents::kept(&guarded, schema)? } else { None };
+        *argument = document.unwrap_or(guarded);
         is_changed = true;
     }
     Ok(is_changed)

@@ -9,14 +9,16 @@
 //! For the same reason states have texts without views: what an exchange gives to each of its outputs has only the texts of
 //! that one, and what is spilled and read again is as large as DataFusion takes it for.
 //!
-//! With DISTINCT or ORDER BY DataFusion keeps each value by itself and counts it whole; `json_agg` and its like are made of
-//! this function, and `string_agg` writes texts of its own.
+//! With ORDER BY the keys are kept beside the values ([`KeyedRows`]). With DISTINCT DataFusion keeps each value by itself and
+//! counts it whole. `json_agg` and its like are made of this function, and so is `string_agg` with ORDER BY
+//! ([`joined`](super::joined)); without it, it writes texts of its own.
 
+use super::keyed_rows::KeyedRows;
 use crate::memory::texts_beside;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, ListArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
-use arrow::datatypes::{ByteViewType, DataType, Field, FieldRef};
+use arrow::datatypes::{ByteViewType, DataType, Field, FieldRef, Fields};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -43,11 +45,6 @@ struct ArrayAgg {
     plain: Arc<AggregateUDF>,
 }
 
-/// Whether an aggregate keeps columns.
-fn keeps_columns(arguments: &AccumulatorArgs<'_>) -> bool {
-    !arguments.is_distinct && arguments.order_bys.is_empty()
-}
-
 impl AggregateUDFImpl for ArrayAgg {
     fn name(&self) -> &str {
         self.plain.name()
@@ -62,35 +59,39 @@ impl AggregateUDFImpl for ArrayAgg {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        let (keeps_columns, state) = (keeps_columns(&arguments), State::of(arguments.expr_fields));
-        let plain = self.plain.accumulator(arguments)?;
-        Ok(if keeps_columns { Box::new(Counted { plain, state, bytes: 0 }) } else { plain })
+        if arguments.is_distinct {
+            return self.plain.accumulator(arguments);
+        }
+        let rows = KeyedRows::of(&arguments)?;
+        let fields = kept_fields(&rows, &arguments);
+        let plain = self.plain.accumulator(unordered(arguments, &fields))?;
+        Ok(Box::new(Counted { plain, state: State::of(&fields), rows, bytes: 0 }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
-        let is_whole = !arguments.is_distinct && arguments.ordering_fields.is_empty();
-        let state = State::of(arguments.input_fields);
-        let fields = self.plain.state_fields(arguments)?;
-        Ok(match state.stored {
-            Some(stored) if is_whole => {
-                let stored = |field: FieldRef| field.as_ref().clone().with_data_type(stored.clone());
-                fields.into_iter().map(|field| Arc::new(stored(field))).collect()
-            }
-            _ => fields,
-        })
+        if arguments.is_distinct {
+            return self.plain.state_fields(arguments);
+        }
+        let rows = KeyedRows::field_of_state(&arguments);
+        let fields = rows.map_or_else(|| arguments.input_fields.to_vec(), |rows| vec![rows]);
+        let State { stored, used } = State::of(&fields);
+        let name = format!("{}[array_agg]", arguments.name);
+        Ok(vec![Arc::new(Field::new(name, stored.unwrap_or(used), true))])
     }
 
     fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
-        self.plain.groups_accumulator_supported(arguments)
+        !arguments.is_distinct
     }
 
     fn create_groups_accumulator(
         &self,
         arguments: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        let state = State::of(arguments.expr_fields);
-        let plain = self.plain.create_groups_accumulator(arguments)?;
-        Ok(Box::new(CountedGroups { plain, state, bytes: 0, of_groups: Vec::new() }))
+        let rows = KeyedRows::of(&arguments)?;
+        let fields = kept_fields(&rows, &arguments);
+        let plain = self.plain.create_groups_accumulator(unordered(arguments, &fields))?;
+        let state = State::of(&fields);
+        Ok(Box::new(CountedGroups { plain, state, rows, bytes: 0, of_groups: Vec::new() }))
     }
 
     fn with_beneficial_ordering(
@@ -102,8 +103,9 @@ impl AggregateUDFImpl for ArrayAgg {
             .map(|plain| Arc::new(Self { plain: Arc::new(AggregateUDF::new_from_shared_impl(plain)) }) as _))
     }
 
+    /// Arrays are ordered when they are made: of rows that come in order they are as right as of others.
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.plain.order_sensitivity()
+        AggregateOrderSensitivity::Beneficial
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
@@ -123,6 +125,29 @@ impl AggregateUDFImpl for ArrayAgg {
     }
 }
 
+/// What is kept of each row: its value, or the value and its keys.
+fn kept_fields(rows: &Option<KeyedRows>, arguments: &AccumulatorArgs<'_>) -> Vec<FieldRef> {
+    rows.as_ref().map_or_else(|| arguments.expr_fields.to_vec(), |rows| vec![rows.field()])
+}
+
+/// The call of an aggregate that collects these fields as they come.
+fn unordered<'a>(arguments: AccumulatorArgs<'a>, fields: &'a [FieldRef]) -> AccumulatorArgs<'a> {
+    AccumulatorArgs { expr_fields: fields, order_bys: &[], is_reversed: false, ..arguments }
+}
+
+/// What is kept is there once more when it is sorted, for which nobody is asked then.
+fn copies(rows: &Option<KeyedRows>) -> usize {
+    if rows.is_some() { 2 } else { 1 }
+}
+
+/// A column of what is kept: the first one, or all as rows.
+fn kept(rows: &Option<KeyedRows>, columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
+    match rows {
+        Some(rows) => Ok(vec![rows.gathered(columns)?]),
+        None => Ok(columns),
+    }
+}
+
 /// The type of a state that is a list of texts, with views and without.
 #[derive(Debug)]
 struct State {
@@ -135,12 +160,7 @@ impl State {
     fn of(inputs: &[FieldRef]) -> Self {
         let list = |member| DataType::List(Arc::new(Field::new_list_field(member, true)));
         let member = inputs.first().map_or(DataType::Null, |field| field.data_type().clone());
-        let stored = match member {
-            DataType::Utf8View => Some(list(DataType::LargeUtf8)),
-            DataType::BinaryView => Some(list(DataType::LargeBinary)),
-            _ => None,
-        };
-        Self { stored, used: list(member) }
+        Self { stored: without_views(&member).map(list), used: list(member) }
     }
 
     fn to_store(&self, states: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
@@ -155,6 +175,27 @@ impl State {
         }
         let states = states.iter().map(|state| cast(state, &self.used));
         Ok(states.collect::<std::result::Result<_, _>>()?)
+    }
+}
+
+/// The type with its texts as such; `None` if they are no views.
+fn without_views(ty: &DataType) -> Option<DataType> {
+    match ty {
+        DataType::Utf8View => Some(DataType::LargeUtf8),
+        DataType::BinaryView => Some(DataType::LargeBinary),
+        DataType::Struct(fields) => {
+            let types: Vec<Option<DataType>> =
+                fields.iter().map(|field| without_views(field.data_type())).collect();
+            if types.iter().all(Option::is_none) {
+                return None;
+            }
+            let field = |(field, ty): (&FieldRef, Option<DataType>)| match ty {
+                Some(ty) => Arc::new(field.as_ref().clone().with_data_type(ty)),
+                None => Arc::clone(field),
+            };
+            Some(DataType::Struct(fields.iter().zip(types).map(field).collect::<Fields>()))
+        }
+        _ => None,
     }
 }
 
@@ -200,6 +241,8 @@ fn pins_much<T: ByteViewType + ?Sized>(views: &arrow::array::GenericByteViewArra
 struct Counted {
     plain: Box<dyn Accumulator>,
     state: State,
+    /// How the values are ordered, if they are.
+    rows: Option<KeyedRows>,
     /// What the kept texts take.
     bytes: usize,
 }
@@ -208,7 +251,7 @@ impl Accumulator for Counted {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let own: Vec<ArrayRef> = values.iter().map(own).collect();
         self.bytes += own.iter().map(texts_beside).sum::<usize>();
-        self.plain.update_batch(&own)
+        self.plain.update_batch(&kept(&self.rows, own)?)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
@@ -218,7 +261,7 @@ impl Accumulator for Counted {
     }
 
     fn supports_retract_batch(&self) -> bool {
-        self.plain.supports_retract_batch()
+        self.rows.is_none() && self.plain.supports_retract_batch()
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
@@ -234,11 +277,14 @@ impl Accumulator for Counted {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.plain.evaluate()
+        match (&self.rows, self.plain.evaluate()?) {
+            (Some(rows), ScalarValue::List(array)) => Ok(ScalarValue::List(Arc::new(rows.sorted(&array)?))),
+            (_, array) => Ok(array),
+        }
     }
 
     fn size(&self) -> usize {
-        self.plain.size() + size_of::<Self>() + self.bytes
+        self.plain.size() * copies(&self.rows) + size_of::<Self>() + self.bytes
     }
 }
 
@@ -246,6 +292,8 @@ impl Accumulator for Counted {
 struct CountedGroups {
     plain: Box<dyn GroupsAccumulator>,
     state: State,
+    /// How the values are ordered, if they are.
+    rows: Option<KeyedRows>,
     /// What the kept texts take: all, and of each group.
     bytes: usize,
     of_groups: Vec<usize>,
@@ -298,7 +346,7 @@ impl GroupsAccumulator for CountedGroups {
         let own: Vec<ArrayRef> = values.iter().map(own).collect();
         // Rows that the filter leaves out are kept too.
         own.iter().for_each(|column| self.count(column, groups, total));
-        self.plain.update_batch(&own, groups, filter, total)
+        self.plain.update_batch(&kept(&self.rows, own)?, groups, filter, total)
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
@@ -309,7 +357,11 @@ impl GroupsAccumulator for CountedGroups {
 
     fn evaluate(&mut self, emitted: EmitTo) -> Result<ArrayRef> {
         self.emitted(emitted);
-        self.plain.evaluate(emitted)
+        let arrays = self.plain.evaluate(emitted)?;
+        match &self.rows {
+            Some(rows) => Ok(Arc::new(rows.sorted(arrays.as_list())?)),
+            None => Ok(arrays),
+        }
     }
 
     fn state(&mut self, emitted: EmitTo) -> Result<Vec<ArrayRef>> {
@@ -318,10 +370,10 @@ impl GroupsAccumulator for CountedGroups {
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        self.state.to_store(self.plain.convert_to_state(values, filter)?)
+        self.state.to_store(self.plain.convert_to_state(&kept(&self.rows, values.to_vec())?, filter)?)
     }
 
     fn size(&self) -> usize {
-        self.plain.size() + self.bytes + self.of_groups.capacity() * size_of::<usize>()
+        self.plain.size() * copies(&self.rows) + self.bytes + self.of_groups.capacity() * size_of::<usize>()
     }
 }

@@ -14,7 +14,7 @@
 //! arrays element by element. Strings compare by bytes. An empty array that is all of a document is below everything
 //! else: PostgreSQL has it so since its first release, and orders indexes by it. `1` and `1.0` are equal.
 
-use crate::types::json::{Kind, Part};
+use super::document::{Kind, Part};
 
 /// What an array or an object as a whole begins with; other documents are between the first two.
 const EMPTY_ARRAY: u8 = 0;
@@ -24,7 +24,7 @@ const OBJECT: u8 = 3;
 
 /// The text of a document: a character for each byte of its key, since characters are in the order of their numbers. Of
 /// texts DataFusion makes windows, of bytes it does not.
-pub(super) fn order_key(document: Part<'_>) -> String {
+pub(crate) fn order_key(document: Part<'_>) -> String {
     let mut key = Vec::with_capacity(document.text().len() + 8);
     match document.kind() {
         Kind::Array if document.elements().next().is_none() => key.push(EMPTY_ARRAY),
