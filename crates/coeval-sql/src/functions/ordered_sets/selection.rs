@@ -355,7 +355,11 @@ mod tests {
         let order = Order::of(&turned.unwrap(), texts, Direction::Ascending, &meter).unwrap();
         let count = values.len();
         let wanted: Vec<Rank> = (0..count).map(|rank| Rank { set: 0, rank }).collect();
-        assert_eq!(order.at_ranks(&[0..count], &wanted).unwrap(), reversed, "{values:?}");
+        assert_eq!(
+            order.at_ranks(std::slice::from_ref(&(0..count)), &wanted).unwrap(),
+            reversed,
+            "{values:?}"
+        );
     }
 
     #[test]
@@ -380,7 +384,7 @@ mod tests {
         let meter = meter();
         let most_frequent = |values: ArrayRef| {
             let order = Order::of(&values, Texts::Plain, Direction::Ascending, &meter).unwrap();
-            order.most_frequent(&[0..values.len()]).unwrap()[0]
+            order.most_frequent(std::slice::from_ref(&(0..values.len()))).unwrap()[0]
         };
         assert_eq!(most_frequent(Arc::new(Float64Array::from(vec![1.0, -0.0, 2.0, 0.0]))), Some(1));
         let interval = IntervalMonthDayNano::new;
