@@ -60,7 +60,7 @@ fn groups_have_what_their_rows_alone_have() {
         assert_eq!(grouped.len(), 5);
         for (g, wanted) in grouped.iter().enumerate() {
             let alone = format!("SELECT ({aggregate})::text FROM words WHERE g = {g}");
-            assert_eq!(texts(&mut session, &alone), std::slice::from_ref(&wanted), "{aggregate} of {g}");
+            assert_eq!(texts(&mut session, &alone), std::slice::from_ref(wanted), "{aggregate} of {g}");
         }
     }
 }
