@@ -142,7 +142,7 @@ fn write_store(text: &mut String, database: &Database) {
     family(text, "coeval_commits_running", "gauge", "1 as long as commits go on, 0 once they have stopped.");
     sample(text, "coeval_commits_running", "", u64::from(store.check_running().is_ok()));
     let name = "coeval_data_memory_bytes";
-    family(text, name, "gauge", "Bytes of tables' files that are kept in memory.");
+    family(text, name, "gauge", "Bytes in memory of what was read of tables' files.");
     sample(text, name, "", store.data_memory_bytes());
     let failing = store.checkpoint_failures();
     let (failures, lasting) = failing.map_or((0, Duration::ZERO), |failing| (failing.count, failing.lasting));

@@ -62,7 +62,7 @@ use crate::log::{LogHandle, Lsn};
 use crate::manifest::{BatchRun, FlushedEpochs, Manifest, SegmentEntry, TableEntry};
 use crate::publishing::{Until, contained};
 use crate::retention::{LogExtent, Place};
-use crate::segment::SegmentRef;
+use crate::segment::{Segment, SegmentRef};
 use crate::shared::Shared;
 use crate::space::{Base, Space};
 use crate::terms::Term;
@@ -294,6 +294,7 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
             .map(FlushedTable::entry),
     });
     let tables = tables.collect();
+    let has_encoded_segments = segments.values().any(|segment| segment.is_encoded());
     let (next_space, next_sequence) = shared.next_numbers();
     Manifest {
         version: world.version().get(),
@@ -306,10 +307,7 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
         views: catalog.views().map(|view| view.as_ref().clone()).collect(),
         sequences: catalog.sequences().map(|sequence| sequence.as_ref().clone()).collect(),
         resume_points: shared.sequences.resume_points(),
-        segments: segments
-            .into_iter()
-            .map(|(number, footer_checksum)| SegmentEntry { number, footer_checksum })
-            .collect(),
+        segments: segments.values().map(|segment| entry_of(segment)).collect(),
         roles: catalog.roles().map(|role| role.as_ref().clone()).collect(),
         schema_access: catalog
             .schemas_with_access()
@@ -327,7 +325,13 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
             through: world.epochs().newest().get(),
             except: world.epochs().except().iter().map(|epoch| epoch.get()).collect(),
         }),
+        has_encoded_segments,
     }
+}
+
+fn entry_of(segment: &Segment) -> SegmentEntry {
+    let SegmentRef { number, footer_checksum } = segment.reference();
+    SegmentEntry { number, footer_checksum }
 }
 
 /// Has as much stay behind a checkpoint that is going to stand here as is asked for.
@@ -345,13 +349,13 @@ fn terms_before(shared: &Shared, end: Lsn) -> Vec<Term> {
 }
 
 /// Where the chunks of a base lie; their segments join `segments`.
-fn runs(base: &Base, segments: &mut BTreeMap<u64, u32>) -> Vec<BatchRun> {
+fn runs(base: &Base, segments: &mut BTreeMap<u64, Arc<Segment>>) -> Vec<BatchRun> {
     let mut runs: Vec<BatchRun> = Vec::new();
     for (_, chunk) in base.iter() {
         let place = chunk.place().expect("after a checkpoint each chunk lies in a segment");
         let segment = chunk.segment().expect("a chunk with a place has its segment");
-        let SegmentRef { number, footer_checksum } = segment.reference();
-        segments.insert(number, footer_checksum);
+        let number = segment.number();
+        segments.entry(number).or_insert_with(|| Arc::clone(segment));
         match runs.last_mut() {
             Some(run) if run.segment == number && run.first_batch + run.count == place.batch => {
                 run.count += 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Chunks: immutable runs of rows sorted by key, stored as Arrow arrays beside a column of their keys.
+//! Chunks: immutable runs of rows sorted by key, in memory as Arrow arrays beside a column of their keys.
 //!
 //! The keys are kept in memcomparable form in a column of their own. That costs their size once more and
 //! makes finding a key a binary search over plain bytes, whatever the key's columns are; an index is a space
@@ -76,9 +76,9 @@ struct ChunkSource {
 }
 
 impl ChunkSource {
-    /// Bytes of the keys (0) or of a column (its number, and 1).
-    fn part_bytes(&self, part: usize) -> u64 {
-        self.segment.chunk(self.batch).part_bytes(part)
+    /// Bytes in memory of the keys (0) or of a column (its number, and 1), once they are read.
+    fn memory_bytes(&self, part: usize) -> u64 {
+        self.segment.chunk(self.batch).memory_bytes(part)
     }
 }
 
@@ -139,7 +139,7 @@ impl Chunk {
         let chunk = Self::of_segment(segment, batch);
         assert_eq!(keys.len(), chunk.rows(), "the keys are those that were written");
         if chunk.keys.set(keys).is_ok() {
-            segment.memory().add(segment.chunk(batch).part_bytes(0));
+            segment.memory().add(segment.chunk(batch).memory_bytes(0));
         }
         chunk
     }
@@ -221,7 +221,7 @@ impl Chunk {
                 return Ok(Some(Arc::clone(array)));
             }
             let source = self.source();
-            let bytes = source.part_bytes(column + 1);
+            let bytes = source.memory_bytes(column + 1);
             let read = || source.segment.read_column(source.batch, column);
             if !source.segment.memory().has_room(bytes) {
                 return read().map(Some);
@@ -261,7 +261,7 @@ impl Chunk {
         let source = self.source();
         let keys = for_everybody(|| source.segment.read_keys(source.batch))?;
         Ok(self.keys.get_or_init(|| {
-            source.segment.memory().add(source.part_bytes(0));
+            source.segment.memory().add(source.memory_bytes(0));
             keys
         }))
     }
@@ -274,7 +274,7 @@ impl Chunk {
         let source = self.source();
         let array = for_everybody(|| source.segment.read_column(source.batch, column))?;
         Ok(self.columns[column].get_or_init(|| {
-            source.segment.memory().add(source.part_bytes(column + 1));
+            source.segment.memory().add(source.memory_bytes(column + 1));
             array
         }))
     }
@@ -286,9 +286,9 @@ impl Chunk {
     /// Bytes of what was read from its file; 0 if it has none.
     pub(crate) fn loaded_bytes(&self) -> u64 {
         let Some(source) = &self.source else { return 0 };
-        let of_keys = self.keys.get().map_or(0, |_| source.part_bytes(0));
+        let of_keys = self.keys.get().map_or(0, |_| source.memory_bytes(0));
         let columns = self.columns.iter().enumerate().filter(|(_, cell)| cell.get().is_some());
-        of_keys + columns.map(|(column, _)| source.part_bytes(column + 1)).sum::<u64>()
+        of_keys + columns.map(|(column, _)| source.memory_bytes(column + 1)).sum::<u64>()
     }
 
     /// The same chunk, of which nothing has been read yet; `None` if it has no file.
@@ -357,16 +357,23 @@ impl Chunk {
         (slice(0, index), slice(index, self.rows() - index))
     }
 
-    /// Bytes of keys and columns, in memory or in its file. Buffers shared between columns or chunks count as often
-    /// as they are used.
+    /// Bytes of keys and columns as arrays in memory, whether they are there or not. Buffers shared between columns, chunks or
+    /// rows count as often as they are used: so many are made where all rows are copied.
     #[must_use]
     pub fn bytes(&self) -> usize {
         if let Some(source) = &self.source {
-            return source.segment.chunk(source.batch).bytes();
+            return source.segment.chunk(source.batch).unshared_bytes();
         }
         let keys = self.keys().to_array();
         let columns = (0..self.column_count()).filter_map(|column| self.column(column));
         std::iter::once(&keys).chain(columns).map(|array| slice_bytes(array.as_ref())).sum()
+    }
+
+    /// Bytes of keys and columns in its file; those [in memory](Self::bytes) if it has none.
+    #[must_use]
+    pub fn stored_bytes(&self) -> usize {
+        let in_file = |source: &ChunkSource| source.segment.chunk(source.batch).file_bytes() as usize;
+        self.source.as_ref().map_or_else(|| self.bytes(), in_file)
     }
 }
 

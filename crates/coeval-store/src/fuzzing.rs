@@ -2,7 +2,7 @@
 //! What fuzzers call (`tests/fuzz`): the readers of each kind of file, on any bytes.
 //!
 //! Each function returns whatever the bytes are, and panics only if a reader is wrong: a reader answers with contents or
-//! with an error, and takes no more memory than a small multiple of the bytes. Checksums keep most wrong bytes from the
+//! with an error, and takes no more memory than some 2,000 times the bytes. Checksums keep most wrong bytes from the
 //! readers; so they are made right here, or passed over.
 
 use crate::brick_def::{BrickDef, BrickDimension};
@@ -14,8 +14,9 @@ use crate::ids::SpaceId;
 use crate::log::{ChecksumPolicy, Found, Lsn, walk};
 use crate::manifest::Manifest;
 use crate::record::{self, Record};
-use crate::segment::{Segment, SegmentRef, segment_path};
-use crate::types::ColumnType;
+use crate::segment::{Segment, SegmentRef, decode_column, encode_column, segment_path};
+use crate::types::{ColumnType, ElementType};
+use arrow::array::Array;
 use coeval_txn::Epoch;
 use crc32c::crc32c;
 use std::convert::Infallible;
@@ -103,7 +104,7 @@ pub fn manifest(bytes: &[u8]) {
     }
 }
 
-/// A segment file whose footer fits its checksum. Chunks have to fit theirs: Arrow's reader of batches trusts what it reads.
+/// A segment file whose footer fits its checksum. Chunks have to fit theirs: [`column`] is for what they hold.
 pub fn segment(bytes: &[u8]) {
     let dir = Path::new(DIR);
     let files = disk_with(&segment_path(dir, 1), bytes);
@@ -124,6 +125,36 @@ fn footer_of(bytes: &[u8]) -> Option<&[u8]> {
     let (before, trailer) = bytes.split_at(bytes.len().checked_sub(10)?);
     let length = u32::from_le_bytes(*trailer.first_chunk::<4>()?) as usize;
     bytes.get(before.len().checked_sub(length)?..)
+}
+
+/// An encoded column of a chunk: a byte for its type, two for the number of rows, and the column. One that can be read is
+/// written and read again as it is.
+///
+/// # Panics
+/// If it is another one then.
+pub fn column(bytes: &[u8]) {
+    let Some(([ty, low, high], bytes)) = bytes.split_first_chunk::<3>() else { return };
+    let types = [
+        ColumnType::Int,
+        ColumnType::BigInt,
+        ColumnType::Numeric { precision: 38, scale: 2 },
+        ColumnType::Double,
+        ColumnType::Boolean,
+        ColumnType::Text,
+        ColumnType::Bytea,
+        ColumnType::Interval,
+        ColumnType::Uuid,
+        ColumnType::Array(ElementType::Text),
+        ColumnType::Array(ElementType::SmallInt),
+    ];
+    let data_type = types[usize::from(*ty) % types.len()].arrow();
+    let rows = usize::from(u16::from_le_bytes([*low, *high]));
+    let Ok(array) = decode_column(&data_type, rows, bytes) else { return };
+    assert_eq!(array.len(), rows, "a column has as many values as it should");
+    let mut again = Vec::new();
+    encode_column(array.as_ref(), &mut again);
+    let read = decode_column(&data_type, rows, &again).expect("what was written can be read");
+    assert_eq!(read.to_data(), array.to_data(), "a column stays as it is");
 }
 
 /// What the log and the flush rounds hold of a brick table: the first byte says which of the two the others are.

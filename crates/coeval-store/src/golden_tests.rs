@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Golden files: a small database of format version 1, committed as `tests/golden/v1`. It is read as what it
+//! Golden files: a small database as it is written now, committed as `tests/golden/v2`. It is read as what it
 //! holds, and written anew byte for byte; and one with a brick table, `tests/golden/bricks`. Whoever has to change these files changes a version number.
+//! `tests/golden/v1` is the same database with segments of version 1, which are only read: nobody writes it again.
 //!
-//! `COEVAL_WRITE_GOLDEN=1 cargo test --release -p coeval-store golden` writes them.
+//! `COEVAL_WRITE_GOLDEN=1 cargo test --release -p coeval-store golden` writes the others.
 
 mod bricks;
 mod mutation;
@@ -34,6 +35,11 @@ const DIR: &str = "/db";
 
 /// Cargo runs tests in their package's directory. A path that is compiled in may be that of another checkout with the same cache.
 fn golden_dir() -> PathBuf {
+    PathBuf::from("tests/golden/v2")
+}
+
+/// The same database with segments of version 1.
+fn old_golden_dir() -> PathBuf {
     PathBuf::from("tests/golden/v1")
 }
 
@@ -256,11 +262,6 @@ fn stored_contents(golden: &Path) -> BTreeMap<String, Vec<u8>> {
     contents
 }
 
-/// The golden files on a simulated disk.
-fn golden_files() -> SimulatedFiles {
-    files_of(golden_contents())
-}
-
 fn files_of(contents: BTreeMap<String, Vec<u8>>) -> SimulatedFiles {
     let files = SimulatedFiles::new(1);
     for dir in [DIR, "/db/log", "/db/segments"] {
@@ -332,13 +333,36 @@ fn assert_golden(store: &Store) {
     assert!(tx.catalog().has_schema("house") && tx.catalog().has_schema("public"));
 }
 
-#[test]
-fn the_golden_database_is_read_as_what_it_holds() {
-    let files = golden_files();
+fn assert_read_as_what_it_holds(contents: BTreeMap<String, Vec<u8>>) -> SimulatedFiles {
+    let files = files_of(contents);
     let report = verify(Arc::new(files.clone()), Path::new(DIR), None).unwrap();
     assert_eq!(report.problems, []);
     let store = open(&files);
     assert_golden(&store);
     let numbers = Arc::clone(begin(&store).catalog().sequence(SequenceId::new(1)).unwrap());
     assert_eq!(store.next_value(&numbers).unwrap(), 101);
+    drop(store);
+    files
+}
+
+#[test]
+fn the_golden_database_is_read_as_what_it_holds() {
+    assert_read_as_what_it_holds(golden_contents());
+}
+
+#[test]
+fn the_golden_database_of_version_1_is_read_and_goes_on() {
+    let old = stored_contents(&old_golden_dir());
+    let files = assert_read_as_what_it_holds(old.clone()).restart();
+    let is_kept = |(name, bytes): (&String, &Vec<u8>)| {
+        name.ends_with(".arrow") && files.read(&Path::new(DIR).join(name)).is_ok_and(|now| now == *bytes)
+    };
+    assert!(old.iter().any(is_kept), "what nobody changes stays as it is");
+    // Chunks of both versions beside each other, and then merged into new ones.
+    let store = open(&files);
+    store.checkpoint().unwrap();
+    assert_golden(&store);
+    drop(store);
+    let store = open(&files.restart());
+    assert_golden(&store);
 }

@@ -8,7 +8,7 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, constraints that are not valid, or domains |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, constraints that are not valid, or domains; 10 if there are segments of version 2 |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
@@ -48,9 +48,11 @@ const FORMAT_VERSION_SYNCHRONOUS: u32 = 7;
 /// follows another, and with columns of views.
 const FORMAT_VERSION_DROPPED: u32 = 8;
 /// The version with columns of type `pg_lsn`, with constraints that are not valid, with brick tables that are spread over nodes, and with
-/// views that check what is written through them. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log or
-/// files of segments get a new form. This one stands for records of new indexes that name files as well.
-pub const FORMAT_VERSION: u32 = 9;
+/// views that check what is written through them. It stands for records of new indexes that name files as well.
+const FORMAT_VERSION_PLACES: u32 = 9;
+/// The version with segments whose columns are encoded. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log or
+/// files of segments get a new form.
+pub const FORMAT_VERSION: u32 = 10;
 const HEADER_BYTES: usize = 24;
 
 /// The contents of a manifest.
@@ -95,6 +97,13 @@ pub(crate) struct Manifest {
     /// The last time that the log has up to `log`; 0 if it has none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) time: u64,
+    /// Whether columns of any of the segments are encoded.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) has_encoded_segments: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 fn is_zero(time: &u64) -> bool {
@@ -191,6 +200,7 @@ impl Manifest {
             epochs: None,
             terms: Vec::new(),
             time: 0,
+            has_encoded_segments: false,
         }
     }
 
@@ -225,6 +235,9 @@ impl Manifest {
 
     /// The version that it is written as.
     fn format_version(&self) -> u32 {
+        if self.has_encoded_segments {
+            return FORMAT_VERSION;
+        }
         let objects = (self.tables.iter().map(|table| &table.definition.access))
             .chain(self.views.iter().map(|view| &view.access))
             .chain(self.sequences.iter().map(|sequence| &sequence.access));
@@ -247,7 +260,7 @@ impl Manifest {
             || self.tables.iter().any(|table| is_unsure(table) || is_spread(table) || has_domain(table))
             || self.views.iter().any(|view| view.check.is_some())
         {
-            return FORMAT_VERSION;
+            return FORMAT_VERSION_PLACES;
         }
         if self.tables.iter().any(has_dropped)
             || self.views.iter().any(|view| view.output.is_some())

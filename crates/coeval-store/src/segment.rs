@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Segment files: chunks of one space as the batches of an Arrow IPC file.
+//! Segment files: chunks of one space, column by column.
 //!
 //! # Why
-//! Any Arrow tool can read the data; and a column of a chunk can be read alone, so that the base of a database may be larger
-//! than memory.
+//! A column of a chunk can be read alone, so that the base of a database may be larger than memory; and it lies there in a form
+//! that is chosen from its values (`encoding.rs`), so that it takes less of the disk, and of what is read from it, than an array.
+//! Files of version 1 are Arrow IPC files, with columns as arrays have them. They are read as long as they are there: what is
+//! written anew has the newest version.
 //!
 //! # Terms
-//! - A *batch* is a chunk: its keys as column `key`, then its columns.
+//! - A *batch* is a chunk: its keys as column `key`, then its columns. Each of these is a *part*.
 //! - The *index* of a segment is what must be known of its chunks without reading them: rows, first and last
 //!   key, statistics, places and checksums. It lies in the file's footer.
 //! - The *footer checksum* is kept by whoever refers to the segment (manifest or log record), so that the chain
@@ -14,7 +16,7 @@
 //!
 //! # Reading
 //! Opening a segment reads its footer. A column of a chunk is read when it is asked for: into memory of its own, checked
-//! against its checksum *there*, and validated by Arrow (offsets, UTF-8). Nothing is mapped: a page of a mapping that the disk
+//! against its checksum *there*, decoded, and validated by Arrow (offsets, UTF-8). Nothing is mapped: a page of a mapping that the disk
 //! cannot give ends the process (SIGBUS), and one that the system lets go of comes back unchecked. `chunk_memory.rs` and
 //! `unload.rs` say what stays in memory.
 //!
@@ -23,11 +25,13 @@
 //! together; only then does a manifest or log record name them.
 //!
 //! # Cost
-//! Writing copies each chunk once (the IPC encoder's buffer). Opening costs the footer alone: some 800 bytes
-//! per chunk of 16 columns. Reading a column costs a copy of it and a pass over it.
+//! Writing encodes the columns of a chunk in memory: on all cores for a load, on one for a checkpoint. Opening costs the footer alone: some 900 bytes
+//! per chunk of 16 columns. Reading a column costs a pass over its bytes and one over its values.
 //!
 //! `docs/formats.md` has the bytes. Start reading at: `segment/index.rs`, then `segment/writer.rs`.
 
+mod encoding;
+mod footer;
 mod index;
 mod part;
 mod reader;
@@ -36,6 +40,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use encoding::{decode as decode_column, encode as encode_column};
 pub(crate) use reader::Segment;
 pub(crate) use writer::{KeyForm, SegmentChunk, SegmentWriter, write_segment};
 

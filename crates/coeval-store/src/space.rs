@@ -253,10 +253,10 @@ impl Space {
         Ok(Some(space))
     }
 
-    /// Bytes of the base's keys and columns.
+    /// Bytes of the base's keys and columns: in files, or in memory where they have none yet.
     #[must_use]
     pub fn base_bytes(&self) -> usize {
-        self.base.iter().map(|(_, chunk)| chunk.bytes()).sum()
+        self.base.iter().map(|(_, chunk)| chunk.stored_bytes()).sum()
     }
 
     /// Bytes of the delta: entries, keys on the heap, rows.

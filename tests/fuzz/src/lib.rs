@@ -17,12 +17,13 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     Target { name: "wire", run: coeval_server::fuzzing::wire },
     Target { name: "sql", run: plan::sql },
     Target { name: "log_record", run: coeval_store::fuzzing::log_record },
     Target { name: "log_file", run: coeval_store::fuzzing::log_file },
     Target { name: "segment", run: coeval_store::fuzzing::segment },
+    Target { name: "column", run: coeval_store::fuzzing::column },
     Target { name: "brick_rows", run: coeval_store::fuzzing::brick_rows },
     Target { name: "manifest", run: coeval_store::fuzzing::manifest },
     Target { name: "copy", run: coeval_sql::fuzzing::copy },

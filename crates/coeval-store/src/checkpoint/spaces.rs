@@ -90,7 +90,7 @@ fn sparse_segments(world: &World) -> HashSet<u64> {
         for (_, chunk) in space.base().iter() {
             if let Some(segment) = chunk.segment() {
                 let entry = used.entry(segment.number()).or_insert((0, segment.bytes()));
-                entry.0 += chunk.bytes() as u64;
+                entry.0 += chunk.stored_bytes() as u64;
             }
         }
     }

@@ -14,7 +14,6 @@ use crate::log::LogOptions;
 use crate::model_workload::{Outcome, Workload};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions, Trials};
 use crate::row::RowWriter;
-use crate::segment::segment_path;
 use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};
 use crate::types::ColumnType;
@@ -234,14 +233,11 @@ fn a_damaged_chunk_that_a_load_would_split_is_an_error() {
     let store = open(&files);
     let def = things(&store, &[1, 2, 1_000, 1_001]);
     run(&store.shared).unwrap();
-    let place = store.world().table(def.id).unwrap().rows().base().iter().next().unwrap().1.place().unwrap();
+    let chunk = Arc::clone(store.world().table(def.id).unwrap().rows().base().iter().next().unwrap().1);
     drop(store);
     let files = files.restart();
-    let path = segment_path(Path::new(DIR), place.segment);
-    // Keys and columns come before what describes them.
-    for offset in 0..files.len(&path).unwrap() / 2 {
-        files.damage(&path, offset, 0x10);
-    }
+    let (segment, place) = (chunk.segment().unwrap(), chunk.place().unwrap());
+    files.damage(segment.path(), segment.chunk(place.batch).part_offset(0), 0x10);
     let store = open(&files);
     let other = in_memory();
     let loaded = things(&other, &[]);

@@ -2,7 +2,7 @@
 //! Random mutations of the golden files: an open names the file, or holds what was written. It never panics,
 //! and never allocates for a length that damage made up.
 
-use super::{DIR, assert_golden, files_of, golden_contents, try_open};
+use super::{DIR, assert_golden, files_of, golden_contents, old_golden_dir, stored_contents, try_open};
 use crate::error::StoreError;
 use crate::log::LogError;
 use crate::store::Store;
@@ -56,11 +56,13 @@ fn read_everything(store: &Store) -> Result<(), StoreError> {
 
 #[test]
 fn mutated_golden_files_are_named_or_hold_what_was_written() {
-    let golden = golden_contents();
-    let names: Vec<_> = golden.keys().cloned().collect();
+    // With segments of each version.
+    let databases = [golden_contents(), stored_contents(&old_golden_dir())];
     let (mut refused, mut right, mut cut) = (0, 0, 0);
-    for seed in 0..4_000 {
+    for seed in 0..6_000 {
         let mut dice = StdRng::seed_from_u64(seed);
+        let golden = &databases[seed as usize % databases.len()];
+        let names: Vec<_> = golden.keys().cloned().collect();
         let name = &names[dice.random_range(0..names.len())];
         let mut contents = golden.clone();
         mutate(&mut dice, contents.get_mut(name).unwrap());

@@ -60,6 +60,7 @@ fn some_manifest() -> Manifest {
         epochs: None,
         terms: vec![],
         time: 0,
+        has_encoded_segments: false,
     }
 }
 
@@ -168,6 +169,14 @@ fn constraints_that_are_not_valid_make_it_a_manifest_of_version_9() {
     assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
 }
 
+/// A program that reads Arrow's files alone is told a version, and not that files are damaged.
+#[test]
+fn encoded_segments_make_it_a_manifest_of_version_10() {
+    let manifest = Manifest { has_encoded_segments: true, ..some_manifest() };
+    assert_eq!(version_of(&manifest), 10);
+    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+}
+
 #[test]
 fn types_make_it_a_manifest_of_version_4() {
     let name = QualifiedName::new("public", "mood");
@@ -208,12 +217,12 @@ fn a_manifest_that_was_only_written_aside_is_not_there_yet() {
 #[test]
 fn another_version_is_told_from_damage() {
     let mut bytes = some_manifest().encode();
-    bytes[8] = 10;
+    bytes[8] = 11;
     assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 0, .. })));
     let checksum = checksum_of(&bytes);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&bytes).unwrap_err();
-    assert!(matches!(error, StoreError::UnsupportedVersion { found: 10, supported: 9, .. }), "{error}");
+    assert!(matches!(error, StoreError::UnsupportedVersion { found: 11, supported: 10, .. }), "{error}");
 }
 
 #[test]

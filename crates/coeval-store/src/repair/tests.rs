@@ -26,6 +26,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const DIR: &str = "/db";
+/// Where the keys of the first chunk of a segment file lie.
+const IN_FIRST_CHUNK: u64 = 30;
 /// Small, and the same for stores and repairs: to these, the chunks of a test are full ones.
 const SIZES: fn() -> Sizes = || Sizes { chunk_rows: 16, direct_load_rows_min: 8, ..Sizes::default() };
 
@@ -190,7 +192,8 @@ fn a_damaged_index_is_built_again_without_a_loss() {
     for from_end in [40, 1] {
         let (files, def) = database();
         let (_, path) = paths(&files);
-        files.damage(&path, if from_end == 1 { 300 } else { files.len(&path).unwrap() - from_end }, 1);
+        let end = files.len(&path).unwrap();
+        files.damage(&path, if from_end == 1 { IN_FIRST_CHUNK } else { end - from_end }, 1);
         assert!(!problems(&files).is_empty());
         let report = mend(&files);
         assert_eq!(report.rebuilt, ["index t_v of table t"]);
@@ -205,7 +208,7 @@ fn of_a_damaged_chunk_what_is_in_the_log_is_left_and_the_rest_is_said_to_be_lost
     let (files, def) = database();
     let (path, _) = paths(&files);
     // In the first of three chunks: ids 1 to 14, of which 5 has been changed and 6 deleted since.
-    files.damage(&path, 700, 1);
+    files.damage(&path, IN_FIRST_CHUNK, 1);
     let report = mend(&files);
     assert_eq!(report.lost.len(), 1, "{report:?}");
     assert!(report.lost[0].starts_with("table t: 14 rows from "), "{report:?}");
@@ -234,10 +237,10 @@ fn what_is_left_behind_a_loss_is_a_history_of_its_own() {
     let files = files.restart();
     let (rows, index) = paths(&files);
     let without_loss = files.copy();
-    without_loss.damage(&index, 300, 1);
+    without_loss.damage(&index, IN_FIRST_CHUNK, 1);
     assert!(mend(&without_loss).lost.is_empty());
     assert_eq!(open(&without_loss).terms().terms()[..1], terms.terms()[..1]);
-    files.damage(&rows, 700, 1);
+    files.damage(&rows, IN_FIRST_CHUNK, 1);
     assert_eq!(mend(&files).lost.len(), 1);
     let files = files.crash();
     for _ in 0..2 {
@@ -393,7 +396,7 @@ fn a_repair_that_fails_anywhere_can_be_run_again() {
     for calls in 0.. {
         let (files, def) = database();
         let (path, _) = paths(&files);
-        files.damage(&path, 700, 1);
+        files.damage(&path, IN_FIRST_CHUNK, 1);
         files.fail_from(calls, crate::files::Fault::Io);
         let outcome = repair_tuned(Arc::new(files.clone()), Path::new(DIR), SIZES());
         let files = files.crash();

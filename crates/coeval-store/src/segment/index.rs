@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The index of a segment: what its footer says of each chunk. Encoding and decoding, nothing else.
 //!
-//! It is JSON under the key [`INDEX_KEY`] of the Arrow footer's custom metadata. Keys and bounds are
-//! hexadecimal: keys as they are, bounds as a key component of the column's type.
+//! It is JSON. Keys and bounds are hexadecimal: keys as they are, bounds as a key component of the column's type.
 
 use crate::chunk_stats::{ChunkStats, ColumnStats};
 use crate::key::Key;
@@ -11,11 +10,14 @@ use crate::value::{KeyReader, KeyWriter, Nullable, Value};
 use arrow::datatypes::{DataType, Schema};
 use serde::{Deserialize, Serialize};
 
-/// Where the index stands in the footer.
-pub(super) const INDEX_KEY: &str = "coeval.chunks";
-
 /// The version of the index and of how columns are laid out.
-pub(super) const INDEX_VERSION: u32 = 1;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IndexVersion {
+    /// Chunks are batches of an Arrow IPC file. Only read.
+    Arrow = 1,
+    /// Columns are encoded (`encoding.rs`).
+    Encoded = 2,
+}
 
 /// What is known of one chunk of a segment.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,12 +25,16 @@ pub(crate) struct ChunkDescription {
     pub(crate) stats: ChunkStats,
     pub(crate) first_key: Key,
     pub(crate) last_key: Key,
-    /// Where its IPC message begins in the file.
+    /// Where it begins in the file.
     pub(super) offset: u64,
-    /// The message's header, before the body.
-    pub(super) header: Extent,
-    /// The keys, then each column: contiguous stretches of the body.
+    /// In an Arrow IPC file: the header of the batch, before its columns.
+    pub(super) header: Option<Extent>,
+    /// The keys, then each column, one behind the other.
     pub(super) parts: Vec<Extent>,
+    /// What each part takes in memory, once it is read.
+    pub(super) memory: Vec<u64>,
+    /// What all of them take as arrays that share nothing, as those that are built row by row.
+    pub(super) unshared: u64,
 }
 
 /// A stretch of bytes and its CRC32C.
@@ -52,30 +58,39 @@ impl From<Extent> for (u64, u32) {
 }
 
 impl ChunkDescription {
-    /// Bytes of keys and columns.
-    pub(crate) fn bytes(&self) -> usize {
-        self.body_bytes() as usize
+    /// Bytes of keys and columns as arrays that share nothing: what rows of it make where they are copied.
+    pub(crate) fn unshared_bytes(&self) -> usize {
+        self.unshared as usize
     }
 
-    /// Bytes of the keys (0) or of a column (its number, and 1).
-    pub(crate) fn part_bytes(&self, part: usize) -> u64 {
-        self.parts[part].bytes
+    /// Bytes in memory of the keys (0) or of a column (its number, and 1), once they are read.
+    pub(crate) fn memory_bytes(&self, part: usize) -> u64 {
+        self.memory[part]
     }
 
-    pub(super) fn body_bytes(&self) -> u64 {
+    /// Bytes of keys and columns in the file.
+    pub(crate) fn file_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.bytes).sum()
+    }
+
+    fn header_bytes(&self) -> u64 {
+        self.header.map_or(0, |header| header.bytes)
     }
 
     /// The offset behind its last byte, unless the numbers are nonsense.
     pub(super) fn end(&self) -> Option<u64> {
         let parts = self.parts.iter().try_fold(0u64, |sum, part| sum.checked_add(part.bytes))?;
-        self.offset.checked_add(self.header.bytes)?.checked_add(parts)
+        self.offset.checked_add(self.header_bytes())?.checked_add(parts)
+    }
+
+    /// Where a part begins, from the first one on.
+    pub(super) fn part_start(&self, part: usize) -> u64 {
+        self.parts[..part].iter().map(|part| part.bytes).sum()
     }
 
     /// Where a part begins in the file.
     pub(crate) fn part_offset(&self, part: usize) -> u64 {
-        let before: u64 = self.parts[..part].iter().map(|part| part.bytes).sum();
-        self.offset + self.header.bytes + before
+        self.offset + self.header_bytes() + self.part_start(part)
     }
 }
 
@@ -91,8 +106,13 @@ struct StoredChunk {
     first: String,
     last: String,
     offset: u64,
-    header: Extent,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    header: Option<Extent>,
     parts: Vec<Extent>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    memory: Option<Vec<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    unshared: Option<u64>,
     columns: Vec<StoredStats>,
 }
 
@@ -105,7 +125,7 @@ struct StoredStats {
     nulls: u64,
 }
 
-/// Encodes the index.
+/// Encodes the index of a segment that is written now.
 pub(super) fn encode_index(chunks: &[ChunkDescription]) -> String {
     let bound = |value: &Option<Value>| value.as_ref().map(encode_bound);
     let stats = |stats: &ColumnStats| StoredStats {
@@ -118,11 +138,14 @@ pub(super) fn encode_index(chunks: &[ChunkDescription]) -> String {
         first: to_hex(chunk.first_key.as_slice()),
         last: to_hex(chunk.last_key.as_slice()),
         offset: chunk.offset,
-        header: chunk.header,
+        header: None,
         parts: chunk.parts.clone(),
+        memory: Some(chunk.memory.clone()),
+        unshared: Some(chunk.unshared),
         columns: chunk.stats.columns.iter().map(stats).collect(),
     };
-    let index = StoredIndex { version: INDEX_VERSION, chunks: chunks.iter().map(chunk).collect() };
+    let index =
+        StoredIndex { version: IndexVersion::Encoded as u32, chunks: chunks.iter().map(chunk).collect() };
     serde_json::to_string(&index).expect("an index is plain data")
 }
 
@@ -130,19 +153,29 @@ pub(super) fn encode_index(chunks: &[ChunkDescription]) -> String {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn decode_index(text: &str, schema: &Schema) -> Result<Vec<ChunkDescription>, String> {
+pub(super) fn decode_index(
+    text: &str,
+    version: IndexVersion,
+    schema: &Schema,
+) -> Result<Vec<ChunkDescription>, String> {
     let index: StoredIndex = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    if index.version != INDEX_VERSION {
-        return Err(format!("index version {}; this program reads version {INDEX_VERSION}", index.version));
+    let (found, wanted) = (index.version, version as u32);
+    if found != wanted {
+        return Err(format!("an index of version {found} in a file of version {wanted}"));
     }
-    index.chunks.into_iter().map(|chunk| decode_chunk(chunk, schema)).collect()
+    index.chunks.into_iter().map(|chunk| decode_chunk(chunk, version, schema)).collect()
 }
 
-fn decode_chunk(chunk: StoredChunk, schema: &Schema) -> Result<ChunkDescription, String> {
+fn decode_chunk(
+    chunk: StoredChunk,
+    version: IndexVersion,
+    schema: &Schema,
+) -> Result<ChunkDescription, String> {
     let fields = schema.fields();
     if chunk.parts.len() != fields.len() || chunk.columns.len() + 1 != fields.len() {
         return Err("the index and the schema have different numbers of columns".to_owned());
     }
+    let (memory, unshared) = sizes_of(&chunk, version)?;
     let rows = usize::try_from(chunk.rows).map_err(|error| error.to_string())?;
     let columns = chunk.columns.into_iter().zip(fields.iter().skip(1)).map(|(stats, field)| {
         let bound =
@@ -158,7 +191,30 @@ fn decode_chunk(chunk: StoredChunk, schema: &Schema) -> Result<ChunkDescription,
         offset: chunk.offset,
         header: chunk.header,
         parts: chunk.parts,
+        memory,
+        unshared,
     })
+}
+
+/// What each part of a chunk takes in memory, and all of them unshared. An Arrow IPC file has its columns as they are in
+/// memory.
+fn sizes_of(chunk: &StoredChunk, version: IndexVersion) -> Result<(Vec<u64>, u64), String> {
+    let sum = |sizes: &[u64]| {
+        let sum = sizes.iter().try_fold(0u64, |sum, size| sum.checked_add(*size));
+        sum.ok_or_else(|| "sizes beyond all numbers".to_owned())
+    };
+    match (version, &chunk.header, &chunk.memory, chunk.unshared) {
+        (IndexVersion::Arrow, Some(_), None, None) => {
+            let sizes: Vec<u64> = chunk.parts.iter().map(|part| part.bytes).collect();
+            let all = sum(&sizes)?;
+            Ok((sizes, all))
+        }
+        (IndexVersion::Encoded, None, Some(sizes), Some(unshared)) if sizes.len() == chunk.parts.len() => {
+            sum(sizes)?;
+            Ok((sizes.clone(), unshared))
+        }
+        _ => Err("a chunk that is described as one of another version".to_owned()),
+    }
 }
 
 pub(super) fn encode_bound(value: &Value) -> String {

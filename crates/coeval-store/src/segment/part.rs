@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One column of a record batch as Arrow's IPC format lays it out: which buffers are its, and the array that they make.
+//! One column of a record batch as Arrow's IPC format lays it out, in segment files of version 1: which buffers are its, and the
+//! array that they make.
 //!
 //! A batch's header lists the buffers of all columns one after the other, with places in the batch's body. Arrow's own
 //! decoder wants the whole body; here the bytes of one column are enough, so that a scan reads no others.
@@ -41,7 +42,7 @@ impl<'a> Layouts<'a> {
     /// Those of this batch.
     ///
     /// # Errors
-    /// If its buffers are compressed: none that we write are.
+    /// If its buffers are compressed: none that were written are.
     pub(super) fn new(batch: RecordBatch<'a>) -> Result<Self, ArrowError> {
         match batch.compression() {
             None => Ok(Self { batch, node: 0, buffer: 0, view: 0 }),
@@ -75,11 +76,6 @@ impl<'a> Layouts<'a> {
         Ok(Layout { rows, nulls, buffers, children })
     }
 
-    /// Whether every buffer belonged to a column.
-    pub(super) fn is_at_end(&self) -> bool {
-        self.batch.buffers().is_some_and(|buffers| buffers.len() == self.buffer)
-    }
-
     /// How many buffers with texts or bytes are behind the next column of views.
     fn next_view_buffers(&mut self) -> Result<usize, ArrowError> {
         let counts = self.batch.variadicBufferCounts().ok_or_else(|| malformed("no numbers of buffers"))?;
@@ -105,11 +101,6 @@ impl<'a> Layouts<'a> {
 }
 
 impl Layout {
-    /// Where its first buffer begins in the body; `None` if it has none, as a column of nothing but NULLs.
-    pub(super) fn start(&self) -> Option<usize> {
-        self.buffers.first().map(|buffer| buffer.start)
-    }
-
     /// The array, out of the body's bytes from `start` on. Its buffers are parts of `bytes`.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reading segment files: the footer at once, each column when it is asked for.
 
-use super::index::{ChunkDescription, Extent, INDEX_KEY, decode_index, encode_bound};
+use super::encoding;
+use super::footer::{TRAILER_BYTES, parse_footer, parse_trailer};
+use super::index::{ChunkDescription, Extent, decode_index, encode_bound};
 use super::part::Layouts;
 use super::schema::schema_of;
-use super::writer::MESSAGE_PREFIX_BYTES;
 use super::{SegmentRef, segment_path};
 use crate::chunk_memory::ChunkMemory;
 use crate::chunk_stats::column_stats;
@@ -21,9 +22,8 @@ use crc32c::crc32c;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// The last bytes of an Arrow file: the footer's length and the magic.
-const TRAILER_BYTES: usize = 10;
-const MAGIC: &[u8; 6] = b"ARROW1";
+/// The bytes in front of the flatbuffer of a message in an Arrow IPC file.
+const MESSAGE_PREFIX_BYTES: usize = 8;
 
 /// Whether what is stated is what it is. A bound that is not stated hides nothing.
 fn is_bound(stated: Option<&Value>, actual: Option<&Value>) -> bool {
@@ -74,28 +74,19 @@ impl Segment {
         let end = file.len()?;
         let trailer_start = end.checked_sub(TRAILER_BYTES as u64).ok_or_else(|| corrupt(0, "too short"))?;
         let trailer = read(trailer_start, end)?;
-        let (length, magic) = trailer.split_at(TRAILER_BYTES - MAGIC.len());
-        if magic != MAGIC {
-            return Err(corrupt(trailer_start, "the end of a segment file is missing"));
-        }
-        let length = length.try_into().map(u32::from_le_bytes).expect("the trailer begins with four bytes");
+        let (version, length) = parse_trailer(&trailer)
+            .ok_or_else(|| corrupt(trailer_start, "the end of a segment file is missing"))?;
         let start = trailer_start
-            .checked_sub(length.into())
+            .checked_sub(length)
             .ok_or_else(|| corrupt(trailer_start, "the footer is longer than the file"))?;
         let footer = read(start, end)?;
         if checksums == ChecksumPolicy::Verified && crc32c(&footer) != reference.footer_checksum {
             return Err(corrupt(start, "the footer does not fit its checksum"));
         }
-        let footer = arrow::ipc::root_as_footer(&footer[..footer.len() - TRAILER_BYTES])
-            .map_err(|error| corrupt(start, &error.to_string()))?;
-        let schema = footer.schema().ok_or_else(|| corrupt(start, "the footer has no schema"))?;
+        let (schema, index) = parse_footer(version, &footer[..footer.len() - TRAILER_BYTES])
+            .map_err(|what| corrupt(start, &what))?;
         let schema = Arc::new(schema_of(schema).map_err(|what| corrupt(start, &what))?);
-        let index = footer
-            .custom_metadata()
-            .and_then(|entries| entries.iter().find(|entry| entry.key() == Some(INDEX_KEY)))
-            .and_then(|entry| entry.value())
-            .ok_or_else(|| corrupt(start, "the footer has no index of chunks"))?;
-        let chunks = decode_index(index, &schema).map_err(|what| corrupt(start, &what))?;
+        let chunks = decode_index(index, version, &schema).map_err(|what| corrupt(start, &what))?;
         let fits = |chunk: &ChunkDescription| chunk.end().is_some_and(|end| end <= start);
         if !chunks.iter().all(fits) {
             return Err(corrupt(start, "a chunk lies outside of the file"));
@@ -136,9 +127,14 @@ impl Segment {
         self.reference
     }
 
-    /// Bytes of all chunks.
+    /// Whether its columns are encoded: it is no Arrow IPC file.
+    pub(crate) fn is_encoded(&self) -> bool {
+        self.chunks.iter().all(|chunk| chunk.header.is_none())
+    }
+
+    /// Bytes of all chunks in the file.
     pub(crate) fn bytes(&self) -> u64 {
-        self.chunks.iter().map(ChunkDescription::body_bytes).sum()
+        self.chunks.iter().map(ChunkDescription::file_bytes).sum()
     }
 
     /// How many chunks it holds.
@@ -180,34 +176,40 @@ impl Segment {
         let chunk = self.chunk(batch);
         let offset = chunk.part_offset(part);
         let file = self.file()?;
-        let header = self.read_verified(&*file, chunk.offset, chunk.header, "the header of a batch")?;
+        let header = |extent| self.read_verified(&*file, chunk.offset, extent, "the header of a batch");
+        let header = chunk.header.map(header).transpose()?;
         let bytes = self.read_verified(&*file, offset, chunk.parts[part], "a column of a batch")?;
-        let damaged = |what: &str| self.corrupt(offset, what);
-        let start = usize::try_from(offset - chunk.offset - chunk.header.bytes);
-        let start = start.map_err(|_| damaged("a column beyond all memory"))?;
-        let array = self.decode(part, &header, &bytes, start).map_err(|error| damaged(&error.to_string()))?;
+        let array = match header {
+            Some(header) => self.array_of_batch(part, &header, &bytes, chunk.part_start(part)),
+            None => encoding::decode(self.schema.field(part).data_type(), chunk.stats.rows, &bytes),
+        };
+        let array = array.map_err(|what| self.corrupt(offset, &what))?;
         match array.len() == chunk.stats.rows && chunk.stats.rows > 0 {
             true => Ok(array),
-            false => Err(damaged("another number of rows")),
+            false => Err(self.corrupt(offset, "another number of rows")),
         }
     }
 
     /// A column of the batch with this header, out of the bytes that it has from `start` of the batch's body on.
-    fn decode(
+    fn array_of_batch(
         &self,
         part: usize,
         header: &[u8],
         bytes: &Buffer,
-        start: usize,
-    ) -> Result<ArrayRef, ArrowError> {
-        let malformed = || ArrowError::IpcError("no header of a batch".to_owned());
-        let message = header.get(MESSAGE_PREFIX_BYTES..).ok_or_else(malformed)?;
-        let message = arrow::ipc::root_as_message(message).map_err(|_| malformed())?;
-        let mut layouts = Layouts::new(message.header_as_record_batch().ok_or_else(malformed)?)?;
-        let fields = self.schema.fields();
-        fields[..part].iter().try_for_each(|field| layouts.next(field.data_type()).map(drop))?;
-        let data_type = fields[part].data_type();
-        Ok(make_array(layouts.next(data_type)?.array(data_type, bytes, start)?))
+        start: u64,
+    ) -> Result<ArrayRef, String> {
+        let decode = |start| {
+            let malformed = || ArrowError::IpcError("no header of a batch".to_owned());
+            let message = header.get(MESSAGE_PREFIX_BYTES..).ok_or_else(malformed)?;
+            let message = arrow::ipc::root_as_message(message).map_err(|_| malformed())?;
+            let mut layouts = Layouts::new(message.header_as_record_batch().ok_or_else(malformed)?)?;
+            let fields = self.schema.fields();
+            fields[..part].iter().try_for_each(|field| layouts.next(field.data_type()).map(drop))?;
+            let data_type = fields[part].data_type();
+            Ok::<_, ArrowError>(make_array(layouts.next(data_type)?.array(data_type, bytes, start)?))
+        };
+        let start = usize::try_from(start).map_err(|_| "a column beyond all memory".to_owned())?;
+        decode(start).map_err(|error| error.to_string())
     }
 
     /// The file, open.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Segments come back as they were written, by any Arrow reader too; damage is named.
+//! Segments come back as they were written; damage is named.
 
+use super::index::{IndexVersion, decode_index, encode_index};
 use super::{KeyForm, Segment, SegmentRef, SegmentWriter, parse_segment_name, segment_path, write_segment};
 use crate::chunk::Chunk;
 use crate::column::ColumnBuilder;
@@ -127,21 +128,41 @@ fn chunks_of_all_types_come_back_as_they_were_written() {
 }
 
 #[test]
-fn any_arrow_reader_reads_a_segment() {
+fn an_arrow_reader_refuses_a_segment() {
+    let (bytes, ..) = small_segment();
+    // Not as a file without rows.
+    assert!(FileReader::try_new(Cursor::new(bytes), None).is_err());
+}
+
+#[test]
+fn what_a_chunk_takes_in_the_file_and_in_memory_is_known_before_it_is_read() {
+    const ROWS: usize = 20_000;
+    let texts = ["a text that is longer than a view", "another text"];
+    let mut keys = KeyColumnBuilder::with_capacity(ROWS);
+    let (mut numbers, mut names) =
+        (ColumnBuilder::new(ColumnType::BigInt, ROWS), ColumnBuilder::new(ColumnType::Text, ROWS));
+    for row in 0..ROWS {
+        keys.push(&(row as u64).to_be_bytes());
+        numbers.push(Value::Int64(row as i64 % 100).borrow());
+        names.push(Value::from(texts[row % 2]).borrow());
+    }
+    let written = Arc::new(Chunk::new(keys.finish(), vec![numbers.finish(), names.finish()]));
     let files = SimulatedFiles::new(1);
     let disk = disk(&files);
-    let chunks = [chunk(0..20, Keys::Fixed), chunk(20..50, Keys::Fixed)];
-    write_segment(disk.place(), 1, &chunks).unwrap();
-    let bytes = files.read(&segment_path(Path::new(DIR), 1)).unwrap();
-    let batches: Vec<_> =
-        FileReader::try_new(Cursor::new(bytes), None).unwrap().map(Result::unwrap).collect();
-    assert_eq!(batches.iter().map(|batch| batch.num_rows()).collect::<Vec<_>>(), [20, 30]);
-    for (batch, chunk) in batches.iter().zip(&chunks) {
-        assert_eq!(batch.schema().field(0).name(), "key");
-        for column in 0..TYPES.len() {
-            assert_eq!(Some(batch.column(column + 1)), chunk.column(column));
-        }
-    }
+    let reference = write_segment(disk.place(), 1, &[Arc::clone(&written)]).unwrap();
+    let segment = disk.open_segment(reference).unwrap();
+    let read = &chunks_of(&segment)[0];
+    // As arrays that share nothing, whatever shares what in memory.
+    assert_eq!(read.bytes(), written.bytes());
+    let shared: usize = texts.iter().map(|text| text.len()).sum();
+    assert_eq!(segment.chunk(0).memory_bytes(2), (ROWS * 16 + shared) as u64);
+    let in_memory = ROWS * (8 + 8 + 16) + shared;
+    assert!(read.stored_bytes() < in_memory / 8, "{} of {in_memory} bytes", read.stored_bytes());
+    assert!(read.stored_bytes() as u64 <= files.len(segment.path()).unwrap());
+    assert_eq!(segment.memory().bytes(), 0);
+    assert_same(read, &written);
+    assert_eq!(segment.memory().bytes(), in_memory as u64);
+    assert_eq!(read.loaded_bytes(), in_memory as u64);
 }
 
 #[test]
@@ -217,7 +238,7 @@ fn every_flipped_byte_is_named_unless_nobody_reads_it() {
             Some(read) => read.iter().zip(&chunks).for_each(|(read, written)| assert_same(read, written)),
         }
     }
-    // What nobody reads: the head of the file with the schema, which the footer repeats, and the end-of-stream mark.
+    // What nobody reads: the head of the file.
     let head = bytes.len() - named;
     assert!(head < bytes.len() / 4, "{head} of {} bytes are not checked", bytes.len());
 }
@@ -259,7 +280,7 @@ proptest! {
         let disk = disk(&files);
         let reference = write_segment(disk.place(), 1, &[chunk(0..6, Keys::Mixed)]).unwrap();
         let segment = disk.open_segment(reference).unwrap();
-        let mut text = super::index::encode_index(&[segment.chunk(0).clone()]).into_bytes();
+        let mut text = encode_index(&[segment.chunk(0).clone()]).into_bytes();
         for (index, value) in changes {
             let place = index.index(text.len());
             text[place] = value;
@@ -269,7 +290,8 @@ proptest! {
         let columns = TYPES.into_iter().enumerate().map(field);
         let schema = Schema::new(std::iter::once(key).chain(columns).collect::<Vec<_>>());
         if let Ok(text) = std::str::from_utf8(&text) {
-            let _ = super::index::decode_index(text, &schema);
+            let _ = decode_index(text, IndexVersion::Encoded, &schema);
+            let _ = decode_index(text, IndexVersion::Arrow, &schema);
         }
     }
 }

@@ -1,35 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Writing segment files.
 
-use super::index::{ChunkDescription, Extent, INDEX_KEY, encode_index};
-use super::part::Layouts;
+use super::encoding::encode;
+use super::footer::{HEAD, end_of_file};
+use super::index::{ChunkDescription, Extent, encode_index};
 use super::{SegmentRef, segment_path, unfinished_path};
 use crate::chunk_stats::ChunkStats;
+use crate::column::slice_bytes;
 use crate::error::StoreError;
 use crate::files::{FileSystem, FileWriter};
 use crate::key::Key;
 use crate::key_column::KeyColumn;
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use arrow::ipc::MetadataVersion;
-use arrow::ipc::writer::{FileWriter as IpcWriter, IpcWriteOptions};
 use crc32c::crc32c;
-use std::mem;
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Buffers begin at multiples of this: a cache line, and more than any Arrow type needs.
-const ALIGNMENT: usize = 64;
-
 /// The column of keys.
 const KEY_FIELD: &str = "key";
-
-/// The bytes before the footer's own: the end-of-stream mark of the IPC format.
-const END_OF_STREAM_BYTES: usize = 8;
-
-/// The bytes in front of an IPC message's flatbuffer.
-pub(super) const MESSAGE_PREFIX_BYTES: usize = 8;
 
 /// A chunk, as a segment file takes it. What it has in another file is read when it is asked for.
 pub(crate) trait SegmentChunk {
@@ -50,10 +41,17 @@ pub(crate) struct SegmentWriter<'d> {
     place: Place<'d>,
     number: u64,
     file: FileWriter,
-    /// Encodes into memory, one batch at a time, so that each part's checksum can be taken.
-    encoder: IpcWriter<Vec<u8>>,
     schema: SchemaRef,
     chunks: Vec<ChunkDescription>,
+}
+
+/// Who encodes the columns of a chunk.
+#[derive(Clone, Copy)]
+enum Threads {
+    /// This thread alone, as for a checkpoint, which is to leave the others to those who work.
+    This,
+    /// All that there are, as for somebody who waits for it.
+    All,
 }
 
 impl<'d> SegmentWriter<'d> {
@@ -69,10 +67,9 @@ impl<'d> SegmentWriter<'d> {
     ) -> Result<Self, StoreError> {
         let schema = schema_of(first, keys);
         let (files, dir) = place;
-        let file = FileWriter::create(files, &unfinished_path(dir, number))?;
-        let options = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5)?;
-        let encoder = IpcWriter::try_new_with_options(Vec::new(), &schema, options)?;
-        Ok(Self { place, number, file, encoder, schema, chunks: Vec::new() })
+        let mut file = FileWriter::create(files, &unfinished_path(dir, number))?;
+        file.append(HEAD)?;
+        Ok(Self { place, number, file, schema, chunks: Vec::new() })
     }
 
     /// Whether the chunk has the columns and a form of keys that this segment takes.
@@ -88,13 +85,30 @@ impl<'d> SegmentWriter<'d> {
     /// # Errors
     /// When the file cannot be written.
     pub(crate) fn push(&mut self, chunk: &impl SegmentChunk) -> Result<(), StoreError> {
-        // What the encoder has written so far: the head of the file, before the first batch.
-        self.drain()?;
-        let batch = batch_of(chunk, &self.schema)?;
-        self.encoder.write(&batch)?;
-        let description = describe(chunk, &batch, self.encoder.get_ref(), self.file.position())?;
-        self.chunks.push(description);
-        self.drain()
+        self.push_by(Threads::This, chunk)
+    }
+
+    fn push_by(&mut self, threads: Threads, chunk: &impl SegmentChunk) -> Result<(), StoreError> {
+        let columns = columns_of(chunk, &self.schema)?;
+        let encoded: Vec<EncodedColumn> = match threads {
+            Threads::This => columns.iter().map(EncodedColumn::of).collect(),
+            Threads::All => columns.par_iter().map(EncodedColumn::of).collect(),
+        };
+        let offset = self.file.position();
+        for column in &encoded {
+            self.file.append(&column.bytes)?;
+        }
+        self.chunks.push(ChunkDescription {
+            stats: chunk.stats().clone(),
+            first_key: chunk.first_key(),
+            last_key: chunk.last_key(),
+            offset,
+            header: None,
+            parts: encoded.iter().map(|column| column.extent).collect(),
+            memory: encoded.iter().map(|column| column.memory).collect(),
+            unshared: columns.iter().map(|column| slice_bytes(column.as_ref()) as u64).sum(),
+        });
+        Ok(())
     }
 
     /// Bytes written so far.
@@ -107,24 +121,12 @@ impl<'d> SegmentWriter<'d> {
     /// # Errors
     /// When the file cannot be written or synced; it is then worthless.
     pub(crate) fn finish(mut self) -> Result<SegmentRef, StoreError> {
-        self.drain()?;
-        self.encoder.write_metadata(INDEX_KEY, encode_index(&self.chunks));
-        self.encoder.finish()?;
-        let end = self.encoder.get_ref();
-        let footer_checksum = crc32c(&end[END_OF_STREAM_BYTES..]);
-        self.drain()?;
+        let end = end_of_file(&self.schema, &encode_index(&self.chunks));
+        self.file.append(&end)?;
         self.file.finish()?;
         let (files, dir) = self.place;
         files.rename(&unfinished_path(dir, self.number), &segment_path(dir, self.number))?;
-        Ok(SegmentRef { number: self.number, footer_checksum })
-    }
-
-    fn drain(&mut self) -> Result<(), StoreError> {
-        let mut bytes = mem::take(self.encoder.get_mut());
-        let outcome = self.file.append(&bytes);
-        bytes.clear();
-        *self.encoder.get_mut() = bytes;
-        Ok(outcome?)
+        Ok(SegmentRef { number: self.number, footer_checksum: crc32c(&end) })
     }
 }
 
@@ -155,7 +157,7 @@ pub(crate) fn write_segment(
     let keys = if same { KeyForm::OfFirst } else { KeyForm::Variable };
     let mut writer = SegmentWriter::create(place, number, &**first, keys)?;
     for chunk in chunks {
-        writer.push(&**chunk)?;
+        writer.push_by(Threads::All, &**chunk)?;
     }
     writer.finish()
 }
@@ -173,57 +175,37 @@ fn schema_of(first: &impl SegmentChunk, keys: KeyForm) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn batch_of(chunk: &impl SegmentChunk, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+/// A column as it goes to the file.
+struct EncodedColumn {
+    bytes: Vec<u8>,
+    extent: Extent,
+    /// What it takes in memory once it is read.
+    memory: u64,
+}
+
+impl EncodedColumn {
+    fn of(column: &ArrayRef) -> Self {
+        let mut bytes = Vec::new();
+        let memory = encode(column.as_ref(), &mut bytes) as u64;
+        let extent = Extent { bytes: bytes.len() as u64, checksum: crc32c(&bytes) };
+        Self { bytes, extent, memory }
+    }
+}
+
+/// The keys and columns of a chunk, in the order of the schema.
+///
+/// # Errors
+/// If they are others than the schema has.
+fn columns_of(chunk: &impl SegmentChunk, schema: &Schema) -> Result<Vec<ArrayRef>, ArrowError> {
     let keys: ArrayRef = match schema.field(0).data_type() {
         DataType::FixedSizeBinary(_) => chunk.keys().to_array(),
         _ => Arc::new(chunk.keys().to_variable()),
     };
     let columns = (0..chunk.column_count()).filter_map(|column| chunk.column(column)).map(Arc::clone);
-    RecordBatch::try_new(Arc::clone(schema), std::iter::once(keys).chain(columns).collect())
-}
-
-/// Describes the chunk whose message `message` is, at `offset` of the file.
-fn describe(
-    chunk: &impl SegmentChunk,
-    batch: &RecordBatch,
-    message: &[u8],
-    offset: u64,
-) -> Result<ChunkDescription, ArrowError> {
-    let malformed = || ArrowError::IpcError("the IPC encoder wrote a message of another form".to_owned());
-    let flatbuffer = message.get(MESSAGE_PREFIX_BYTES..).ok_or_else(malformed)?;
-    let decoded = arrow::ipc::root_as_message(flatbuffer).map_err(|_| malformed())?;
-    let body_bytes = usize::try_from(decoded.bodyLength()).map_err(|_| malformed())?;
-    let header_bytes = message.len().checked_sub(body_bytes).ok_or_else(malformed)?;
-    let (header, body) = message.split_at(header_bytes);
-    let record = decoded.header_as_record_batch().ok_or_else(malformed)?;
-    let mut layouts = Layouts::new(record)?;
-    let starts = batch.columns().iter().map(|column| Ok(layouts.next(column.data_type())?.start()));
-    let starts = starts.collect::<Result<Vec<_>, ArrowError>>()?;
-    if !layouts.is_at_end() || starts.first() != Some(&Some(0)) {
-        return Err(malformed());
+    let columns: Vec<ArrayRef> = std::iter::once(keys).chain(columns).collect();
+    let types = columns.iter().map(|column| column.data_type());
+    match types.eq(schema.fields().iter().map(|field| field.data_type())) {
+        true => Ok(columns),
+        false => Err(ArrowError::SchemaError("a chunk has other columns than its segment".to_owned())),
     }
-    let starts = starts_of_all(&starts, body.len());
-    let parts = starts.windows(2).map(|pair| extent(&body[pair[0]..pair[1]])).collect();
-    Ok(ChunkDescription {
-        stats: chunk.stats().clone(),
-        first_key: chunk.first_key(),
-        last_key: chunk.last_key(),
-        offset,
-        header: extent(header),
-        parts,
-    })
-}
-
-/// Where each column begins in a body of this length, and the body's end. A column without buffers begins and ends where the
-/// one behind it begins.
-fn starts_of_all(starts: &[Option<usize>], end: usize) -> Vec<usize> {
-    let mut all = vec![end; starts.len() + 1];
-    for (column, start) in starts.iter().enumerate().rev() {
-        all[column] = start.unwrap_or(all[column + 1]);
-    }
-    all
-}
-
-fn extent(bytes: &[u8]) -> Extent {
-    Extent { bytes: bytes.len() as u64, checksum: crc32c(bytes) }
 }

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a column of a chunk lies in a segment file: in a form that is chosen from its values, and of which the array is made
+//! when the column is read.
+//!
+//! # Forms
+//! | form | of what | when |
+//! |---|---|---|
+//! | plain | values of one width, as Arrow has them | nothing else saves a quarter |
+//! | integers (`packed.rs`) | integers, days, times, and decimals of which all fit into 64 bits | it saves a quarter |
+//! | words (`words.rs`) | keys of one length, floating-point numbers, intervals, uuids, other decimals | it saves a quarter |
+//! | bits | booleans, 64 of them as an integer | always |
+//! | texts (`texts.rs`) | texts, bytes, keys of different lengths; compressed if that saves a quarter | |
+//! | dictionary (`texts.rs`) | texts and bytes | it is smaller than the texts as they are |
+//! | lists | arrays: the lengths as integers, then the elements as a column | always |
+//!
+//! Which values are there, in front of that, is a byte (0: all of them; 1: some), and for 1 the bits. A NULL takes the value
+//! before it, or the empty text, so that it makes nothing wider.
+//!
+//! # In memory
+//! The array has Arrow's usual layout. Texts of a dictionary share its entries, so they take 16 bytes each and the entries
+//! once.
+//!
+//! # Damage
+//! Checksums are compared before anything is decoded. Whatever the bytes are, decoding gives an array or an error. Lengths are
+//! compared with the bytes that are there before memory is taken for them: a byte never becomes more than some 2,000 of them.
+//! Arrow checks UTF-8.
+
+mod cursor;
+mod packed;
+mod texts;
+mod words;
+
+use arrow::array::{
+    Array, ArrayDataBuilder, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BinaryViewArray,
+    BooleanArray, ListArray, NullArray, StringViewArray, make_array,
+};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, FieldRef, Int16Type, Int32Type, Int64Type, Time64MicrosecondType,
+    TimestampMicrosecondType,
+};
+use arrow::error::ArrowError;
+use cursor::Cursor;
+use packed::{pack, unpack};
+use std::sync::Arc;
+use texts::{Dictionary, Texts, bytes_beside_views, put_texts, take_dictionary};
+use words::{Order, put_words, take_words};
+
+const PLAIN: u8 = 0;
+const INTEGERS: u8 = 1;
+const WORDS: u8 = 2;
+const BITS: u8 = 3;
+const TEXTS: u8 = 4;
+const DICTIONARY: u8 = 5;
+const LISTS: u8 = 6;
+
+/// The bytes of a view of a text.
+const VIEW_BYTES: usize = size_of::<u128>();
+
+/// Appends a column of a chunk. Returns how many bytes the array takes that is made of it.
+///
+/// # Panics
+/// If no column of a chunk has its type.
+pub(crate) fn encode(array: &dyn Array, out: &mut Vec<u8>) -> usize {
+    let rows = array.len();
+    if *array.data_type() == DataType::Null {
+        return 0;
+    }
+    put_nulls(array, out);
+    let of_values = match array.data_type() {
+        DataType::Boolean => {
+            out.push(BITS);
+            put_bits(array.as_boolean().values(), out);
+            rows.div_ceil(8)
+        }
+        DataType::Utf8View => {
+            let texts = array.as_string_view();
+            put_views(&texts_of(array, |row| texts.value(row).as_bytes()), out)
+        }
+        DataType::BinaryView => {
+            let texts = array.as_binary_view();
+            put_views(&texts_of(array, |row| texts.value(row)), out)
+        }
+        DataType::Binary => {
+            let texts = array.as_binary::<i32>();
+            out.push(TEXTS);
+            let texts = texts_of(array, |row| texts.value(row));
+            put_texts(&texts, out);
+            (rows + 1) * size_of::<i32>() + texts.iter().map(|text| text.len()).sum::<usize>()
+        }
+        DataType::List(_) => {
+            let lists = array.as_list::<i32>();
+            let offsets = lists.value_offsets();
+            let lengths: Vec<i64> = offsets.windows(2).map(|pair| i64::from(pair[1] - pair[0])).collect();
+            out.push(LISTS);
+            pack(&lengths, out);
+            let (first, end) = (offsets[0] as usize, offsets[rows] as usize);
+            let of_elements = encode(lists.values().slice(first, end - first).as_ref(), out);
+            size_of_val(offsets) + of_elements
+        }
+        _ => put_fixed(array, out),
+    };
+    of_values + array.nulls().filter(|nulls| nulls.null_count() > 0).map_or(0, |_| rows.div_ceil(8))
+}
+
+/// The array of so many rows that these bytes are.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn decode(data_type: &DataType, rows: usize, bytes: &[u8]) -> Result<ArrayRef, String> {
+    let mut cursor = Cursor::new(bytes);
+    let array = take(data_type, rows, &mut cursor)?;
+    match cursor.rest().is_empty() {
+        true => Ok(array),
+        false => Err("a column goes on behind its values".to_owned()),
+    }
+}
+
+fn take(data_type: &DataType, rows: usize, cursor: &mut Cursor<'_>) -> Result<ArrayRef, String> {
+    if *data_type == DataType::Null {
+        return Ok(Arc::new(NullArray::new(rows)));
+    }
+    let nulls = take_nulls(cursor, rows)?;
+    let form = cursor.byte()?;
+    match (form, data_type) {
+        (PLAIN | INTEGERS | WORDS, _) => take_fixed(form, data_type, rows, nulls, cursor),
+        (BITS, DataType::Boolean) => Ok(Arc::new(BooleanArray::new(take_bits(cursor, rows)?, nulls))),
+        (TEXTS, DataType::Binary) => {
+            let Texts { bytes, lengths } = Texts::take(cursor, rows)?;
+            made(BinaryArray::try_new(offsets_of(lengths)?, Buffer::from_vec(bytes), nulls))
+        }
+        (TEXTS, _) => {
+            let texts = Texts::take(cursor, rows)?;
+            let views = texts.views();
+            view_array(data_type, views, texts, nulls)
+        }
+        (DICTIONARY, _) => {
+            let (entries, views) = take_dictionary(cursor, rows)?;
+            view_array(data_type, views, entries, nulls)
+        }
+        (LISTS, DataType::List(item)) => take_lists(item, rows, nulls, cursor),
+        _ => Err(of_another_form(data_type)),
+    }
+}
+
+fn made(array: Result<impl Array + 'static, ArrowError>) -> Result<ArrayRef, String> {
+    match array {
+        Ok(array) => Ok(Arc::new(array)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn of_another_form(data_type: &DataType) -> String {
+    format!("a form that no column of type {data_type} has")
+}
+
+fn put_nulls(array: &dyn Array, out: &mut Vec<u8>) {
+    match array.nulls().filter(|nulls| nulls.null_count() > 0) {
+        None => out.push(0),
+        Some(nulls) => {
+            out.push(1);
+            put_bits(nulls.inner(), out);
+        }
+    }
+}
+
+fn take_nulls(cursor: &mut Cursor<'_>, rows: usize) -> Result<Option<NullBuffer>, String> {
+    match cursor.byte()? {
+        0 => Ok(None),
+        1 => take_bits(cursor, rows).map(|bits| Some(NullBuffer::new(bits))),
+        _ => Err("neither whether all values are there nor which".to_owned()),
+    }
+}
+
+/// As integers of 64 bits each.
+fn put_bits(bits: &BooleanBuffer, out: &mut Vec<u8>) {
+    let chunks = bits.bit_chunks();
+    let words = chunks.iter_padded().take(bits.len().div_ceil(64));
+    pack(&words.map(|word| word as i64).collect::<Vec<_>>(), out);
+}
+
+fn take_bits(cursor: &mut Cursor<'_>, count: usize) -> Result<BooleanBuffer, String> {
+    let words = unpack(cursor, count.div_ceil(64), |word| word as u64)?;
+    Ok(BooleanBuffer::new(Buffer::from_vec(words), 0, count))
+}
+
+/// The text of each row; the empty one where it is NULL.
+fn texts_of<'a>(array: &dyn Array, text: impl Fn(usize) -> &'a [u8]) -> Vec<&'a [u8]> {
+    (0..array.len()).map(|row| if array.is_null(row) { b"".as_slice() } else { text(row) }).collect()
+}
+
+/// Appends what will be views. Returns the bytes that they take.
+fn put_views(texts: &[&[u8]], out: &mut Vec<u8>) -> usize {
+    let beside = match Dictionary::of(texts) {
+        Some(dictionary) => {
+            out.push(DICTIONARY);
+            dictionary.put(out);
+            bytes_beside_views(dictionary.entries())
+        }
+        None => {
+            out.push(TEXTS);
+            put_texts(texts, out);
+            bytes_beside_views(texts)
+        }
+    };
+    texts.len() * VIEW_BYTES + beside
+}
+
+fn view_array(
+    data_type: &DataType,
+    views: Vec<u128>,
+    texts: Texts,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, String> {
+    let (views, buffers) = (ScalarBuffer::from(views), texts.into_buffers());
+    match data_type {
+        DataType::Utf8View => made(StringViewArray::try_new(views, buffers, nulls)),
+        DataType::BinaryView => made(BinaryViewArray::try_new(views, buffers, nulls)),
+        _ => Err(of_another_form(data_type)),
+    }
+}
+
+fn take_lists(
+    item: &FieldRef,
+    rows: usize,
+    nulls: Option<NullBuffer>,
+    cursor: &mut Cursor<'_>,
+) -> Result<ArrayRef, String> {
+    let offsets = offsets_of(unpack(cursor, rows, |length| length as usize)?)?;
+    let elements = offsets.last().map_or(0, |&end| end as usize);
+    let elements = take(item.data_type(), elements, cursor)?;
+    made(ListArray::try_new(Arc::clone(item), offsets, elements, nulls))
+}
+
+/// Where values of these lengths begin.
+fn offsets_of(lengths: Vec<usize>) -> Result<OffsetBuffer<i32>, String> {
+    let sum = lengths.iter().try_fold(0usize, |sum, length| sum.checked_add(*length));
+    match sum.map(i32::try_from) {
+        Some(Ok(_)) => Ok(OffsetBuffer::from_lengths(lengths)),
+        _ => Err("lengths beyond what a column may have".to_owned()),
+    }
+}
+
+/// Appends values of one width. Returns their bytes.
+fn put_fixed(array: &dyn Array, out: &mut Vec<u8>) -> usize {
+    let (width, order) = layout(array.data_type()).expect("a column has a type that columns have");
+    let data = array.to_data();
+    let plain = &data.buffers()[0][data.offset() * width..][..array.len() * width];
+    let start = out.len();
+    if let Some(integers) = integers_of(array) {
+        out.push(INTEGERS);
+        pack(&integers, out);
+    } else {
+        out.push(WORDS);
+        put_words(plain, width, order, out);
+    }
+    if out.len() - start > plain.len() / 4 * 3 {
+        out.truncate(start);
+        out.push(PLAIN);
+        out.extend_from_slice(plain);
+    }
+    plain.len()
+}
+
+fn take_fixed(
+    form: u8,
+    data_type: &DataType,
+    rows: usize,
+    nulls: Option<NullBuffer>,
+    cursor: &mut Cursor<'_>,
+) -> Result<ArrayRef, String> {
+    let (width, order) = layout(data_type).ok_or_else(|| of_another_form(data_type))?;
+    let values = match form {
+        INTEGERS => take_integers(data_type, rows, cursor)?,
+        WORDS => take_words(cursor, rows, width, order)?,
+        _ => {
+            let bytes = rows.checked_mul(width).ok_or("more values than any memory has")?;
+            Buffer::from(cursor.take(bytes)?)
+        }
+    };
+    let data = ArrayDataBuilder::new(data_type.clone()).len(rows).nulls(nulls).add_buffer(values).build();
+    data.map(make_array).map_err(|error| error.to_string())
+}
+
+/// The width of the values of a type, and how they are cut into words; `None` if they have none.
+fn layout(data_type: &DataType) -> Option<(usize, Order)> {
+    match data_type {
+        DataType::FixedSizeBinary(width) => {
+            let width = usize::try_from(*width).ok().filter(|&width| width > 0)?;
+            Some((width, Order::HighestFirst))
+        }
+        _ => Some((data_type.primitive_width()?, Order::LowestFirst)),
+    }
+}
+
+/// The values as integers, if they are of a type that is kept so and all fit.
+fn integers_of(array: &dyn Array) -> Option<Vec<i64>> {
+    Some(match array.data_type() {
+        DataType::Int16 => primitives_of::<Int16Type>(array, i64::from),
+        DataType::Int32 => primitives_of::<Int32Type>(array, i64::from),
+        DataType::Date32 => primitives_of::<Date32Type>(array, i64::from),
+        DataType::Int64 => primitives_of::<Int64Type>(array, |value| value),
+        DataType::Time64(_) => primitives_of::<Time64MicrosecondType>(array, |value| value),
+        DataType::Timestamp(_, _) => primitives_of::<TimestampMicrosecondType>(array, |value| value),
+        DataType::Decimal128(_, _) => {
+            let fit = |value: i128| i64::try_from(value).is_ok();
+            if !array.as_primitive::<Decimal128Type>().iter().flatten().all(fit) {
+                return None;
+            }
+            primitives_of::<Decimal128Type>(array, |value| value as i64)
+        }
+        _ => return None,
+    })
+}
+
+/// What `integer` makes of each value; where there is none, of the one before.
+fn primitives_of<T: ArrowPrimitiveType>(array: &dyn Array, integer: impl Fn(T::Native) -> i64) -> Vec<i64> {
+    let array = array.as_primitive::<T>();
+    let Some(nulls) = array.nulls() else {
+        return array.values().iter().map(|&value| integer(value)).collect();
+    };
+    let mut last = nulls.valid_indices().next().map_or(0, |row| integer(array.value(row)));
+    let next = |(&value, is_valid): (&T::Native, bool)| {
+        if is_valid {
+            last = integer(value);
+        }
+        last
+    };
+    array.values().iter().zip(nulls.iter()).map(next).collect()
+}
+
+/// The buffer of an array of a type that is kept as integers.
+fn take_integers(data_type: &DataType, rows: usize, cursor: &mut Cursor<'_>) -> Result<Buffer, String> {
+    match data_type {
+        DataType::Int16 => unpack(cursor, rows, |value| value as i16).map(Buffer::from_vec),
+        DataType::Int32 | DataType::Date32 => {
+            unpack(cursor, rows, |value| value as i32).map(Buffer::from_vec)
+        }
+        DataType::Int64 | DataType::Time64(_) | DataType::Timestamp(_, _) => {
+            unpack(cursor, rows, |value| value).map(Buffer::from_vec)
+        }
+        DataType::Decimal128(_, _) => unpack(cursor, rows, i128::from).map(Buffer::from_vec),
+        _ => Err(of_another_form(data_type)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Integers by *frame of reference*: of each block of 1,024 the least one, and of each integer how much it is greater, in as
+//! many bits as the greatest of the block needs.
+//!
+//! # Bytes
+//! First a head for each block: the least integer (8 bytes) and the number of bits (1 byte). Then of each block the
+//! differences, bit by bit from the lowest one of the first byte on, up to a whole byte. At last seven zeros, so that eight
+//! bytes can be read wherever a difference begins. A block of equal integers has no bits: nine bytes are all of it.
+//!
+//! # Cost
+//! Writing looks at each integer twice. Reading takes an unaligned load, a shift, a mask and an addition for each.
+
+use super::cursor::Cursor;
+
+/// Integers that share a head: few enough that one great one makes few others wide.
+const BLOCK: usize = 1_024;
+
+const HEAD_BYTES: usize = size_of::<i64>() + 1;
+
+/// What stands behind the last block.
+const PADDING: usize = 7;
+
+/// More bits than this do not fit into eight bytes behind the seven bits that belong to the one before. So they are made 64,
+/// which always begin with a byte.
+const BITS_SHIFTED_MAX: u32 = 56;
+
+/// The head of a block.
+#[derive(Clone, Copy)]
+struct Frame {
+    least: i64,
+    bits: u32,
+}
+
+impl Frame {
+    fn of(block: &[i64]) -> Self {
+        let (mut least, mut greatest) = (block[0], block[0]);
+        for &value in block {
+            least = least.min(value);
+            greatest = greatest.max(value);
+        }
+        let bits = u64::BITS - (greatest.wrapping_sub(least) as u64).leading_zeros();
+        Self { least, bits: if bits > BITS_SHIFTED_MAX { u64::BITS } else { bits } }
+    }
+
+    fn read(head: &[u8]) -> Result<Self, String> {
+        let (least, bits) = head.split_at(size_of::<i64>());
+        let least = i64::from_le_bytes(least.try_into().expect("a head begins with eight bytes"));
+        match u32::from(bits[0]) {
+            bits @ (0..=BITS_SHIFTED_MAX | u64::BITS) => Ok(Self { least, bits }),
+            bits => Err(format!("integers of {bits} bits")),
+        }
+    }
+
+    /// Bytes of so many differences.
+    fn bytes(self, count: usize) -> usize {
+        (count * self.bits as usize).div_ceil(8)
+    }
+
+    fn put_head(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.least.to_le_bytes());
+        out.push(self.bits as u8);
+    }
+
+    fn put_differences(self, block: &[i64], out: &mut Vec<u8>) {
+        if self.bits == 0 {
+            return;
+        }
+        let (mut word, mut used) = (0u128, 0u32);
+        for value in block {
+            word |= u128::from(value.wrapping_sub(self.least) as u64) << used;
+            used += self.bits;
+            if used >= u64::BITS {
+                out.extend_from_slice(&(word as u64).to_le_bytes());
+                word >>= u64::BITS;
+                used -= u64::BITS;
+            }
+        }
+        out.extend_from_slice(&word.to_le_bytes()[..used.div_ceil(8) as usize]);
+    }
+
+    /// Appends what becomes of each integer of a block. `bytes` begin with its differences and go on for [`PADDING`] at least.
+    fn get<T>(self, bytes: &[u8], count: usize, make: impl Fn(i64) -> T, values: &mut Vec<T>) {
+        let Self { least, bits } = self;
+        if bits == 0 {
+            values.extend((0..count).map(|_| make(least)));
+            return;
+        }
+        let mask = u64::MAX >> (u64::BITS - bits);
+        values.extend((0..count).map(|index| {
+            let place = index * bits as usize;
+            let word = word_at(bytes, place / 8) >> (place % 8);
+            make(least.wrapping_add((word & mask) as i64))
+        }));
+    }
+}
+
+#[inline]
+fn word_at(bytes: &[u8], place: usize) -> u64 {
+    u64::from_le_bytes(bytes[place..place + size_of::<u64>()].try_into().expect("eight bytes"))
+}
+
+/// Appends integers.
+pub(super) fn pack(values: &[i64], out: &mut Vec<u8>) {
+    let frames: Vec<Frame> = values.chunks(BLOCK).map(Frame::of).collect();
+    frames.iter().for_each(|frame| frame.put_head(out));
+    for (block, frame) in values.chunks(BLOCK).zip(&frames) {
+        frame.put_differences(block, out);
+    }
+    out.extend_from_slice(&[0; PADDING]);
+}
+
+/// Takes so many integers, and gives what `make` makes of each.
+///
+/// # Errors
+/// If there are not so many. Nothing is allocated for them then.
+pub(super) fn unpack<T>(
+    cursor: &mut Cursor<'_>,
+    count: usize,
+    make: impl Fn(i64) -> T,
+) -> Result<Vec<T>, String> {
+    let heads = cursor.take(count.div_ceil(BLOCK) * HEAD_BYTES)?;
+    let mut values = Vec::with_capacity(count);
+    for head in heads.chunks_exact(HEAD_BYTES) {
+        let frame = Frame::read(head)?;
+        let count = BLOCK.min(count - values.len());
+        let bytes = cursor.rest();
+        let taken = cursor.take(frame.bytes(count))?.len();
+        if bytes.len() - taken < PADDING {
+            return Err("integers without what stands behind them".to_owned());
+        }
+        frame.get(bytes, count, &make, &mut values);
+    }
+    cursor.take(PADDING)?;
+    Ok(values)
+}
+
+/// The fewest bytes that so many integers take; `None` if nothing has so many.
+pub(super) fn packed_bytes_min(count: usize) -> Option<usize> {
+    count.div_ceil(BLOCK).checked_mul(HEAD_BYTES)?.checked_add(PADDING)
+}
