@@ -33,6 +33,7 @@ mod plan_size;
 mod planner;
 mod populated;
 mod pushdown;
+mod rewriting;
 mod row_counts;
 mod run;
 mod scopes;
