@@ -31,7 +31,7 @@ pub(in crate::query) struct Relation {
 /// A relation that is a table of the snapshot.
 struct Table {
     view: TableView,
-    summary: TableSummary,
+    summary: Arc<TableSummary>,
     /// For each field of the relation the column's index in the definition.
     columns: Vec<usize>,
     /// The same for each field that its scan could give.
@@ -108,7 +108,8 @@ impl Table {
             None => table.columns().to_vec(),
             Some(projection) => projection.iter().map(|&field| table.columns()[field]).collect(),
         };
-        Some(Self { summary: view.summary(), view, columns, all_columns: table.columns().to_vec() })
+        let summary = Arc::clone(view.summary());
+        Some(Self { view, summary, columns, all_columns: table.columns().to_vec() })
     }
 
     /// What share of its rows passes these filters, which are over the relation, and those within it.
