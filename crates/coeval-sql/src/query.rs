@@ -17,6 +17,7 @@ mod group_top;
 mod join_conditions;
 mod join_order;
 mod join_rows;
+mod join_sides;
 mod kept_plan;
 mod lateral;
 mod likes;
@@ -61,7 +62,7 @@ pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use group_top::GroupTop;
 pub(crate) use join_order::JoinOrder;
-pub(crate) use join_rows::estimates;
+pub(crate) use join_sides::JoinSides;
 pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;
 pub(crate) use run::{

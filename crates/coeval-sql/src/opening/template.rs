@@ -7,7 +7,7 @@ use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     ArrayBounds, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
-    EagerAggregation, GroupTop, JoinOrder, StreamSeries, Watch, WholeGroups, estimates,
+    EagerAggregation, GroupTop, JoinOrder, JoinSides, StreamSeries, Watch, WholeGroups,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -52,7 +52,6 @@ pub(crate) fn session_state(
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_optimizer_rules(optimizer_rules())
         .with_physical_optimizer_rules(physical_optimizer_rules(pieces))
-        .with_statistics_registry(estimates())
         .build();
     for name in NOT_OURS {
         state.deregister_udf(name)?;
@@ -120,11 +119,11 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules.into_iter().flat_map(watched).collect()
 }
 
-/// DataFusion's rules for physical plans, with filters pushed down only where that is right, those that change without arrays,
-/// and before them the one that makes series while they are read. Once the plan stands, groups that keep all are made in one
-/// step, what can be done where the bricks of spread tables are becomes pieces, aggregates of brick tables are begun at the bricks,
-/// others by codes of their groups, rows beyond the best of their group are dropped before they are sorted, and conditions guard each
-/// other.
+/// DataFusion's rules for physical plans, with filters pushed down only where that is right, sides of joins chosen by estimates
+/// of ours, those that change without arrays, and before them the one that makes series while they are read. Once the plan
+/// stands, groups that keep all are made in one step, what can be done where the bricks of spread tables are becomes pieces,
+/// aggregates of brick tables are begun at the bricks, others by codes of their groups, rows beyond the best of their group are
+/// dropped before they are sorted, and conditions guard each other.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(StreamSeries)];
@@ -132,10 +131,10 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         if rule.name() == handing_down_bounds.name() {
             rules.push(Arc::new(ArrayBounds));
         }
-        rules.push(match ClearPushdown::instead_of(rule.as_ref()) {
-            Some(clear) => Arc::new(clear),
-            None => rule,
-        });
+        let clear = ClearPushdown::instead_of(rule.as_ref()).map(|clear| Arc::new(clear) as PhysicalRule);
+        let sides = || JoinSides::instead_of(rule.as_ref()).map(|sides| Arc::new(sides) as PhysicalRule);
+        let own = clear.or_else(sides);
+        rules.push(own.unwrap_or(rule));
     }
     let last: [PhysicalRule; 6] = [
         Arc::new(WholeGroups),
