@@ -102,7 +102,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
         if rule.name() == replaced.name() {
-            rules.push(Arc::new(JoinOrder::default()) as _);
+            rules.push(Arc::new(JoinOrder) as _);
             continue;
         }
         if rule.name() == duplicates.name() {

@@ -34,6 +34,13 @@ struct Member {
     column: Column,
 }
 
+/// By what two sides are joined.
+struct Conditions {
+    /// Expressions over the left side and what they are equal to on the right one.
+    on: Vec<(Expr, Expr)>,
+    rest: Vec<Expr>,
+}
+
 /// What a cluster consists of.
 pub(in crate::query) struct Cluster {
     relations: Vec<LogicalPlan>,
@@ -117,6 +124,23 @@ impl Cluster {
             }
             Tree::Join(left, right) => (left, right),
         };
+        let Conditions { on, rest } = self.conditions(left, right)?;
+        let left = self.plan_of(left, of_relation)?;
+        let right = self.plan_of(right, of_relation)?;
+        Ok(LogicalPlan::Join(Join::try_new(
+            Arc::new(left),
+            Arc::new(right),
+            on,
+            conjunction(rest),
+            JoinType::Inner,
+            JoinConstraint::On,
+            NullEquality::NullEqualsNothing,
+            false,
+        )?))
+    }
+
+    /// The conditions of a join of these two.
+    fn conditions(&self, left: &Tree, right: &Tree) -> Result<Conditions> {
         let (in_left, in_right) = (left.set(), right.set());
         let member_in = |class: &[Member], set: Set| {
             let found = class.iter().find(|member| set >> member.relation & 1 == 1);
@@ -134,18 +158,34 @@ impl Cluster {
                 None => rest.push(predicate.clone()),
             }
         }
-        let left = self.plan_of(left, of_relation)?;
-        let right = self.plan_of(right, of_relation)?;
-        Ok(LogicalPlan::Join(Join::try_new(
-            Arc::new(left),
-            Arc::new(right),
-            on,
-            conjunction(rest),
-            JoinType::Inner,
-            JoinConstraint::On,
-            NullEquality::NullEqualsNothing,
-            false,
-        )?))
+        Ok(Conditions { on, rest })
+    }
+
+    /// Whether the joins of a plan, of which this cluster was made, are this tree, by the conditions that they would get.
+    pub(super) fn is_joined_by(&self, tree: &Tree, plan: &LogicalPlan) -> Result<bool> {
+        Ok(self.top.is_empty() && self.filters.iter().all(Vec::is_empty) && self.is_part(tree, plan, &mut 0)?)
+    }
+
+    /// The same of a part of the plan, whose relations have the numbers from `next` on.
+    fn is_part(&self, tree: &Tree, plan: &LogicalPlan, next: &mut usize) -> Result<bool> {
+        match (tree, plan) {
+            (tree, LogicalPlan::Projection(projection)) if is_inner_join(plan) => {
+                self.is_part(tree, &projection.input, next)
+            }
+            (Tree::Relation(number), plan) => {
+                let is_next = *number == *next && !is_inner_join(plan);
+                *next += 1;
+                Ok(is_next)
+            }
+            (Tree::Join(left, right), LogicalPlan::Join(join)) if is_inner_join(plan) => {
+                let Conditions { on, rest } = self.conditions(left, right)?;
+                let are_same = on.len() == join.on.len()
+                    && on.iter().all(|key| join.on.contains(key))
+                    && conjunction(rest) == join.filter;
+                Ok(are_same && self.is_part(left, &join.left, next)? && self.is_part(right, &join.right, next)?)
+            }
+            (Tree::Join(..), _) => Ok(false),
+        }
     }
 
     /// The two sides of an equation, if each is over one side of the join.
