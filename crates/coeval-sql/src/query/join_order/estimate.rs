@@ -2,7 +2,9 @@
 //! How many rows a relation has and how many distinct values its columns, in the statement's snapshot.
 
 use crate::carried::Carry;
-use crate::provider::{CoevalTable, StatementSnapshot, distinct_results, known_distinct_values, selectivity};
+use crate::provider::{
+    Answers, CoevalTable, Question, StatementSnapshot, distinct_results, known_distinct_values, selectivity,
+};
 use crate::stack::with_room;
 use coeval_store::{TableSummary, TableView};
 use datafusion::common::{Column, DFSchema, Result};
@@ -36,6 +38,8 @@ struct Table {
     columns: Vec<usize>,
     /// The same for each field that its scan could give.
     all_columns: Vec<usize>,
+    /// What its sample has told before.
+    answers: Arc<Answers>,
 }
 
 impl Relation {
@@ -75,8 +79,11 @@ impl Relation {
         config: &dyn OptimizerConfig,
     ) -> Option<f64> {
         let table = self.table.as_ref()?;
-        let compiled = compiled(&[expression], plan.schema(), config)?.pop()?;
-        distinct_results(&table.view, &table.columns, compiled, self.base_rows())
+        let asked = Question::Values(expression.clone());
+        table.answers.of(table.view.def().id, asked, || {
+            let compiled = compiled(&[expression], plan.schema(), config)?.pop()?;
+            distinct_results(&table.view, &table.columns, compiled, self.base_rows())
+        })
     }
 
     /// Rows before any filter.
@@ -103,13 +110,14 @@ impl Table {
         let provider = source_as_provider(&scan.source).ok()?;
         let table = provider.downcast_ref::<CoevalTable>()?;
         let options = config.options();
-        let view = StatementSnapshot::carried_by(&options)?.view(table.def().id)?.clone();
+        let snapshot = StatementSnapshot::carried_by(&options)?;
+        let view = snapshot.view(table.def().id)?.clone();
         let columns = match &scan.projection {
             None => table.columns().to_vec(),
             Some(projection) => projection.iter().map(|&field| table.columns()[field]).collect(),
         };
-        let summary = Arc::clone(view.summary());
-        Some(Self { view, summary, columns, all_columns: table.columns().to_vec() })
+        let (summary, answers) = (Arc::clone(view.summary()), Arc::clone(snapshot.answers()));
+        Some(Self { view, summary, columns, all_columns: table.columns().to_vec(), answers })
     }
 
     /// What share of its rows passes these filters, which are over the relation, and those within it.
@@ -146,8 +154,14 @@ impl Table {
         columns: &[usize],
         config: &dyn OptimizerConfig,
     ) -> f64 {
-        let compiled = compiled(filters, schema, config);
-        let tried = compiled.and_then(|filters| selectivity(&self.view, columns, &filters));
+        if filters.is_empty() {
+            return 1.0;
+        }
+        let asked = Question::Share(filters.iter().copied().cloned().collect());
+        let tried = self.answers.of(self.view.def().id, asked, || {
+            let compiled = compiled(filters, schema, config)?;
+            selectivity(&self.view, columns, &compiled)
+        });
         tried.unwrap_or(UNKNOWN_SELECTIVITY)
     }
 }
