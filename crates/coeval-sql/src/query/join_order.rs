@@ -64,7 +64,7 @@ fn order_cluster(plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Tran
     let Some(cluster) = Cluster::of(&plan, RELATIONS_MIN, config)? else {
         return keys::out_of_filters(plan, config)?.transform_data(|plan| order_below(plan, config));
     };
-    let tree = search::cheapest(cluster.sizes());
+    let tree = search::cheapest(cluster.sizes(), cluster::tree_of(&plan, &mut 0));
     if cluster.is_joined_by(&tree, &plan)? {
         return order_relations(plan, config);
     }

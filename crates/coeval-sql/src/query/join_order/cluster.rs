@@ -178,14 +178,29 @@ impl Cluster {
                 Ok(is_next)
             }
             (Tree::Join(left, right), LogicalPlan::Join(join)) if is_inner_join(plan) => {
-                let Conditions { on, rest } = self.conditions(left, right)?;
-                let are_same = on.len() == join.on.len()
-                    && on.iter().all(|key| join.on.contains(key))
-                    && conjunction(rest) == join.filter;
-                Ok(are_same && self.is_part(left, &join.left, next)? && self.is_part(right, &join.right, next)?)
+                Ok(self.has_conditions(join, left, right)?
+                    && self.is_part(left, &join.left, next)?
+                    && self.is_part(right, &join.right, next)?)
             }
             (Tree::Join(..), _) => Ok(false),
         }
+    }
+
+    /// Whether a join has the conditions that one of these two would get, by whichever members of a class.
+    fn has_conditions(&self, join: &Join, left: &Tree, right: &Tree) -> Result<bool> {
+        let Conditions { on, rest } = self.conditions(left, right)?;
+        let are_alike = |one: &Expr, other: &Expr| {
+            one == other || self.class_of(one).is_some_and(|class| self.class_of(other) == Some(class))
+        };
+        let is_met = |(left, right): &(Expr, Expr)| {
+            join.on.iter().any(|key| are_alike(left, &key.0) && are_alike(right, &key.1))
+        };
+        Ok(on.len() == join.on.len() && on.iter().all(is_met) && conjunction(rest) == join.filter)
+    }
+
+    fn class_of(&self, expression: &Expr) -> Option<usize> {
+        let Expr::Column(column) = expression else { return None };
+        self.classes.iter().position(|class| class.iter().any(|member| member.column == *column))
     }
 
     /// The two sides of an equation, if each is over one side of the join.
@@ -418,6 +433,22 @@ impl Parts {
                 self.relations.push(plan.clone());
                 true
             }
+        }
+    }
+}
+
+/// How the relations of a cluster are joined now, which have the numbers from `next` on, in the order in which it is taken apart.
+pub(super) fn tree_of(plan: &LogicalPlan, next: &mut usize) -> Tree {
+    match plan {
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
+            let left = tree_of(&join.left, next);
+            Tree::Join(Box::new(left), Box::new(tree_of(&join.right, next)))
+        }
+        LogicalPlan::Filter(filter) if is_inner_join(&filter.input) => tree_of(&filter.input, next),
+        LogicalPlan::Projection(projection) if is_inner_join(plan) => tree_of(&projection.input, next),
+        _ => {
+            *next += 1;
+            Tree::Relation(*next - 1)
         }
     }
 }

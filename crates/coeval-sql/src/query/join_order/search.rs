@@ -17,6 +17,9 @@ const EXHAUSTIVE_MAX: usize = 10;
 /// What a row of the smaller side costs to put into a table, in units of a look-up.
 const BUILD_COST: f64 = 2.0;
 
+/// Estimates that differ by less are the same: they are products in another order.
+const ALIKE: f64 = 1.0 + 1e-9;
+
 /// What the search knows of a cluster.
 #[derive(Clone, Debug, Default)]
 pub(in crate::query) struct Sizes {
@@ -157,6 +160,18 @@ impl Sizes {
     fn join(&self, a: &Candidate, b: &Candidate) -> Candidate {
         Candidate::joined(a, b, self.rows_of(a.tree.set() | b.tree.set()))
     }
+
+    /// What a tree costs; `None` if it joins what nothing links, or builds a larger side.
+    fn candidate(&self, tree: &Tree) -> Option<Candidate> {
+        match tree {
+            Tree::Relation(number) => Some(self.relation(*number)),
+            Tree::Join(left, right) => {
+                let (left, right) = (self.candidate(left)?, self.candidate(right)?);
+                let is_linked = self.are_linked(left.tree.set(), right.tree.set());
+                (is_linked && left.rows <= right.rows * ALIKE).then(|| self.join(&left, &right))
+            }
+        }
+    }
 }
 
 impl Candidate {
@@ -174,15 +189,24 @@ impl Candidate {
     }
 }
 
-/// The cheapest tree that joins all relations.
+/// The cheapest tree that joins all relations: the one they are joined by now if no other is cheaper, so that they stay as they are.
 ///
 /// # Panics
 /// If there is no relation, or there are more than 64.
-pub(super) fn cheapest(sizes: &Sizes) -> Tree {
+pub(super) fn cheapest(sizes: &Sizes, now: Tree) -> Tree {
+    let best = best(sizes);
+    match sizes.candidate(&now) {
+        Some(known) if known.cost <= best.cost * ALIKE => now,
+        _ => best.tree,
+    }
+}
+
+/// The best way to join all relations that the search finds.
+fn best(sizes: &Sizes) -> Candidate {
     let count = sizes.rows.len();
     assert!((1..=64).contains(&count), "a cluster has between 1 and 64 relations");
     let parts = if count <= EXHAUSTIVE_MAX { best_connected(sizes) } else { relations(sizes) };
-    greedy(sizes, parts).tree
+    greedy(sizes, parts)
 }
 
 fn relations(sizes: &Sizes) -> Vec<Candidate> {
