@@ -7,7 +7,7 @@ use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     ArrayBounds, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
-    EagerAggregation, GroupTop, JoinOrder, JoinSides, StreamSeries, Watch, WholeGroups,
+    EagerAggregation, FieldReads, GroupTop, JoinOrder, JoinSides, StreamSeries, Watch, WholeGroups,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -94,11 +94,11 @@ const ONE_BATCH: usize = 1;
 /// The part of what a query may have that each of its sorts keeps ready to merge what it has spilled.
 const MERGING_SHARE: usize = 16;
 
-/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, and the one that
-/// groups below joins before the one that picks columns.
+/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, the one that groups below
+/// joins before the one that picks columns, and the one that moves reads of fields only where there are some.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
-    let duplicates = DuplicateGroups::default();
+    let (duplicates, reads) = (DuplicateGroups::default(), FieldReads::default());
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
         if rule.name() == replaced.name() {
@@ -107,6 +107,10 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         }
         if rule.name() == duplicates.name() {
             rules.push(Arc::new(DuplicateGroups::default()) as _);
+            continue;
+        }
+        if rule.name() == reads.name() {
+            rules.push(Arc::new(FieldReads::default()) as _);
             continue;
         }
         if rule.name() == picking.name() {
