@@ -123,7 +123,8 @@ impl Table {
     /// What share of its rows passes these filters, which are over the relation, and those within it.
     fn share(&self, plan: &LogicalPlan, filters: &[Expr], config: &dyn OptimizerConfig) -> f64 {
         let outer: Vec<&Expr> = filters.iter().collect();
-        self.tried(&outer, plan.schema(), &self.columns, config) * self.share_within(plan, config)
+        let passing = || self.passing(&outer, plan.schema(), &self.columns, config);
+        self.tried(&outer, passing) * self.share_within(plan, config)
     }
 
     fn share_within(&self, plan: &LogicalPlan, config: &dyn OptimizerConfig) -> f64 {
@@ -131,38 +132,41 @@ impl Table {
             LogicalPlan::SubqueryAlias(alias) => with_room(|| self.share_within(&alias.input, config)),
             LogicalPlan::Filter(filter) => {
                 let filters = split_conjunction(&filter.predicate);
-                let share = self.tried(&filters, filter.input.schema(), &self.columns, config);
+                let passing = || self.passing(&filters, filter.input.schema(), &self.columns, config);
+                let share = self.tried(&filters, passing);
                 share * with_room(|| self.share_within(&filter.input, config))
             }
-            LogicalPlan::TableScan(scan) if !scan.filters.is_empty() => {
+            LogicalPlan::TableScan(scan) => {
                 let filters: Vec<&Expr> = scan.filters.iter().collect();
-                let schema = scan.source.schema();
-                let schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &schema);
-                schema.map_or(UNKNOWN_SELECTIVITY, |schema| {
-                    self.tried(&filters, &schema, &self.all_columns, config)
+                self.tried(&filters, || {
+                    let schema = scan.source.schema();
+                    let schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &schema).ok()?;
+                    self.passing(&filters, &schema, &self.all_columns, config)
                 })
             }
             _ => 1.0,
         }
     }
 
-    /// What share of its rows passes these filters over `schema`, whose fields stand at `columns`.
-    fn tried(
+    /// What share of its rows passes these filters, found out if they were not tried before.
+    fn tried(&self, filters: &[&Expr], find: impl FnOnce() -> Option<f64>) -> f64 {
+        if filters.is_empty() {
+            return 1.0;
+        }
+        let asked = Question::Share(filters.iter().copied().cloned().collect());
+        self.answers.of(self.view.def().id, asked, find).unwrap_or(UNKNOWN_SELECTIVITY)
+    }
+
+    /// What share of its sample passes these filters over `schema`, whose fields stand at `columns`.
+    fn passing(
         &self,
         filters: &[&Expr],
         schema: &DFSchema,
         columns: &[usize],
         config: &dyn OptimizerConfig,
-    ) -> f64 {
-        if filters.is_empty() {
-            return 1.0;
-        }
-        let asked = Question::Share(filters.iter().copied().cloned().collect());
-        let tried = self.answers.of(self.view.def().id, asked, || {
-            let compiled = compiled(filters, schema, config)?;
-            selectivity(&self.view, columns, &compiled)
-        });
-        tried.unwrap_or(UNKNOWN_SELECTIVITY)
+    ) -> Option<f64> {
+        let compiled = compiled(filters, schema, config)?;
+        selectivity(&self.view, columns, &compiled)
     }
 }
 
