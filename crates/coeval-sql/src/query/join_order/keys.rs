@@ -8,7 +8,7 @@
 use crate::stack::with_room;
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
-use datafusion::logical_expr::{BinaryExpr, Expr, JoinType, LogicalPlan, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, Join, JoinType, LogicalPlan, Operator};
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
@@ -40,12 +40,17 @@ pub(super) fn out_of_filters(
 
 /// Whether another order of the same joins may need fewer cross joins.
 fn has_cross_join_of_joins(plan: &LogicalPlan) -> bool {
-    let LogicalPlan::Join(join) = plan else { return false };
-    let sides = [&join.left, &join.right];
-    let is_join = |side: &LogicalPlan| matches!(side, LogicalPlan::Join(_));
-    let is_cross = join.join_type == JoinType::Inner && join.on.is_empty();
-    (is_cross && sides.into_iter().any(|side| is_join(side.as_ref())))
+    let Some(join) = inner_join(plan) else { return false };
+    let sides = [join.left.as_ref(), join.right.as_ref()];
+    (join.on.is_empty() && sides.into_iter().any(|side| inner_join(side).is_some()))
         || sides.into_iter().any(|side| with_room(|| has_cross_join_of_joins(side)))
+}
+
+fn inner_join(plan: &LogicalPlan) -> Option<&Join> {
+    match plan {
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner => Some(join),
+        _ => None,
+    }
 }
 
 /// Whether a condition has an OR all of whose branches have a key in common.
