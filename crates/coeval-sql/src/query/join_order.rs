@@ -18,7 +18,7 @@ mod search;
 use crate::stack::with_room;
 pub(super) use cluster::{Cluster, Parts, is_inner_join};
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 pub(super) use estimate::Relation;
@@ -36,8 +36,18 @@ impl OptimizerRule for JoinOrder {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        order(plan, config)
+        if has_join(&plan)? { order(plan, config) } else { Ok(Transformed::no(plan)) }
     }
+}
+
+/// Whether there is a join anywhere in a plan.
+fn has_join(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = matches!(node, LogicalPlan::Join(_));
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 /// Orders the clusters of a plan, from the root down.
@@ -68,9 +78,8 @@ fn order_cluster(plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Tran
     if cluster.is_joined_by(&tree, &plan)? {
         return order_relations(plan, config);
     }
-    let plan = cluster.joined(&tree, plan.schema(), &mut |relation| {
-        order(relation, config).map(|ordered| ordered.data)
-    })?;
+    let plan = cluster
+        .joined(&tree, plan.schema(), &mut |relation| order(relation, config).map(|ordered| ordered.data))?;
     Ok(Transformed::yes(plan))
 }
 

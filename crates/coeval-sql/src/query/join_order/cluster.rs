@@ -163,7 +163,9 @@ impl Cluster {
 
     /// Whether the joins of a plan, of which this cluster was made, are this tree, by the conditions that they would get.
     pub(super) fn is_joined_by(&self, tree: &Tree, plan: &LogicalPlan) -> Result<bool> {
-        Ok(self.top.is_empty() && self.filters.iter().all(Vec::is_empty) && self.is_part(tree, plan, &mut 0)?)
+        Ok(self.top.is_empty()
+            && self.filters.iter().all(Vec::is_empty)
+            && self.is_part(tree, plan, &mut 0)?)
     }
 
     /// The same of a part of the plan, whose relations have the numbers from `next` on.
@@ -177,11 +179,10 @@ impl Cluster {
                 *next += 1;
                 Ok(is_next)
             }
-            (Tree::Join(left, right), LogicalPlan::Join(join)) if is_inner_join(plan) => {
-                Ok(self.has_conditions(join, left, right)?
-                    && self.is_part(left, &join.left, next)?
-                    && self.is_part(right, &join.right, next)?)
-            }
+            (Tree::Join(left, right), LogicalPlan::Join(join)) if is_inner_join(plan) => Ok(self
+                .has_conditions(join, left, right)?
+                && self.is_part(left, &join.left, next)?
+                && self.is_part(right, &join.right, next)?),
             (Tree::Join(..), _) => Ok(false),
         }
     }

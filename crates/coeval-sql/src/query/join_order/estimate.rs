@@ -140,7 +140,8 @@ impl Table {
                 let filters: Vec<&Expr> = scan.filters.iter().collect();
                 self.tried(&filters, || {
                     let schema = scan.source.schema();
-                    let schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &schema).ok()?;
+                    let schema =
+                        DFSchema::try_from_qualified_schema(scan.table_name.clone(), &schema).ok()?;
                     self.passing(&filters, &schema, &self.all_columns, config)
                 })
             }
