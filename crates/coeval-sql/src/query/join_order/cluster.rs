@@ -15,7 +15,8 @@ use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, Operator, Projection,
 };
 use datafusion::optimizer::OptimizerConfig;
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// As many as a set has bits.
@@ -53,6 +54,8 @@ pub(in crate::query) struct Cluster {
     /// Predicates that stay above all joins: they are volatile, hold subqueries, or are over no column.
     top: Vec<Expr>,
     sizes: Sizes,
+    /// The relations of columns that were looked for: each is named many times, and to find it takes a look at each name before.
+    found: RefCell<HashMap<Column, usize>>,
 }
 
 impl Cluster {
@@ -74,6 +77,7 @@ impl Cluster {
             predicates: Vec::new(),
             top: Vec::new(),
             sizes: Sizes::default(),
+            found: RefCell::default(),
         };
         for (left, right) in parts.equations {
             cluster.add_predicate(left.eq(right))?;
@@ -224,9 +228,16 @@ impl Cluster {
 
     /// The relation that has this column.
     fn member(&self, column: &Column) -> Result<Member> {
+        let known = self.found.borrow().get(column).copied();
+        if let Some(relation) = known {
+            return Ok(Member { relation, column: column.clone() });
+        }
         let has = |relation: &LogicalPlan| relation.schema().has_column(column);
         match self.relations.iter().position(has) {
-            Some(relation) => Ok(Member { relation, column: column.clone() }),
+            Some(relation) => {
+                self.found.borrow_mut().insert(column.clone(), relation);
+                Ok(Member { relation, column: column.clone() })
+            }
             None => datafusion::common::internal_err!("no relation of the join has column {column}"),
         }
     }
