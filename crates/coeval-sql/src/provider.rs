@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tables as DataFusion sees them: providers that find their rows in the statement's snapshot, and the scan.
 
+mod answers;
 mod batches;
 mod brick_aggregate;
 mod bricks;
@@ -16,6 +17,7 @@ mod spread;
 mod statistics;
 mod table;
 
+pub(crate) use answers::{Answers, Question};
 pub(crate) use brick_aggregate::BeginBrickAggregates;
 pub use bricks::BrickScan;
 pub(crate) use dimensions::{Condition, conditions};

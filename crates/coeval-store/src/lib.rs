@@ -133,6 +133,7 @@ mod store;
 mod submission;
 mod syncer;
 mod table;
+mod table_summary;
 mod table_writes;
 mod taken_keys;
 mod terms;
@@ -222,6 +223,7 @@ pub use serializable::{DeferralError, SafeWorld, SnapshotLag};
 pub use space::{Base, Found, Space};
 pub use store::{SetValue, Store};
 pub use table::{IndexEntry, RowRef, Table};
+pub use table_summary::{ColumnSummary, TableSummary};
 pub use terms::{ForeignHistory, Parting, Term, TermHistory, TermNumber, Timeline};
 pub use transaction::{
     AccessMode, Appended, BrickSnapshot, CheckTime, Committed, ConstraintChoice, IfLocked, IndexCursor,
@@ -234,7 +236,5 @@ pub use value::{
     kept_place, place_of, value_at,
 };
 pub use verify::{Problem, VerifyReport, verify};
-pub use view::{
-    BatchScan, ColumnSummary, SCAN_BATCH_ROWS, ScanCounters, ScanPart, TableSample, TableSummary, TableView,
-};
+pub use view::{BatchScan, SCAN_BATCH_ROWS, ScanCounters, ScanPart, TableSample, TableView};
 pub use world::World;

@@ -14,6 +14,7 @@ use crate::key::Key;
 use crate::pieces::{Piece, Pieces};
 use crate::row::{Row, RowWriter};
 use crate::space::{Found, Space};
+use crate::table_summary::{KeptSummary, TableSummary};
 use crate::table_writes::TableWrites;
 use crate::value::{KeyReader, KeyWriter, Nullable, Value, ValueRef};
 use std::sync::{Arc, OnceLock};
@@ -32,6 +33,8 @@ pub struct Table {
     checks: CompiledChecks,
     /// For scans of this version.
     pieces: Pieces,
+    /// For planners of queries of this version.
+    summary: KeptSummary,
     /// The rows of a brick table. They are the same in all versions; the world says which of them exist.
     bricks: Option<Arc<BrickRows>>,
     /// Why it cannot be read; then it has no rows here.
@@ -58,8 +61,9 @@ impl Table {
         assert_eq!(indexes.len(), def.indexes.len(), "each index has its space");
         let missing = missing_values(&def);
         let (checks, pieces) = (CompiledChecks::default(), Pieces::default());
+        let summary = KeptSummary::default();
         let generates = def.columns.iter().any(ColumnDef::is_made_on_write);
-        Self { def, rows, indexes, missing, generates, checks, pieces, bricks: None, damage: None }
+        Self { def, rows, indexes, missing, generates, checks, pieces, summary, bricks: None, damage: None }
     }
 
     /// The same table with its rows in these bricks.
@@ -210,6 +214,7 @@ impl Table {
             generates: self.generates,
             checks: Arc::clone(&self.checks),
             pieces: Pieces::default(),
+            summary: KeptSummary::default(),
             bricks: self.bricks.clone(),
             damage: self.damage.clone(),
         }
@@ -218,7 +223,7 @@ impl Table {
     /// Applies a transaction's writes. `read` is the table it read: what it found there keeps its place.
     pub(crate) fn apply(&mut self, writes: &TableWrites, read: Option<&Self>) {
         assert_eq!(writes.indexes.len(), self.indexes.len(), "writers of an older definition were refused");
-        self.pieces = Pieces::default();
+        self.become_another_version();
         self.rows.apply(&writes.rows, read.map(|read| read.rows.base()));
         for (index, changes) in self.indexes.iter_mut().zip(&writes.indexes) {
             if !changes.is_empty() {
@@ -233,7 +238,7 @@ impl Table {
     /// [`StoreError::Corrupt`] if a chunk is damaged that has to be read; the table is then unusable.
     pub(crate) fn load(&mut self, load: &BulkLoad, merged: &[SpaceId]) -> Result<(), StoreError> {
         assert_eq!(load.indexes().len(), self.indexes.len(), "a load follows its table's definition");
-        self.pieces = Pieces::default();
+        self.become_another_version();
         self.rows.add_chunks(load.chunks())?;
         let ids = self.def.indexes.iter().map(|index| index.id);
         for ((index, id), chunks) in self.indexes.iter_mut().zip(ids).zip(load.indexes()) {
@@ -248,6 +253,17 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// What was found out about the rows does not hold for those that come.
+    fn become_another_version(&mut self) {
+        self.pieces = Pieces::default();
+        self.summary = KeptSummary::default();
+    }
+
+    /// What is known of its rows and columns without reading them.
+    pub(crate) fn summary(&self) -> &Arc<TableSummary> {
+        self.summary.of(&self.def, &self.rows, self.row_count())
     }
 
     /// How its rows are cut for scanning.

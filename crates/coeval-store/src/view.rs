@@ -18,7 +18,7 @@ use crate::error::StoreError;
 use crate::key::Key;
 use crate::pieces::Piece;
 use crate::table::{RowRef, Table};
-use crate::value::Value;
+use crate::table_summary::TableSummary;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,28 +30,6 @@ pub const SCAN_BATCH_ROWS: usize = 8_192;
 #[derive(Clone, Debug)]
 pub struct TableView {
     table: Arc<Table>,
-}
-
-/// What is known of a column without reading it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ColumnSummary {
-    /// The least value; of the base alone unless the summary is `exact`.
-    pub min: Option<Value>,
-    /// The greatest value; of the base alone unless the summary is `exact`.
-    pub max: Option<Value>,
-    /// How many are NULL, if known exactly.
-    pub null_count: Option<u64>,
-}
-
-/// What is known of a table without reading it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TableSummary {
-    /// How many rows, exactly.
-    pub rows: u64,
-    /// Whether the columns' bounds are exact: the delta is empty.
-    pub exact: bool,
-    /// Per column of the definition.
-    pub columns: Vec<ColumnSummary>,
 }
 
 /// A contiguous piece of a table's key range: chunks with the changes that belong to them.
@@ -116,26 +94,10 @@ impl TableView {
     }
 
     /// Rows, and bounds and NULLs of each column, from what is known of the chunks. With a delta the bounds are
-    /// estimates, and only NOT NULL columns have a NULL count. Reads no rows.
+    /// estimates, and only NOT NULL columns have a NULL count. Reads no rows, and is kept with the version.
     #[must_use]
-    pub fn summary(&self) -> TableSummary {
-        let def = self.def();
-        let exact = self.table.rows().delta().is_empty();
-        let mut columns: Vec<Option<ColumnSummary>> = vec![None; def.columns.len()];
-        for (_, chunk) in self.table.rows().base().iter() {
-            for (column, summary) in columns.iter_mut().enumerate() {
-                merge_stats(summary, chunk.stats(), column);
-            }
-        }
-        let mut columns: Vec<_> = columns.into_iter().map(Option::unwrap_or_default).collect();
-        for (summary, column) in columns.iter_mut().zip(&def.columns) {
-            if column.not_null {
-                summary.null_count = Some(0);
-            } else if !exact {
-                summary.null_count = None;
-            }
-        }
-        TableSummary { rows: self.row_count(), exact, columns }
+    pub fn summary(&self) -> &Arc<TableSummary> {
+        self.table.summary()
     }
 
     /// Cuts the table into at most `count` parts of about equal numbers of rows, in key order.
@@ -174,28 +136,6 @@ impl TableView {
         let schema = Arc::new(self.schema().project(projection).expect("the projection names columns"));
         BatchScan::new(Arc::clone(&self.table), schema, projection, part, may_match)
     }
-}
-
-fn merge_stats(summary: &mut Option<ColumnSummary>, stats: &ChunkStats, column: usize) {
-    let Some(stats) = stats.columns.get(column) else {
-        *summary = Some(ColumnSummary::default());
-        return;
-    };
-    let of_chunk =
-        ColumnSummary { min: stats.min.clone(), max: stats.max.clone(), null_count: Some(stats.null_count) };
-    *summary = Some(match summary.take() {
-        None => of_chunk,
-        Some(sum) => ColumnSummary {
-            min: pick(sum.min, of_chunk.min, |a, b| a <= b),
-            max: pick(sum.max, of_chunk.max, |a, b| a >= b),
-            null_count: sum.null_count.zip(of_chunk.null_count).map(|(a, b)| a + b),
-        },
-    });
-}
-
-fn pick(a: Option<Value>, b: Option<Value>, keep: impl Fn(&Value, &Value) -> bool) -> Option<Value> {
-    let (a, b) = (a?, b?);
-    Some(if keep(&a, &b) { a } else { b })
 }
 
 #[cfg(test)]

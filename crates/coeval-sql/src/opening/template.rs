@@ -7,8 +7,8 @@ use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     ArrayBounds, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
-    EagerAggregation, GroupTop, GroupingSets, JoinOrder, NarrowDecimals, StreamSeries, UnorderedGroups,
-    Watch, WholeGroups, estimates,
+    EagerAggregation, FieldReads, GroupTop, GroupingSets, JoinOrder, JoinSides, NarrowDecimals, StreamSeries,
+    UnorderedGroups, Watch, WholeGroups,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -53,7 +53,6 @@ pub(crate) fn session_state(
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_optimizer_rules(optimizer_rules())
         .with_physical_optimizer_rules(physical_optimizer_rules(pieces))
-        .with_statistics_registry(estimates())
         .build();
     for name in NOT_OURS {
         state.deregister_udf(name)?;
@@ -96,19 +95,23 @@ const ONE_BATCH: usize = 1;
 /// The part of what a query may have that each of its sorts keeps ready to merge what it has spilled.
 const MERGING_SHARE: usize = 16;
 
-/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, and the one that
-/// groups below joins before the one that picks columns.
+/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, the one that groups below
+/// joins before the one that picks columns, and the one that moves reads of fields only where there are some.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
-    let duplicates = DuplicateGroups::default();
+    let (duplicates, reads) = (DuplicateGroups::default(), FieldReads::default());
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
         if rule.name() == replaced.name() {
-            rules.push(Arc::new(JoinOrder::default()) as _);
+            rules.push(Arc::new(JoinOrder) as _);
             continue;
         }
         if rule.name() == duplicates.name() {
             rules.push(Arc::new(DuplicateGroups::default()) as _);
+            continue;
+        }
+        if rule.name() == reads.name() {
+            rules.push(Arc::new(FieldReads::default()) as _);
             continue;
         }
         if rule.name() == picking.name() {
@@ -121,11 +124,12 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules.into_iter().flat_map(watched).collect()
 }
 
-/// DataFusion's rules for physical plans, with filters pushed down only where that is right, those that change without arrays,
-/// and before them those that make series while they are read and take the order from rows that are grouped. Once the plan stands, groups
-/// that keep all are made in one step, what can be done where the bricks of spread tables are becomes pieces, grouping sets are made of
-/// the finest groups, aggregates of brick tables are begun at the bricks, decimals are computed by integers, other aggregates are begun
-/// by codes of their groups, rows beyond the best of their group are dropped before they are sorted, and conditions guard each other.
+/// DataFusion's rules for physical plans, with filters pushed down only where that is right, sides of joins chosen by estimates of ours,
+/// those that change without arrays, and before them those that make series while they are read and take the order from rows that are
+/// grouped. Once the plan stands, groups that keep all are made in one step, what can be done where the bricks of spread tables are becomes
+/// pieces, grouping sets are made of the finest groups, aggregates of brick tables are begun at the bricks, decimals are computed by
+/// integers, other aggregates are begun by codes of their groups, rows beyond the best of their group are dropped before they are
+/// sorted, and conditions guard each other.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(StreamSeries), Arc::new(UnorderedGroups)];
@@ -133,10 +137,10 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         if rule.name() == handing_down_bounds.name() {
             rules.push(Arc::new(ArrayBounds));
         }
-        rules.push(match ClearPushdown::instead_of(rule.as_ref()) {
-            Some(clear) => Arc::new(clear),
-            None => rule,
-        });
+        let clear = ClearPushdown::instead_of(rule.as_ref()).map(|clear| Arc::new(clear) as PhysicalRule);
+        let sides = || JoinSides::instead_of(rule.as_ref()).map(|sides| Arc::new(sides) as PhysicalRule);
+        let own = clear.or_else(sides);
+        rules.push(own.unwrap_or(rule));
     }
     let last: [PhysicalRule; 8] = [
         Arc::new(WholeGroups),

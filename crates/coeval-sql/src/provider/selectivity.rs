@@ -17,7 +17,6 @@ use datafusion::physical_expr::conjunction;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_plan::PhysicalExpr;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Rows that are looked at.
@@ -69,13 +68,14 @@ pub(crate) fn distinct_results(
 fn distinct_of_sample(sample: &ArrayRef, rows: f64) -> Option<f64> {
     let mut hashes = vec![0; sample.len()];
     create_hashes([sample], &RandomState::with_seed(0), &mut hashes).ok()?;
-    let mut met: HashMap<u64, u32> = HashMap::new();
-    for hash in hashes {
-        *met.entry(hash).or_default() += 1;
+    hashes.sort_unstable();
+    let (mut values, mut once) = (0.0, 0.0);
+    for equal in hashes.chunk_by(|one, other| one == other) {
+        values += 1.0;
+        once += if equal.len() == 1 { 1.0 } else { 0.0 };
     }
-    let once = met.values().filter(|&&times| times == 1).count() as f64;
     let scale = (rows / (sample.len() as f64).max(1.0)).max(1.0).sqrt();
-    Some((once * scale + met.len() as f64 - once).max(1.0))
+    Some((once * scale + values - once).max(1.0))
 }
 
 /// An expression's values over a sample.

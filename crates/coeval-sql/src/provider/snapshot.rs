@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tables of one statement: what its scans read, found when the physical plan is made.
 
+use super::answers::Answers;
 use crate::carried::Carry;
 use crate::cluster::ClusterSnapshot;
 use crate::error::SqlError;
@@ -26,6 +27,8 @@ pub(crate) struct StatementSnapshot {
     /// What it sees of all tables that are spread over a cluster, if it named one.
     spread: Option<Arc<dyn ClusterSnapshot>>,
     scans: Arc<Mutex<Scans>>,
+    /// What samples of the tables have told.
+    answers: Arc<Answers>,
 }
 
 /// What becomes of the scans that are planned.
@@ -58,6 +61,7 @@ impl StatementSnapshot {
             foreign: Arc::default(),
             spread: None,
             scans: Arc::new(Mutex::new(scans)),
+            answers: Arc::default(),
         }
     }
 
@@ -95,6 +99,11 @@ impl StatementSnapshot {
     /// The view of a table, if the statement named it.
     pub(crate) fn view(&self, table: SpaceId) -> Option<&TableView> {
         self.views.get(&table)
+    }
+
+    /// What samples of the tables have told the statement.
+    pub(crate) fn answers(&self) -> &Arc<Answers> {
+        &self.answers
     }
 
     /// How many rows a table has, if the statement named it and it is one of rows.

@@ -42,7 +42,7 @@ pub(super) fn of_view(view: &TableView, columns: &[usize]) -> Statistics {
     let summary = view.summary();
     let rows = usize::try_from(summary.rows).unwrap_or(usize::MAX);
     let column_statistics: Vec<_> =
-        columns.iter().map(|&column| of_column(def, &summary, column, rows)).collect();
+        columns.iter().map(|&column| of_column(def, summary, column, rows)).collect();
     let total: usize =
         column_statistics.iter().filter_map(|column| column.byte_size.get_value().copied()).sum();
     Statistics {

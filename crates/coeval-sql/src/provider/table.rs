@@ -99,6 +99,15 @@ impl CoevalTable {
         &self.columns
     }
 
+    /// Filters as they run on rows of the schema. Without any, its names need no index.
+    fn compiled(&self, filters: &[Expr], state: &dyn Session) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
+        if filters.is_empty() {
+            return Ok(Vec::new());
+        }
+        let schema = DFSchema::try_from(self.schema.clone())?;
+        filters.iter().map(|filter| state.create_physical_expr(filter.clone(), &schema)).collect()
+    }
+
     /// A scan of what the statement sees of all spread tables.
     fn spread_request(&self, seen: &Arc<dyn ClusterSnapshot>, wanted: Wanted) -> SpreadRequest {
         let Wanted { projection, filters, partitions } = wanted;
@@ -187,11 +196,7 @@ impl TableProvider for CoevalTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let filters_are_empty = filters.is_empty();
         let snapshot = StatementSnapshot::carried_by(state.config_options());
-        let schema = DFSchema::try_from(self.schema.clone())?;
-        let filters = filters
-            .iter()
-            .map(|filter| state.create_physical_expr(filter.clone(), &schema))
-            .collect::<Result<Vec<_>>>()?;
+        let filters = self.compiled(filters, state)?;
         let projection = projection.cloned().unwrap_or_else(|| (0..self.columns.len()).collect());
         let unknown =
             || SqlError::internal(format!("table \"{}\" is planned without a snapshot", self.def.name));

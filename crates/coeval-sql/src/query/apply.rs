@@ -26,9 +26,10 @@
 mod candidates;
 mod relaxed;
 
-use super::arithmetic::rewrite_node;
 use super::join_conditions::subquery_of;
+use super::ordering::with_columns_of_subqueries;
 use super::origins::catalog_type;
+use super::rewriting::{Below, has_concern, rewrite_node, rewrite_plan};
 use super::run::{StatementEnvironment, StatementTime};
 use super::watched::{lifeline_of, watched};
 use crate::cancel::Lifeline;
@@ -111,9 +112,14 @@ pub(super) fn applied(
     state: &SessionState,
     extent: Extent,
 ) -> Result<Transformed<LogicalPlan>> {
-    let plan = plan.transform_up_with_subqueries(super::join_conditions::without_subqueries)?.data;
-    let plan = plan.transform_up_with_subqueries(super::ordering::with_columns_of_subqueries)?.data;
-    plan.transform_up_with_subqueries(|plan| {
+    if !has_subqueries(&plan)? {
+        return Ok(Transformed::no(plan));
+    }
+    let separated = plan.transform_up_with_subqueries(super::join_conditions::without_subqueries)?;
+    let plan =
+        separated.transform_data(|plan| plan.transform_up_with_subqueries(with_columns_of_subqueries))?;
+    let is_prepared = plan.transformed;
+    let mut apply = |plan: LogicalPlan, below| {
         let lateral = super::lateral::replaced(plan, state)?;
         if lateral.transformed {
             return Ok(lateral);
@@ -125,11 +131,22 @@ pub(super) fn applied(
             _ => Place::Value,
         };
         let open = if place == Place::Condition { with_open_answers(&plan)? } else { Vec::new() };
-        rewrite_node(plan, &|expression: Expr, schema: &DFSchema| {
+        let below = if is_prepared { Below::Changed } else { below };
+        rewrite_node(plan, below, is_subquery, &|expression: Expr, schema: &DFSchema| {
             let place = if open.contains(&expression) { Place::Value } else { place };
             replaced(expression, schema, state, (extent, place))
         })
-    })
+    };
+    rewrite_plan(plan.data, &mut apply)
+}
+
+/// Whether a plan has subqueries that may have to run for each row, in its expressions or in FROM.
+fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| Ok(matches!(node, LogicalPlan::Subquery(_)) || has_concern(node, is_subquery)?))
+}
+
+fn is_subquery(part: &Expr) -> bool {
+    subquery_of(part).is_some()
 }
 
 /// The IN of a node's conditions whose answer may be NULL so that it matters: those below anything but AND and OR,

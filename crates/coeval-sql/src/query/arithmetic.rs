@@ -6,8 +6,8 @@
 //! place of those operators and casts.
 //! Sums of decimals and integer division are checked by Arrow already.
 
+use super::rewriting::{rewrite_node, rewrite_plan};
 use super::typing::{cast_by_zone, quotient, refuse_unknown_cast, rewritten_values, rounded};
-use crate::cancel;
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use crate::scalar::cast_function::{read_number, read_text};
 use crate::types::type_in_words;
@@ -19,8 +19,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
@@ -46,11 +44,11 @@ impl CheckedArithmetic {
 
 impl AnalyzerRule for CheckedArithmetic {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let checked = |plan| match plan {
+        let mut check = |plan, below| match plan {
             plan @ LogicalPlan::Values(_) => rewritten_values(plan, &check_operator),
-            plan => rewrite_node(plan, &check_operator),
+            plan => rewrite_node(plan, below, may_be_checked, &check_operator),
         };
-        plan.transform_up_with_subqueries(checked).map(|done| done.data)
+        rewrite_plan(plan, &mut check).map(|done| done.data)
     }
 
     fn name(&self) -> &'static str {
@@ -58,31 +56,18 @@ impl AnalyzerRule for CheckedArithmetic {
     }
 }
 
-/// What becomes of one part of an expression.
-pub(super) type Rewrite<'a> = dyn Fn(Expr, &DFSchema) -> Result<Transformed<Expr>> + 'a;
-
-/// The node with its expressions rewritten, and its schema made anew.
-pub(super) fn rewrite_node(plan: LogicalPlan, rewrite: &Rewrite<'_>) -> Result<Transformed<LogicalPlan>> {
-    if matches!(plan, LogicalPlan::TableScan(_) | LogicalPlan::Values(_)) {
-        return Ok(Transformed::no(plan));
+/// Whether [`check_operator`] looks at a part of an expression.
+fn may_be_checked(part: &Expr) -> bool {
+    match part {
+        Expr::BinaryExpr(operation) => function_of(operation.op).is_some(),
+        Expr::Negative(_) | Expr::Cast(_) | Expr::TryCast(_) => true,
+        _ => false,
     }
-    let mut schema = merge_schema(&plan.inputs());
-    schema.merge(plan.schema());
-    let names = NamePreserver::new(&plan);
-    let rewritten = plan.map_expressions(|expression| {
-        let name = names.save(&expression);
-        let done = expression.transform_up(|part| {
-            cancel::check()?;
-            rewrite(part, &schema)
-        })?;
-        Ok(if done.transformed { done.update_data(|expression| name.restore(expression)) } else { done })
-    })?;
-    rewritten.map_data(LogicalPlan::recompute_schema)
 }
 
 fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let checked = match &expression {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if function_of(*op).is_some() => {
             let (left_type, right_type) = (left.get_type(schema)?, right.get_type(schema)?);
             checked_binary(*op, left, &left_type, right, &right_type)
         }

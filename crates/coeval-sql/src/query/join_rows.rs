@@ -6,6 +6,7 @@
 //! multiplies the columns' distinct values, but takes a key that is an expression for no condition at all. This one
 //! multiplies, never beyond the rows there are, and assumes of what it does not know what the order of joins assumes.
 
+use super::join_sides::KeptStatistics;
 use crate::provider::UNKNOWN_DISTINCT;
 use datafusion::common::stats::Precision;
 use datafusion::common::{JoinType, Result, Statistics};
@@ -14,21 +15,16 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::operator_statistics::{
-    ExtendedStatistics, StatisticsProvider, StatisticsRegistry, StatisticsResult,
+    ExtendedStatistics, StatisticsProvider, StatisticsResult,
 };
-use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use std::sync::Arc;
 
-/// DataFusion's estimates, with ours for hash joins.
-pub(crate) fn estimates() -> StatisticsRegistry {
-    let mut registry = StatisticsRegistry::default_with_builtin_providers();
-    registry.register(Arc::new(JoinRows));
-    registry
-}
-
 /// See the module.
-#[derive(Debug)]
-struct JoinRows;
+#[derive(Debug, Default)]
+pub(super) struct JoinRows {
+    /// Bytes, and bounds of columns, are as DataFusion has them.
+    others: KeptStatistics,
+}
 
 impl StatisticsProvider for JoinRows {
     fn compute_statistics(
@@ -60,7 +56,7 @@ impl StatisticsProvider for JoinRows {
             | JoinType::LeftMark
             | JoinType::RightMark => return Ok(StatisticsResult::Delegate),
         };
-        let mut base = Arc::unwrap_or_clone(StatisticsContext::new().compute(plan, &StatisticsArgs::new())?);
+        let mut base = Arc::unwrap_or_clone(self.others.of(plan)?);
         if let (Some(&before), Some(&bytes)) = (base.num_rows.get_value(), base.total_byte_size.get_value()) {
             let row_bytes = bytes / before.max(1);
             base.total_byte_size = Precision::Inexact(rows.saturating_mul(row_bytes));

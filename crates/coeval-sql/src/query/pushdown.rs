@@ -78,14 +78,12 @@ fn is_clear_with(plan: &Arc<dyn ExecutionPlan>, arriving: &HashSet<String>) -> b
         let mut names = arriving.clone();
         names.extend(named_below(plan.as_ref(), place, arriving));
         let schema = child.schema();
-        let mut seen = HashSet::new();
-        let in_child: HashSet<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-        names.retain(|name| in_child.contains(name));
-        let is_met_twice =
-            schema.fields().iter().any(|field| !seen.insert(field.name()) && names.contains(field.name()));
+        let mut met = HashSet::new();
+        let mut named = schema.fields().iter().map(|field| field.name()).filter(|name| names.contains(*name));
+        let is_met_twice = named.any(|name| !met.insert(name.clone()));
         !is_met_twice
             && !is_renamed_by_union(plan, child, arriving)
-            && with_room(|| is_clear_with(child, &names))
+            && with_room(|| is_clear_with(child, &met))
     }) && !is_given_to_the_other_side(plan, arriving)
 }
 

@@ -12,7 +12,7 @@ use crate::error::SqlError;
 use crate::functions::{ROWS_SKIPPED, ROWS_TAKEN, function};
 use crate::parse::WITH_TIES;
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
 use datafusion::functions_window::rank::rank;
 use datafusion::functions_window::row_number::row_number;
@@ -27,6 +27,15 @@ use std::sync::Arc;
 /// # Errors
 /// `0A000` for one of DISTINCT ON, whose rows have no order before they are counted.
 pub(super) fn with_counted_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut has_counted = false;
+    plan.apply_with_subqueries(|node| {
+        has_counted = matches!(node, LogicalPlan::Limit(limit) if is_counted(limit)?);
+        Ok(if has_counted { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    // Most plans have none, and need not be taken apart.
+    if !has_counted {
+        return Ok(plan);
+    }
     let rewrite = |node: LogicalPlan| match node {
         LogicalPlan::Limit(limit) if is_counted(&limit)? => counted(limit).map(Transformed::yes),
         other => Ok(Transformed::no(other)),

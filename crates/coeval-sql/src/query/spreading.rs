@@ -13,6 +13,7 @@
 
 use super::concatenation::counted_concatenations;
 use super::matching::heeding_matches;
+use super::rewriting::has_concern;
 use super::windowed::windowed;
 use crate::allowance::Meter;
 use arrow::datatypes::{DataType, FieldRef};
@@ -24,8 +25,8 @@ use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFu
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Case, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, TableScan, Volatility,
+    Case, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, TableScan, Volatility,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::{Arc, LazyLock};
@@ -91,6 +92,9 @@ impl OptimizerRule for CountSpreading {
             LogicalPlan::Filter(_) | LogicalPlan::Join(_) | LogicalPlan::TableScan(_) => false,
             _ => true,
         };
+        if !has_concern(&plan, may_be_counted)? {
+            return Ok(Transformed::no(plan));
+        }
         let names = NamePreserver::new(&plan);
         let schema = match &plan {
             LogicalPlan::TableScan(scan) => source_schema(scan)?,
@@ -113,6 +117,42 @@ impl OptimizerRule for CountSpreading {
         let plan = if is_changed { counted.data.recompute_schema()? } else { counted.data };
         Ok(Transformed::new_transformed(plan, is_changed))
     }
+}
+
+/// Whether a part of an expression may ask, or be a constant that does. Most nodes compare and compute with columns, and nothing else.
+fn may_be_counted(part: &Expr) -> bool {
+    match part {
+        Expr::Literal(value, _) => value.size() > LITERAL_BYTES_MIN,
+        Expr::BinaryExpr(operation) => !has_short_results(operation.op),
+        Expr::Column(_)
+        | Expr::Alias(_)
+        | Expr::Not(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::Between(_)
+        | Expr::InList(_) => false,
+        _ => true,
+    }
+}
+
+/// Whether an operator gives truth values, numbers or times, and matches no pattern.
+const fn has_short_results(operator: Operator) -> bool {
+    matches!(
+        operator,
+        Operator::And
+            | Operator::Or
+            | Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq
+            | Operator::Plus
+            | Operator::Minus
+            | Operator::Multiply
+            | Operator::Divide
+            | Operator::Modulo
+    )
 }
 
 fn is_of_files(scan: &TableScan) -> bool {

@@ -9,7 +9,7 @@ use crate::row::{Row, RowWriter};
 use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};
 use crate::types::ColumnType;
-use crate::value::value_at;
+use crate::value::{Value, value_at};
 use coeval_txn::Isolation;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -202,12 +202,16 @@ fn bounds_of_the_base_are_estimates_once_there_is_a_delta() {
     fixture.insert_all(10..20);
     fixture.checkpoint();
     let store = fixture.store.clone();
-    let view = |tx: &Transaction, id| tx.view(id).unwrap().summary();
-    let before = view(&store.begin(Isolation::Snapshot, AccessMode::ReadOnly), fixture.def.id);
+    let summary = |table| {
+        let transaction = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+        Arc::clone(transaction.view(table).unwrap().summary())
+    };
+    let before = summary(fixture.def.id);
     assert!(before.exact);
     assert_eq!(before.columns[0].max, Some(Value::Int64(19)));
+    assert!(Arc::ptr_eq(&before, &summary(fixture.def.id)), "it is kept with the version");
     fixture.insert_all(30..31);
-    let after = view(&store.begin(Isolation::Snapshot, AccessMode::ReadOnly), fixture.def.id);
+    let after = summary(fixture.def.id);
     assert!(!after.exact);
     assert_eq!(after.rows, 11);
     assert_eq!(after.columns[0].max, Some(Value::Int64(19)));

@@ -15,7 +15,8 @@ use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, Operator, Projection,
 };
 use datafusion::optimizer::OptimizerConfig;
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// As many as a set has bits.
@@ -34,6 +35,13 @@ struct Member {
     column: Column,
 }
 
+/// By what two sides are joined.
+struct Conditions {
+    /// Expressions over the left side and what they are equal to on the right one.
+    on: Vec<(Expr, Expr)>,
+    rest: Vec<Expr>,
+}
+
 /// What a cluster consists of.
 pub(in crate::query) struct Cluster {
     relations: Vec<LogicalPlan>,
@@ -46,6 +54,8 @@ pub(in crate::query) struct Cluster {
     /// Predicates that stay above all joins: they are volatile, hold subqueries, or are over no column.
     top: Vec<Expr>,
     sizes: Sizes,
+    /// The relations of columns that were looked for: each is named many times, and to find it takes a look at each name before.
+    found: RefCell<HashMap<Column, usize>>,
 }
 
 impl Cluster {
@@ -67,6 +77,7 @@ impl Cluster {
             predicates: Vec::new(),
             top: Vec::new(),
             sizes: Sizes::default(),
+            found: RefCell::default(),
         };
         for (left, right) in parts.equations {
             cluster.add_predicate(left.eq(right))?;
@@ -117,6 +128,23 @@ impl Cluster {
             }
             Tree::Join(left, right) => (left, right),
         };
+        let Conditions { on, rest } = self.conditions(left, right)?;
+        let left = self.plan_of(left, of_relation)?;
+        let right = self.plan_of(right, of_relation)?;
+        Ok(LogicalPlan::Join(Join::try_new(
+            Arc::new(left),
+            Arc::new(right),
+            on,
+            conjunction(rest),
+            JoinType::Inner,
+            JoinConstraint::On,
+            NullEquality::NullEqualsNothing,
+            false,
+        )?))
+    }
+
+    /// The conditions of a join of these two.
+    fn conditions(&self, left: &Tree, right: &Tree) -> Result<Conditions> {
         let (in_left, in_right) = (left.set(), right.set());
         let member_in = |class: &[Member], set: Set| {
             let found = class.iter().find(|member| set >> member.relation & 1 == 1);
@@ -134,18 +162,50 @@ impl Cluster {
                 None => rest.push(predicate.clone()),
             }
         }
-        let left = self.plan_of(left, of_relation)?;
-        let right = self.plan_of(right, of_relation)?;
-        Ok(LogicalPlan::Join(Join::try_new(
-            Arc::new(left),
-            Arc::new(right),
-            on,
-            conjunction(rest),
-            JoinType::Inner,
-            JoinConstraint::On,
-            NullEquality::NullEqualsNothing,
-            false,
-        )?))
+        Ok(Conditions { on, rest })
+    }
+
+    /// Whether the joins of a plan, of which this cluster was made, are this tree, by the conditions that they would get.
+    pub(super) fn is_joined_by(&self, tree: &Tree, plan: &LogicalPlan) -> Result<bool> {
+        Ok(self.top.is_empty()
+            && self.filters.iter().all(Vec::is_empty)
+            && self.is_part(tree, plan, &mut 0)?)
+    }
+
+    /// The same of a part of the plan, whose relations have the numbers from `next` on.
+    fn is_part(&self, tree: &Tree, plan: &LogicalPlan, next: &mut usize) -> Result<bool> {
+        match (tree, plan) {
+            (tree, LogicalPlan::Projection(projection)) if is_inner_join(plan) => {
+                self.is_part(tree, &projection.input, next)
+            }
+            (Tree::Relation(number), plan) => {
+                let is_next = *number == *next && !is_inner_join(plan);
+                *next += 1;
+                Ok(is_next)
+            }
+            (Tree::Join(left, right), LogicalPlan::Join(join)) if is_inner_join(plan) => Ok(self
+                .has_conditions(join, left, right)?
+                && self.is_part(left, &join.left, next)?
+                && self.is_part(right, &join.right, next)?),
+            (Tree::Join(..), _) => Ok(false),
+        }
+    }
+
+    /// Whether a join has the conditions that one of these two would get, by whichever members of a class.
+    fn has_conditions(&self, join: &Join, left: &Tree, right: &Tree) -> Result<bool> {
+        let Conditions { on, rest } = self.conditions(left, right)?;
+        let are_alike = |one: &Expr, other: &Expr| {
+            one == other || self.class_of(one).is_some_and(|class| self.class_of(other) == Some(class))
+        };
+        let is_met = |(left, right): &(Expr, Expr)| {
+            join.on.iter().any(|key| are_alike(left, &key.0) && are_alike(right, &key.1))
+        };
+        Ok(on.len() == join.on.len() && on.iter().all(is_met) && conjunction(rest) == join.filter)
+    }
+
+    fn class_of(&self, expression: &Expr) -> Option<usize> {
+        let Expr::Column(column) = expression else { return None };
+        self.classes.iter().position(|class| class.iter().any(|member| member.column == *column))
     }
 
     /// The two sides of an equation, if each is over one side of the join.
@@ -168,9 +228,16 @@ impl Cluster {
 
     /// The relation that has this column.
     fn member(&self, column: &Column) -> Result<Member> {
+        let known = self.found.borrow().get(column).copied();
+        if let Some(relation) = known {
+            return Ok(Member { relation, column: column.clone() });
+        }
         let has = |relation: &LogicalPlan| relation.schema().has_column(column);
         match self.relations.iter().position(has) {
-            Some(relation) => Ok(Member { relation, column: column.clone() }),
+            Some(relation) => {
+                self.found.borrow_mut().insert(column.clone(), relation);
+                Ok(Member { relation, column: column.clone() })
+            }
             None => datafusion::common::internal_err!("no relation of the join has column {column}"),
         }
     }
@@ -378,6 +445,22 @@ impl Parts {
                 self.relations.push(plan.clone());
                 true
             }
+        }
+    }
+}
+
+/// How the relations of a cluster are joined now, which have the numbers from `next` on, in the order in which it is taken apart.
+pub(super) fn tree_of(plan: &LogicalPlan, next: &mut usize) -> Tree {
+    match plan {
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
+            let left = tree_of(&join.left, next);
+            Tree::Join(Box::new(left), Box::new(tree_of(&join.right, next)))
+        }
+        LogicalPlan::Filter(filter) if is_inner_join(&filter.input) => tree_of(&filter.input, next),
+        LogicalPlan::Projection(projection) if is_inner_join(plan) => tree_of(&projection.input, next),
+        _ => {
+            *next += 1;
+            Tree::Relation(*next - 1)
         }
     }
 }

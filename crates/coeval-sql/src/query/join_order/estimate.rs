@@ -2,7 +2,9 @@
 //! How many rows a relation has and how many distinct values its columns, in the statement's snapshot.
 
 use crate::carried::Carry;
-use crate::provider::{CoevalTable, StatementSnapshot, distinct_results, known_distinct_values, selectivity};
+use crate::provider::{
+    Answers, CoevalTable, Question, StatementSnapshot, distinct_results, known_distinct_values, selectivity,
+};
 use crate::stack::with_room;
 use coeval_store::{TableSummary, TableView};
 use datafusion::common::{Column, DFSchema, Result};
@@ -31,11 +33,13 @@ pub(in crate::query) struct Relation {
 /// A relation that is a table of the snapshot.
 struct Table {
     view: TableView,
-    summary: TableSummary,
+    summary: Arc<TableSummary>,
     /// For each field of the relation the column's index in the definition.
     columns: Vec<usize>,
     /// The same for each field that its scan could give.
     all_columns: Vec<usize>,
+    /// What its sample has told before.
+    answers: Arc<Answers>,
 }
 
 impl Relation {
@@ -75,8 +79,11 @@ impl Relation {
         config: &dyn OptimizerConfig,
     ) -> Option<f64> {
         let table = self.table.as_ref()?;
-        let compiled = compiled(&[expression], plan.schema(), config)?.pop()?;
-        distinct_results(&table.view, &table.columns, compiled, self.base_rows())
+        let asked = Question::Values(expression.clone());
+        table.answers.of(table.view.def().id, asked, || {
+            let compiled = compiled(&[expression], plan.schema(), config)?.pop()?;
+            distinct_results(&table.view, &table.columns, compiled, self.base_rows())
+        })
     }
 
     /// Rows before any filter.
@@ -103,18 +110,21 @@ impl Table {
         let provider = source_as_provider(&scan.source).ok()?;
         let table = provider.downcast_ref::<CoevalTable>()?;
         let options = config.options();
-        let view = StatementSnapshot::carried_by(&options)?.view(table.def().id)?.clone();
+        let snapshot = StatementSnapshot::carried_by(&options)?;
+        let view = snapshot.view(table.def().id)?.clone();
         let columns = match &scan.projection {
             None => table.columns().to_vec(),
             Some(projection) => projection.iter().map(|&field| table.columns()[field]).collect(),
         };
-        Some(Self { summary: view.summary(), view, columns, all_columns: table.columns().to_vec() })
+        let (summary, answers) = (Arc::clone(view.summary()), Arc::clone(snapshot.answers()));
+        Some(Self { view, summary, columns, all_columns: table.columns().to_vec(), answers })
     }
 
     /// What share of its rows passes these filters, which are over the relation, and those within it.
     fn share(&self, plan: &LogicalPlan, filters: &[Expr], config: &dyn OptimizerConfig) -> f64 {
         let outer: Vec<&Expr> = filters.iter().collect();
-        self.tried(&outer, plan.schema(), &self.columns, config) * self.share_within(plan, config)
+        let passing = || self.passing(&outer, plan.schema(), &self.columns, config);
+        self.tried(&outer, passing) * self.share_within(plan, config)
     }
 
     fn share_within(&self, plan: &LogicalPlan, config: &dyn OptimizerConfig) -> f64 {
@@ -122,32 +132,42 @@ impl Table {
             LogicalPlan::SubqueryAlias(alias) => with_room(|| self.share_within(&alias.input, config)),
             LogicalPlan::Filter(filter) => {
                 let filters = split_conjunction(&filter.predicate);
-                let share = self.tried(&filters, filter.input.schema(), &self.columns, config);
+                let passing = || self.passing(&filters, filter.input.schema(), &self.columns, config);
+                let share = self.tried(&filters, passing);
                 share * with_room(|| self.share_within(&filter.input, config))
             }
-            LogicalPlan::TableScan(scan) if !scan.filters.is_empty() => {
+            LogicalPlan::TableScan(scan) => {
                 let filters: Vec<&Expr> = scan.filters.iter().collect();
-                let schema = scan.source.schema();
-                let schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &schema);
-                schema.map_or(UNKNOWN_SELECTIVITY, |schema| {
-                    self.tried(&filters, &schema, &self.all_columns, config)
+                self.tried(&filters, || {
+                    let schema = scan.source.schema();
+                    let schema =
+                        DFSchema::try_from_qualified_schema(scan.table_name.clone(), &schema).ok()?;
+                    self.passing(&filters, &schema, &self.all_columns, config)
                 })
             }
             _ => 1.0,
         }
     }
 
-    /// What share of its rows passes these filters over `schema`, whose fields stand at `columns`.
-    fn tried(
+    /// What share of its rows passes these filters, found out if they were not tried before.
+    fn tried(&self, filters: &[&Expr], find: impl FnOnce() -> Option<f64>) -> f64 {
+        if filters.is_empty() {
+            return 1.0;
+        }
+        let asked = Question::Share(filters.iter().copied().cloned().collect());
+        self.answers.of(self.view.def().id, asked, find).unwrap_or(UNKNOWN_SELECTIVITY)
+    }
+
+    /// What share of its sample passes these filters over `schema`, whose fields stand at `columns`.
+    fn passing(
         &self,
         filters: &[&Expr],
         schema: &DFSchema,
         columns: &[usize],
         config: &dyn OptimizerConfig,
-    ) -> f64 {
-        let compiled = compiled(filters, schema, config);
-        let tried = compiled.and_then(|filters| selectivity(&self.view, columns, &filters));
-        tried.unwrap_or(UNKNOWN_SELECTIVITY)
+    ) -> Option<f64> {
+        let compiled = compiled(filters, schema, config)?;
+        selectivity(&self.view, columns, &compiled)
     }
 }
 

@@ -6,6 +6,8 @@
 //! and hands its result on. Rows of a result are the product of its relations' rows and of the selectivities of
 //! all predicates among them, so they do not depend on the order.
 
+use std::collections::HashMap;
+
 /// A set of relations, a bit each.
 pub(super) type Set = u64;
 
@@ -14,6 +16,9 @@ const EXHAUSTIVE_MAX: usize = 10;
 
 /// What a row of the smaller side costs to put into a table, in units of a look-up.
 const BUILD_COST: f64 = 2.0;
+
+/// Estimates that differ by less are the same: they are products in another order.
+const ALIKE: f64 = 1.0 + 1e-9;
 
 /// What the search knows of a cluster.
 #[derive(Clone, Debug, Default)]
@@ -153,25 +158,55 @@ impl Sizes {
     }
 
     fn join(&self, a: &Candidate, b: &Candidate) -> Candidate {
-        let (build, probe) = if b.rows < a.rows { (b, a) } else { (a, b) };
-        let rows = self.rows_of(a.tree.set() | b.tree.set());
-        Candidate {
-            tree: Tree::Join(Box::new(build.tree.clone()), Box::new(probe.tree.clone())),
-            rows,
-            cost: a.cost + b.cost + build.rows * BUILD_COST + probe.rows + rows,
+        Candidate::joined(a, b, self.rows_of(a.tree.set() | b.tree.set()))
+    }
+
+    /// What a tree costs; `None` if it joins what nothing links, or builds a larger side.
+    fn candidate(&self, tree: &Tree) -> Option<Candidate> {
+        match tree {
+            Tree::Relation(number) => Some(self.relation(*number)),
+            Tree::Join(left, right) => {
+                let (left, right) = (self.candidate(left)?, self.candidate(right)?);
+                let is_linked = self.are_linked(left.tree.set(), right.tree.set());
+                (is_linked && left.rows <= right.rows * ALIKE).then(|| self.join(&left, &right))
+            }
         }
     }
 }
 
-/// The cheapest tree that joins all relations.
+impl Candidate {
+    /// The join of two, which gives so many rows.
+    fn joined(a: &Self, b: &Self, rows: f64) -> Self {
+        let (build, probe) = if b.rows < a.rows { (b, a) } else { (a, b) };
+        let tree = Tree::Join(Box::new(build.tree.clone()), Box::new(probe.tree.clone()));
+        Self { tree, rows, cost: Self::cost_of(a, b, rows) }
+    }
+
+    /// What that costs.
+    fn cost_of(a: &Self, b: &Self, rows: f64) -> f64 {
+        let (build_rows, probe_rows) = if b.rows < a.rows { (b.rows, a.rows) } else { (a.rows, b.rows) };
+        a.cost + b.cost + build_rows * BUILD_COST + probe_rows + rows
+    }
+}
+
+/// The cheapest tree that joins all relations: the one they are joined by now if no other is cheaper, so that they stay as they are.
 ///
 /// # Panics
 /// If there is no relation, or there are more than 64.
-pub(super) fn cheapest(sizes: &Sizes) -> Tree {
+pub(super) fn cheapest(sizes: &Sizes, now: Tree) -> Tree {
+    let best = best(sizes);
+    match sizes.candidate(&now) {
+        Some(known) if known.cost <= best.cost * ALIKE => now,
+        _ => best.tree,
+    }
+}
+
+/// The best way to join all relations that the search finds.
+fn best(sizes: &Sizes) -> Candidate {
     let count = sizes.rows.len();
     assert!((1..=64).contains(&count), "a cluster has between 1 and 64 relations");
     let parts = if count <= EXHAUSTIVE_MAX { best_connected(sizes) } else { relations(sizes) };
-    greedy(sizes, parts).tree
+    greedy(sizes, parts)
 }
 
 fn relations(sizes: &Sizes) -> Vec<Candidate> {
@@ -191,13 +226,17 @@ fn best_connected(sizes: &Sizes) -> Vec<Candidate> {
         let lowest = set & set.wrapping_neg();
         let rest = set & !lowest;
         let mut others = rest;
+        // Of a set they are the same, whatever it is joined from.
+        let mut rows_of_set = None;
         while others != 0 {
             let (a, b) = (set & !others, others);
             if let (Some(left), Some(right)) = (&best[a as usize], &best[b as usize])
                 && sizes.are_linked(a, b)
             {
-                let joined = sizes.join(left, right);
-                if best[set as usize].as_ref().is_none_or(|known| joined.cost < known.cost) {
+                let rows = *rows_of_set.get_or_insert_with(|| sizes.rows_of(set));
+                let cost = Candidate::cost_of(left, right, rows);
+                if best[set as usize].as_ref().is_none_or(|known| cost < known.cost) {
+                    let joined = Candidate::joined(left, right, rows);
                     best[set as usize] = Some(joined);
                 }
             }
@@ -220,13 +259,18 @@ fn best_connected(sizes: &Sizes) -> Vec<Candidate> {
 
 /// Joins parts until one is left: always the two whose result is smallest, linked ones first.
 fn greedy(sizes: &Sizes, mut parts: Vec<Candidate>) -> Candidate {
+    // All pairs but those of the part that is new were looked at before.
+    let mut known_rows: HashMap<Set, f64> = HashMap::new();
     while parts.len() > 1 {
+        let sets: Vec<Set> = parts.iter().map(|part| part.tree.set()).collect();
         let mut chosen: Option<(bool, f64, usize, usize)> = None;
-        for a in 0..parts.len() {
-            for b in a + 1..parts.len() {
-                let (left, right) = (parts[a].tree.set(), parts[b].tree.set());
+        for a in 0..sets.len() {
+            for b in a + 1..sets.len() {
+                let (left, right) = (sets[a], sets[b]);
                 let is_cross = !sizes.are_linked(left, right);
-                let found = (is_cross, sizes.rows_of(left | right), a, b);
+                let both = left | right;
+                let rows = *known_rows.entry(both).or_insert_with(|| sizes.rows_of(both));
+                let found = (is_cross, rows, a, b);
                 if chosen.is_none_or(|(cross, rows, ..)| (found.0, found.1) < (cross, rows)) {
                     chosen = Some(found);
                 }

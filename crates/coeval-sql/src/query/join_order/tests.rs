@@ -2,13 +2,16 @@
 //! Orders of joins: whatever FROM says, the answer is the same, and no plan has a cross product that predicates
 //! lead round.
 
+use super::JoinOrder;
 use crate::engine::Engine;
 use crate::result::StatementResult;
 use crate::session::Session;
 use arrow::array::AsArray;
-use arrow::datatypes::Int64Type;
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use arrow::util::display::array_value_to_string;
 use coeval_store::{Store, StoreOptions};
+use datafusion::logical_expr::{LogicalPlanBuilder, col, table_scan};
+use datafusion::optimizer::{OptimizerContext, OptimizerRule};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -182,6 +185,22 @@ fn depth(plan: &[String], table: &str) -> usize {
     let scan = format!("CoevalScan: table={table},");
     let line = plan.iter().find(|line| line.contains(&scan)).expect("every table is scanned");
     line.len() - line.trim_start().len()
+}
+
+#[test]
+fn what_is_in_order_stays_as_it_is() {
+    let table = |name: &str| -> LogicalPlanBuilder {
+        table_scan(Some(name), &Schema::new(vec![Field::new("x", DataType::Int64, false)]), None).unwrap()
+    };
+    let of = |name: &str| table(name).build().unwrap();
+    let all = table("a").cross_join(of("b")).unwrap().cross_join(of("c")).unwrap();
+    let condition = col("a.x").eq(col("b.x")).and(col("b.x").eq(col("c.x")));
+    let plan = all.filter(condition).unwrap().build().unwrap();
+    let ordered = JoinOrder.rewrite(plan, &OptimizerContext::new()).unwrap();
+    assert!(ordered.transformed);
+    let again = JoinOrder.rewrite(ordered.data.clone(), &OptimizerContext::new()).unwrap();
+    assert!(!again.transformed, "{}", again.data.display_indent());
+    assert_eq!(again.data, ordered.data);
 }
 
 /// A condition on documents is tried on documents: on their texts, each would be a string, and none would pass.

@@ -7,7 +7,7 @@
 //! put in the place of each cast that a plan makes by itself.
 
 use super::settle::comparable_pair;
-use crate::query::arithmetic::Rewrite;
+use crate::query::rewriting::Rewrite;
 use crate::scalar::cast_function::literal_as;
 use crate::types::{column_type_of_arrow, common_arrow_type, parse_value};
 use arrow::datatypes::{DataType, IntervalMonthDayNano};

@@ -6,10 +6,10 @@
 //! its own columns where they are none of them.
 
 use super::aggregates::is_collecting;
-use crate::query::arithmetic::rewrite_node;
+use crate::query::rewriting::{Below, rewrite_node};
 use crate::stack::with_room;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, Result};
+use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Aggregate, Expr, Filter, Limit, LogicalPlan, Projection, SubqueryAlias};
 use std::sync::Arc;
@@ -27,21 +27,25 @@ pub(super) fn settle(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
     };
     let plan = Aggregate::try_new(Arc::new(input), aggregate.group_expr, aggregate.aggr_expr)?;
-    let done = rewrite_node(LogicalPlan::Aggregate(plan), &|expression, _| match expression {
+    let with_keys = |expression: Expr, _: &DFSchema| match expression {
         Expr::AggregateFunction(mut call) if is_collecting(&call) => {
             call.params.order_by.clone_from(&keys);
             Ok(Transformed::yes(Expr::AggregateFunction(call)))
         }
         other => Ok(Transformed::no(other)),
-    })?;
+    };
+    // Its schema is a new one already.
+    let done = rewrite_node(LogicalPlan::Aggregate(plan), Below::Unchanged, is_without_order, &with_keys)?;
     Ok(Transformed::yes(done.data))
 }
 
 fn has_no_order(aggregate: &Expr) -> bool {
     // Nothing in the search fails.
-    aggregate
-        .exists(|part| Ok(matches!(part, Expr::AggregateFunction(call) if is_collecting(call))))
-        .unwrap_or_default()
+    aggregate.exists(|part| Ok(is_without_order(part))).unwrap_or_default()
+}
+
+fn is_without_order(part: &Expr) -> bool {
+    matches!(part, Expr::AggregateFunction(call) if is_collecting(call))
 }
 
 /// The plan with the keys that its rows are ordered by, as columns of it; `None` if they are in no order that was asked for.

@@ -133,8 +133,8 @@ impl<'a> Dictionary<'a> {
                 entries.len() as i64 - 1
             });
             codes.push(code);
-            let is_too_large = entries.len() * 2 > texts.len()
-                || (codes.len() == SAMPLE && entries.len() > SAMPLE / 4 * 3);
+            let is_too_large =
+                entries.len() * 2 > texts.len() || (codes.len() == SAMPLE && entries.len() > SAMPLE / 4 * 3);
             if is_too_large {
                 return None;
             }

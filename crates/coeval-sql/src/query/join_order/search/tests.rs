@@ -23,7 +23,7 @@ fn relation(number: usize) -> Box<Tree> {
 fn a_selective_dimension_is_joined_before_an_unselective_one() {
     // Facts with two dimensions; one is filtered down to ten rows of a million.
     let star = sizes(&[1e6, 1e6, 10.0], &[(&[0, 1], 1e-6), (&[0, 2], 1e-6)]);
-    let tree = cheapest(&star);
+    let tree = best(&star).tree;
     let facts = Tree::Join(relation(2), relation(0));
     assert_eq!(tree, Tree::Join(Box::new(facts), relation(1)));
 }
@@ -39,13 +39,13 @@ fn no_cross_product_is_made_where_predicates_lead_round_it() {
             check(sizes, right);
         }
     }
-    check(&chain, &cheapest(&chain));
+    check(&chain, &best(&chain).tree);
 }
 
 #[test]
 fn unconnected_groups_meet_last_and_smallest_first() {
     let groups = sizes(&[5.0, 1e6, 3.0, 1e6], &[(&[0, 1], 1e-6), (&[2, 3], 1e-6)]);
-    let Tree::Join(left, right) = cheapest(&groups) else { panic!("four relations are joined") };
+    let Tree::Join(left, right) = best(&groups).tree else { panic!("four relations are joined") };
     let mut sets = [left.set(), right.set()];
     sets.sort_unstable();
     assert_eq!(sets, [0b0011, 0b1100]);
@@ -78,7 +78,7 @@ fn no_tree_is_cheaper_than_the_one_that_is_found() {
             predicates.push(equation(1 << relation | 1 << other, share));
         }
         let sizes = Sizes { rows, predicates, ..Sizes::default() };
-        let found = cheapest(&sizes);
+        let found = best(&sizes).tree;
         let best = least(&sizes, (1 << count) - 1).expect("the cluster is connected");
         let cost = |tree: &Tree| {
             fn of(sizes: &Sizes, tree: &Tree) -> Candidate {
@@ -121,5 +121,22 @@ fn many_relations_are_joined_too() {
     let rows = vec![100.0; 30];
     let link = |index: usize| equation(1 << index | 1 << (index - 1), 0.01);
     let predicates = (1..30).map(link).collect();
-    assert_eq!(cheapest(&Sizes { rows, predicates, ..Sizes::default() }).set(), (1 << 30) - 1);
+    assert_eq!(best(&Sizes { rows, predicates, ..Sizes::default() }).tree.set(), (1 << 30) - 1);
+}
+
+#[test]
+fn relations_stay_as_they_are_joined_unless_another_tree_is_cheaper() {
+    // Two dimensions that are alike: either may come first.
+    let star = sizes(&[1e6, 100.0, 100.0], &[(&[0, 1], 1e-2), (&[0, 2], 1e-2)]);
+    for (first, second) in [(1, 2), (2, 1)] {
+        let now = Tree::Join(relation(second), Box::new(Tree::Join(relation(first), relation(0))));
+        assert_eq!(cheapest(&star, now.clone()), now);
+    }
+    // The larger side would be built.
+    let turned = Tree::Join(Box::new(Tree::Join(relation(0), relation(1))), relation(2));
+    assert_ne!(cheapest(&star, turned.clone()), turned);
+    // A cross product that costs little is still none that a predicate asked for.
+    let few = sizes(&[1.0, 1.0, 1.0], &[(&[0, 1], 1.0), (&[0, 2], 1.0)]);
+    let crossed = Tree::Join(Box::new(Tree::Join(relation(1), relation(2))), relation(0));
+    assert_ne!(cheapest(&few, crossed.clone()), crossed);
 }
