@@ -145,5 +145,5 @@ fn a_right_that_is_taken_back_counts_for_kept_queries() {
     session.execute("CREATE ROLE reader; GRANT SELECT ON t TO reader; SET ROLE reader").unwrap();
     rows(&mut session, BY_VALUE);
     session.execute("RESET ROLE; REVOKE SELECT ON t FROM reader; SET ROLE reader").unwrap();
-    assert_eq!(session.execute(BY_VALUE).unwrap_err().sqlstate(), "42501");
+    assert_eq!(session.execute(BY_VALUE).unwrap_err().state.code(), "42501");
 }
