@@ -314,7 +314,7 @@ fn plan_query(
     let (extent, settling) = (planner.extent(), Arc::clone(&engine));
     let (logical, runs_subqueries) = length.work(&engine, move || {
         let settled = settled(with_counted_rows(logical)?)?;
-        let applied = applied(settled, settling.template(), extent)?;
+        let applied = applied(settled, settling.planning(), extent)?;
         Ok((with_written_vectors(applied.data, settling.template())?, applied.transformed))
     })?;
     let mut dependencies = planner.into_dependencies();

@@ -442,7 +442,7 @@ impl Unfinished {
         if is_done {
             return Ok((first.map_err(|error| explained_plan(error, logical))?, false));
         }
-        let applied = applied(logical.clone(), self.engine.template(), Extent::AllCorrelated)?;
+        let applied = applied(logical.clone(), self.engine.planning(), Extent::AllCorrelated)?;
         self.snapshot.stop_collecting();
         let optimized = self.state.optimize(&applied.data);
         Ok((optimized.map_err(|error| explained_plan(error, logical))?, true))
@@ -519,13 +519,13 @@ impl Carry for StatementEnvironment {
     const NAME: &'static str = "coeval_environment";
 }
 
-/// DataFusion's state for one statement: the engine's, with the snapshot and the clock.
+/// DataFusion's state for what one statement does with plans: the engine's, with the snapshot and the clock.
 fn statement_state(
     context: &StatementContext<'_>,
     planned: &PlannedQuery,
     snapshot: StatementSnapshot,
 ) -> SessionState {
-    let mut state = context.engine.template().clone();
+    let mut state = context.engine.planning().clone();
     let now = DateTime::from_timestamp_micros(context.clock.transaction_micros);
     let config = state.config_mut();
     if planned.runs_subqueries() || planned.is_correlated() {
