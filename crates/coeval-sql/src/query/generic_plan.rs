@@ -9,7 +9,8 @@
 //! - a count of LIMIT is pushed down once it is known;
 //! - constants that become columns are counted ([`CountSpreading`]) once they are known: that rule is left out before, where a node names
 //!   parameters;
-//! - where a value decides a whole condition, a plan for these values alone is better: it may have no rows to read at all.
+//! - where a value decides a whole condition, a plan for these values alone is better: it may have no rows to read at all. Where one
+//!   decides the type of a call, as the digits of `round(x, $1)` do, only such a plan is right: operands were cast for another type.
 //!
 //! How many rows pass a condition is estimated with the values of the execution during which the plan is made ([`SampleValues`]).
 //!
@@ -18,12 +19,14 @@
 use super::spreading::CountSpreading;
 use crate::carried::Carry;
 use crate::parameters::parameter_field;
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{ParamValues, Result, internal_err};
+use datafusion::common::{DFSchema, ParamValues, Result, internal_err};
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Values};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Values};
 use datafusion::optimizer::push_down_limit::PushDownLimit;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
@@ -104,7 +107,7 @@ pub(super) fn for_all_values(
     optimized.transform_up_with_subqueries(counted).map(|done| done.data)
 }
 
-/// The plan for these values. `None` if a value decides a condition.
+/// The plan for these values. `None` if a value decides a condition or a type.
 ///
 /// # Errors
 /// If the plan is for values of other types.
@@ -120,7 +123,9 @@ pub(super) fn with_values(
         }
         has_counts |= matches!(node, LogicalPlan::Limit(_));
         let columns = Arc::clone(node.schema());
+        let types = types_of_calls(&node)?;
         let valued = node_with_values(node, values)?;
+        decides |= types_of_calls(&valued)? != types;
         let folded = SimplifyExpressions::new().rewrite(valued, state)?.data;
         let counted = CountSpreading.rewrite(folded, state)?.data.recompute_schema()?;
         decides |= has_constant_condition(&counted);
@@ -154,6 +159,26 @@ fn has_parameters(node: &LogicalPlan) -> Result<bool> {
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
+}
+
+/// The types of the calls in the node's own expressions, in their order.
+fn types_of_calls(node: &LogicalPlan) -> Result<Vec<DataType>> {
+    let schema = match node {
+        LogicalPlan::TableScan(scan) => {
+            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?
+        }
+        _ => merge_schema(&node.inputs()),
+    };
+    let mut types = Vec::new();
+    node.apply_expressions(|expression| {
+        expression.apply(|part| {
+            if matches!(part, Expr::ScalarFunction(_) | Expr::AggregateFunction(_) | Expr::WindowFunction(_)) {
+                types.push(part.get_type(&schema)?);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(types)
 }
 
 /// Whether a condition of the node is the same for all rows.
@@ -215,7 +240,6 @@ fn valued(expression: Expr, values: &ParamValues) -> Result<Transformed<Expr>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::datatypes::DataType;
     use datafusion::common::ScalarValue;
     use datafusion::execution::SessionStateBuilder;
     use datafusion::logical_expr::{col, lit};

@@ -104,6 +104,7 @@ fn values_that_decide_more_than_a_comparison_do_so_at_each_execution() {
         ("SELECT n, sum(v + $1) OVER (ORDER BY n) FROM t WHERE n < $2 ORDER BY n", 2),
         ("SELECT n, $1::bigint FROM t ORDER BY $1::bigint, n LIMIT $2", 2),
         ("SELECT n FROM t WHERE 10 / $1 > v ORDER BY n", 1),
+        ("SELECT round(v::numeric / 3, $1::int), n FROM t WHERE round(v::numeric / 3, $1) = 0.3 OR n < 5 ORDER BY n", 1),
         ("SELECT n FROM t WHERE v = ANY (ARRAY[$1, $2]) ORDER BY n", 2),
     ] {
         compared(sql, &numbers(count));
