@@ -122,7 +122,7 @@ impl PlannedQuery {
         self.settings == context.settings.revision()
     }
 
-    /// Whether any plan of it is worth keeping: it names no system tables or views, which are read while it is planned.
+    /// Whether any plan of it is worth keeping: it names no system tables, which are made while it is planned.
     pub(crate) fn can_be_kept(&self) -> bool {
         !self.dependencies.unkept
     }
@@ -323,6 +323,11 @@ fn plan_query(
     let columns = with_origins(&output_names::shown(&marked_schema(&logical)), &logical);
     let special_parameters = if count == 0 { Vec::new() } else { special_parameters(&logical, count) };
     let is_correlated = has_correlated(&logical);
+    let principal = context.settings.principal();
+    let made_for = match dependencies.reads_views {
+        true => MadeFor::with_views(principal, context.transaction, engine.store()),
+        false => MadeFor::new(principal, context.transaction, engine.store()),
+    };
     Ok(PlannedQuery {
         logical: Arc::new(logical),
         parameter_types: resolved_types(&found_types, count),
@@ -330,7 +335,7 @@ fn plan_query(
         columns,
         special_parameters,
         dependencies,
-        made_for: MadeFor::new(context.settings.principal(), context.transaction, engine.store()),
+        made_for,
         runs_subqueries,
         is_correlated,
         settings: context.settings.revision(),

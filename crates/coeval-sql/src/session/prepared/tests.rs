@@ -160,3 +160,24 @@ fn what_the_clock_says_is_asked_at_each_execution() {
     }
     assert!(!query.keeps_optimized());
 }
+
+#[test]
+fn a_query_of_a_view_is_kept_until_definitions_change() {
+    let engine = engine();
+    let mut session = session(&engine, "force_generic_plan");
+    session.execute("CREATE ROLE keeper; GRANT SELECT ON t TO keeper").unwrap();
+    session.execute("CREATE VIEW few AS SELECT n, v FROM t WHERE v < 3; ALTER VIEW few OWNER TO keeper").unwrap();
+    let query = session.prepare("SELECT count(*) FROM few WHERE n > $1").unwrap();
+    let mut counted = |sql: &str| {
+        session.execute(sql).unwrap();
+        outcome(&mut session, &query, &[Value::Int64(0)])
+    };
+    let before = counted("SELECT 1").unwrap();
+    assert!(query.keeps_optimized());
+    assert_eq!(counted("SELECT 1").unwrap(), before);
+    assert_ne!(counted("CREATE OR REPLACE VIEW few AS SELECT n, v FROM t WHERE v < 2").unwrap(), before);
+    // It is read with its owner's rights, whoever asks.
+    assert_eq!(counted("REVOKE SELECT ON t FROM keeper"), Err("42501".to_owned()));
+    assert!(counted("GRANT SELECT ON t TO keeper").is_ok());
+    assert_eq!(counted("DROP VIEW few"), Err("42P01".to_owned()));
+}
