@@ -16,19 +16,20 @@
 //!
 //! Rules that take two parameters for two values would make a wrong plan where the values are the same: see [`is_for_all_values`].
 
-use super::spreading::CountSpreading;
+use super::spreading::{CountSpreading, schema_of_filters};
 use crate::carried::Carry;
 use crate::parameters::parameter_field;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ParamValues, Result, internal_err};
+use datafusion::common::{ParamValues, Result, internal_err};
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Values};
 use datafusion::optimizer::push_down_limit::PushDownLimit;
-use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
+use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyExpressions};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use std::sync::Arc;
 
@@ -126,8 +127,7 @@ pub(super) fn with_values(
         let types = types_of_calls(&node)?;
         let valued = node_with_values(node, values)?;
         decides |= types_of_calls(&valued)? != types;
-        let folded = SimplifyExpressions::new().rewrite(valued, state)?.data;
-        let counted = CountSpreading.rewrite(folded, state)?.data.recompute_schema()?;
+        let counted = CountSpreading.rewrite(folded(valued, state)?, state)?.data.recompute_schema()?;
         decides |= has_constant_condition(&counted);
         has_new_columns |= *counted.schema() != columns;
         Ok(Transformed::yes(counted))
@@ -161,12 +161,29 @@ fn has_parameters(node: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
+/// The node with its constants folded.
+fn folded(node: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+    let schema = match &node {
+        LogicalPlan::TableScan(scan) => Some(schema_of_filters(scan)?),
+        _ => None,
+    };
+    let Some(schema) = schema else {
+        return SimplifyExpressions::new().rewrite(node, state).map(|done| done.data);
+    };
+    // As that rule does it, but for the columns that are named alone.
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema))
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    let simplifier = ExprSimplifier::new(context);
+    node.map_expressions(|filter| simplifier.simplify(filter).map(Transformed::yes)).map(|done| done.data)
+}
+
 /// The types of the calls in the node's own expressions, in their order.
 fn types_of_calls(node: &LogicalPlan) -> Result<Vec<DataType>> {
     let schema = match node {
-        LogicalPlan::TableScan(scan) => {
-            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?
-        }
+        LogicalPlan::TableScan(scan) => schema_of_filters(scan)?,
         _ => merge_schema(&node.inputs()),
     };
     let mut types = Vec::new();
