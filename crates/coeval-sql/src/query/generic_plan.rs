@@ -211,17 +211,18 @@ fn has_constant_condition(node: &LogicalPlan) -> bool {
 
 /// The plan, whose parameters are of the types of these values.
 fn with_types(plan: LogicalPlan, values: &ParamValues) -> Result<LogicalPlan> {
-    let typed = |part: Expr| match part {
-        Expr::Placeholder(Placeholder { id, .. }) => {
-            let (value, _) = values.get_placeholders_with_values(&id)?.into_inner();
-            let field = Some(parameter_field(value.data_type()));
-            Ok(Transformed::yes(Expr::Placeholder(Placeholder { id, field })))
-        }
-        part => Ok(Transformed::no(part)),
+    let typed = |part: Expr| -> Result<Transformed<Expr>> {
+        Ok(match part {
+            Expr::Placeholder(Placeholder { id, .. }) => {
+                let (value, _) = values.get_placeholders_with_values(&id)?.into_inner();
+                let field = Some(parameter_field(value.data_type()));
+                Transformed::yes(Expr::Placeholder(Placeholder { id, field }))
+            }
+            part => Transformed::no(part),
+        })
     };
-    let in_node = |node: LogicalPlan| {
-        let typed = node.map_expressions(|expression| expression.transform_up(typed))?;
-        typed.map_data(|node| match node {
+    let in_node = |node: LogicalPlan| -> Result<Transformed<LogicalPlan>> {
+        node.map_expressions(|expression| expression.transform_up(typed))?.map_data(|node| match node {
             LogicalPlan::Values(Values { values, .. }) => LogicalPlanBuilder::values(values)?.build(),
             node => node.recompute_schema(),
         })
