@@ -46,8 +46,10 @@ pub(crate) type RunOwn = fn(&Arc<Engine>, &str) -> Result<StatementResult, SqlEr
 
 /// What an engine is handed that is made by those who know all of SQL.
 pub(crate) struct Parts {
-    /// What every statement's DataFusion state is cloned from.
+    /// The DataFusion state with all functions and rules.
     pub(crate) template: SessionState,
+    /// What the state of a statement is cloned from, once its names are resolved.
+    pub(crate) planning: SessionState,
     /// The memory of queries.
     pub(crate) queries: QueryEnvironment,
     pub(crate) run_own: RunOwn,
@@ -58,8 +60,8 @@ pub struct Engine {
     store: Store,
     /// There until the engine is dropped.
     runtime: Option<Runtime>,
-    /// What every statement's DataFusion state is cloned from.
     template: SessionState,
+    planning: SessionState,
     run_own: RunOwn,
     pub(crate) queries: QueryEnvironment,
     registry: Arc<Registry>,
@@ -90,11 +92,12 @@ impl Engine {
     pub(crate) fn made_of(store: Store, threads: usize, parts: Parts) -> Result<Arc<Self>, SqlError> {
         let (runtime, watch) = query_threads(threads)
             .map_err(|error| SqlError::internal(format!("cannot start threads: {error}")))?;
-        let Parts { template, queries, run_own } = parts;
+        let Parts { template, planning, queries, run_own } = parts;
         let engine = Arc::new(Self {
             store,
             runtime: Some(runtime),
             template,
+            planning,
             run_own,
             queries,
             registry: Arc::default(),
@@ -273,6 +276,11 @@ impl Engine {
     /// The DataFusion state with all functions and rules, bound to no statement.
     pub(crate) fn template(&self) -> &SessionState {
         &self.template
+    }
+
+    /// The DataFusion state in which plans are made of plans: with all rules, and hardly any functions. Each query clones it.
+    pub(crate) fn planning(&self) -> &SessionState {
+        &self.planning
     }
 }
 

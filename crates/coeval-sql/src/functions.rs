@@ -14,6 +14,7 @@
 //! | [`time_pattern`] | `to_char` of times |
 //! | [`regular`] | the `regexp_` functions, patterns of `SIMILAR TO`, lists of patterns |
 //! | [`row_counts`] | how many rows LIMIT and OFFSET count |
+//! | [`sizes`] | `pg_size_bytes` |
 //! | [`texts`] | `format`, `string_to_array` ... |
 //! | [`arrays`] | arrays with an element changed, shortened, filled |
 //! | [`bytes`] | bits and bytes of `bytea` |
@@ -46,6 +47,7 @@ mod places;
 mod regular;
 mod row_counts;
 mod search;
+mod sizes;
 mod texts;
 mod time_pattern;
 
@@ -119,7 +121,7 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 15] = [
+    let lists: [&[Entry]; 16] = [
         arrays::ENTRIES,
         bytes::ENTRIES,
         delimited::ENTRIES,
@@ -133,6 +135,7 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
         regular::ENTRIES,
         regular::LIST_ENTRIES,
         row_counts::ENTRIES,
+        sizes::ENTRIES,
         texts::ENTRIES,
         time_pattern::ENTRIES,
     ];

@@ -32,6 +32,7 @@ impl Engine {
         let pieces = Arc::new(PushPieces::default());
         let template = with_postgres_types(template::session_state(threads, queries.query_max(), &pieces)?)?;
         pieces.know(&template);
-        Self::made_of(store, threads, Parts { template, queries, run_own })
+        let planning = template::planning_state(&template);
+        Self::made_of(store, threads, Parts { template, planning, queries, run_own })
     }
 }

@@ -83,20 +83,24 @@ impl Principal {
 #[derive(Clone, Debug)]
 pub(crate) struct MadeFor {
     principal: Principal,
-    /// What a role's rights were read from.
+    /// What rights were read from, if any were looked up.
     catalogs: Option<(Arc<Catalog>, Arc<Catalog>)>,
 }
 
 impl MadeFor {
     /// The principal, in a transaction.
     pub(crate) fn new(principal: &Principal, transaction: &Transaction, store: &Store) -> Self {
-        let catalogs = match principal.standing {
-            Standing::Administrator => None,
-            Standing::Role => {
-                Some((Arc::clone(transaction.world().catalog()), Arc::clone(store.world().catalog())))
-            }
-        };
-        Self { principal: principal.clone(), catalogs }
+        match principal.standing {
+            Standing::Administrator => Self { principal: principal.clone(), catalogs: None },
+            Standing::Role => Self::with_views(principal, transaction, store),
+        }
+    }
+
+    /// The principal, in a transaction, of a plan with views: these are read with the rights of their owners, whoever asks. Any change of
+    /// definitions ends what was allowed, and so does one of the views.
+    pub(crate) fn with_views(principal: &Principal, transaction: &Transaction, store: &Store) -> Self {
+        let catalogs = (Arc::clone(transaction.world().catalog()), Arc::clone(store.world().catalog()));
+        Self { principal: principal.clone(), catalogs: Some(catalogs) }
     }
 
     /// Whether what was allowed then is allowed now.

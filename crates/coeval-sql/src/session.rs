@@ -12,6 +12,7 @@ mod acknowledgement;
 mod binding;
 mod block;
 mod cursors;
+mod database_settings;
 mod deferrable;
 mod description;
 mod execution;

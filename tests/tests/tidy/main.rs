@@ -5,6 +5,7 @@
 //! it. A rule with a `RATCHET` allows as many violations as there are today and no more.
 
 mod homes;
+mod methods;
 mod rooms;
 mod rules;
 mod sources;
@@ -145,4 +146,12 @@ fn rooms_of_a_crate_import_each_other_one_way() {
             ring.join(", ")
         );
     }
+}
+
+#[test]
+fn a_session_is_no_bag_of_methods() {
+    // A ratchet: how many functions a session has, never more than here.
+    const MOST: usize = 122;
+    let count = methods::count(&Sources::of_repository(), "crates/coeval-sql/src/session", "Session");
+    assert!(count <= MOST, "a session has {count} functions, more than {MOST}: hand over the part that is needed");
 }

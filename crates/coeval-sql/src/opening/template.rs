@@ -21,9 +21,10 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The state that statements clone. `pieces` is to be told which functions there are, once all are registered.
+/// The state with all functions and rules. `pieces` is to be told which functions there are, once all are registered.
 pub(crate) fn session_state(
     threads: usize,
     query_bytes_max: usize,
@@ -67,6 +68,27 @@ pub(crate) fn session_state(
         state.register_udf(Arc::new(function))?;
     }
     Ok(state)
+}
+
+/// The function that DISTINCT ON becomes: the only one that a rule of DataFusion's asks for by its name.
+const OF_DISTINCT_ON: &str = "first_value";
+
+/// The function that takes the columns of a LATERAL subquery out of its rows.
+const OF_LATERAL: &str = "get_field";
+
+/// The state for what is done with a query once its names are resolved: the same rules, and of the functions those that are asked for by
+/// name even then. A plan has the functions that it calls, and to clone hundreds of names takes a good part of the time of a small query.
+pub(crate) fn planning_state(template: &SessionState) -> SessionState {
+    let of_distinct_on = template.aggregate_functions().get(OF_DISTINCT_ON).cloned();
+    let of_lateral = template.scalar_functions().get(OF_LATERAL).cloned();
+    SessionStateBuilder::new_from_existing(template.clone())
+        .with_session_id(template.session_id().to_owned())
+        .with_table_functions(HashMap::new())
+        .with_scalar_functions(of_lateral.into_iter().collect())
+        .with_higher_order_functions(Vec::new())
+        .with_aggregate_functions(of_distinct_on.into_iter().collect())
+        .with_window_functions(Vec::new())
+        .build()
 }
 
 /// Functions of DataFusion that PostgreSQL has not and that make a value as long as an argument says, uncounted, go on for long
@@ -187,4 +209,26 @@ fn set_join_options(options: &mut ConfigOptions, threads: usize) {
     options.optimizer.use_statistics_registry = true;
     options.execution.perfect_hash_join_small_build_threshold = ARRAY_KEY_RANGE;
     options.execution.perfect_hash_join_min_key_density = ARRAY_KEY_DENSITY_MIN;
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Engine;
+    use coeval_store::{Store, StoreOptions};
+
+    #[test]
+    fn what_each_query_clones_has_all_rules_and_hardly_any_functions() {
+        let engine = Engine::new(Store::in_memory(StoreOptions::default())).unwrap();
+        let (all, planning) = (engine.template(), engine.planning());
+        assert_eq!(planning.optimizers().len(), all.optimizers().len());
+        assert_eq!(planning.physical_optimizers().len(), all.physical_optimizers().len());
+        assert_eq!(planning.analyzer().rules.len(), all.analyzer().rules.len());
+        assert!(all.scalar_functions().len() > 100);
+        assert!(planning.scalar_functions().len() + planning.aggregate_functions().len() < 5);
+        // DISTINCT ON is made with one of them.
+        let mut session = engine.session();
+        let sql = "SELECT DISTINCT ON (v) v, n FROM (VALUES (1, 1), (1, 2), (2, 3)) a (v, n) ORDER BY v, n";
+        let rows = session.execute(sql).unwrap().pop().unwrap().rows.unwrap();
+        assert_eq!(rows.batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 2);
+    }
 }

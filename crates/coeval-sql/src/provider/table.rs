@@ -245,7 +245,7 @@ impl TableProvider for CoevalTable {
     }
 }
 
-/// Whether a predicate can be evaluated on a row alone, as often as one likes.
+/// Whether a predicate can be evaluated on a row alone, as often as one likes. A parameter in it has its value before the table is scanned.
 fn is_plain(filter: &Expr) -> bool {
     let mut plain = !filter.is_volatile();
     // The closure cannot fail.
@@ -257,7 +257,6 @@ fn is_plain(filter: &Expr) -> bool {
                 | Expr::Exists(_)
                 | Expr::SetComparison(_)
                 | Expr::OuterReferenceColumn(..)
-                | Expr::Placeholder(_)
         ) {
             plain = false;
             return Ok(TreeNodeRecursion::Stop);

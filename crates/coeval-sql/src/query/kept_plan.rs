@@ -8,8 +8,16 @@
 //! - settings are as they were, since constants are folded by the zone and other settings;
 //! - no constant was made of something that changes from one statement to the next, as `now()` does;
 //! - tables have about as many rows as they had: the order of joins was chosen by that. A plan for other sizes gives the same rows, later.
+//!
+//! A query with parameters has a plan for the values of each execution first, as in PostgreSQL. After [`CUSTOM_PLANS`] of them one is
+//! made [for all values](super::generic_plan). It is kept if it has the shape of those before: values decide the order of joins, by
+//! what is estimated for them, and may decide conditions. Where they decided neither so far, nothing is gained by looking at them
+//! again. Where shapes differ, each execution goes on with a plan of its own. `plan_cache_mode` says otherwise.
 
+use super::generic_plan::ForAllValues;
+use super::plan_shape::Shape;
 use crate::provider::StatementSnapshot;
+use crate::settings::Settings;
 use coeval_store::{SpaceId, TableDef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -22,38 +30,108 @@ const FEW_ROWS: u64 = 10_000;
 /// By what factor a table may grow or shrink before the order of joins is chosen anew.
 const GROWTH_MAX: u64 = 2;
 
-/// See the module.
-pub(super) struct KeptPlan {
-    plan: Arc<LogicalPlan>,
-    /// Number of the settings that it was made with.
+/// How many plans for the values of one execution come before one for all values: as many as in PostgreSQL.
+const CUSTOM_PLANS: usize = 5;
+
+/// What a plan was optimized for.
+pub(super) struct Circumstances {
+    /// The number of the settings.
     settings: u64,
     /// How many rows its tables had.
     rows: Vec<(SpaceId, u64)>,
 }
 
-impl KeptPlan {
-    /// Keeps the plan, which was made in this snapshot of all its tables.
-    pub(super) fn new(
-        plan: Arc<LogicalPlan>,
-        settings: u64,
-        tables: &[Arc<TableDef>],
-        snapshot: &StatementSnapshot,
-    ) -> Self {
+impl Circumstances {
+    /// Of a plan that is made in this snapshot of all its tables.
+    pub(super) fn new(settings: &Settings, tables: &[Arc<TableDef>], snapshot: &StatementSnapshot) -> Self {
         let rows = tables.iter().filter_map(|def| Some((def.id, snapshot.rows(def.id)?))).collect();
-        Self { plan, settings, rows }
+        Self { settings: settings.revision(), rows }
     }
 
-    /// The plan, if it is what the rules would make with these settings in this snapshot, but for small changes of the tables' sizes.
-    pub(super) fn for_snapshot(
-        &self,
-        settings: u64,
-        snapshot: &StatementSnapshot,
-    ) -> Option<Arc<LogicalPlan>> {
+    /// Whether they are still so with these settings in this snapshot, but for small changes of the tables' sizes.
+    fn are_there(&self, settings: &Settings, snapshot: &StatementSnapshot) -> bool {
         let is_like_before = |(table, before): &(SpaceId, u64)| {
             snapshot.rows(*table).is_some_and(|now| are_alike(*before, now))
         };
-        let is_usable = self.settings == settings && self.rows.iter().all(is_like_before);
-        is_usable.then(|| Arc::clone(&self.plan))
+        self.settings == settings.revision() && self.rows.iter().all(is_like_before)
+    }
+}
+
+/// See the module.
+pub(super) struct KeptPlan {
+    made_for: Circumstances,
+    stage: Stage,
+}
+
+/// How far a query is.
+enum Stage {
+    /// This plan is used again.
+    Kept(Arc<LogicalPlan>),
+    /// So many plans for the values of one execution all had this shape.
+    Alike { shape: Shape, plans: usize },
+    /// It is optimized at each execution.
+    Anew,
+}
+
+impl KeptPlan {
+    /// Keeps the plan of a query without parameters.
+    pub(super) fn new(plan: LogicalPlan, made_for: Circumstances) -> Self {
+        Self { made_for, stage: Stage::Kept(Arc::new(plan)) }
+    }
+
+    /// Keeps nothing of a query that is optimized at each execution.
+    pub(super) fn never(made_for: Circumstances) -> Self {
+        Self { made_for, stage: Stage::Anew }
+    }
+
+    /// Begins with the first plan for the values of one execution.
+    pub(super) fn begun(custom: &LogicalPlan, for_all: ForAllValues, made_for: Circumstances) -> Self {
+        let mut begun = Self { made_for, stage: Stage::Alike { shape: Shape::of(custom), plans: 0 } };
+        begun.note(custom, for_all);
+        begun
+    }
+
+    /// Notes one more plan for the values of one execution, and what came of comparing one for all values with it.
+    pub(super) fn note(&mut self, custom: &LogicalPlan, for_all: ForAllValues) {
+        let Stage::Alike { shape, plans } = &mut self.stage else { return };
+        if *shape != Shape::of(custom) {
+            self.stage = Stage::Anew;
+            return;
+        }
+        *plans += 1;
+        match for_all {
+            ForAllValues::NotMade => {}
+            ForAllValues::Worse => self.stage = Stage::Anew,
+            ForAllValues::AsGood(plan) => self.stage = Stage::Kept(plan),
+        }
+    }
+
+    /// Whether what is known here holds with these settings in this snapshot.
+    pub(super) fn is_for(&self, settings: &Settings, snapshot: &StatementSnapshot) -> bool {
+        self.made_for.are_there(settings, snapshot)
+    }
+
+    /// The plan, if one is kept that can be used again.
+    pub(super) fn plan(&self) -> Option<&Arc<LogicalPlan>> {
+        match &self.stage {
+            Stage::Kept(plan) => Some(plan),
+            Stage::Alike { .. } | Stage::Anew => None,
+        }
+    }
+}
+
+/// Whether this execution of a query with parameters is to make a plan for all values beside its own. `kept` is what is known of the
+/// query that holds now.
+pub(super) fn is_due(kept: Option<&KeptPlan>, settings: &Settings) -> bool {
+    let needed = match settings.get("plan_cache_mode") {
+        Ok("force_custom_plan") => return false,
+        Ok("force_generic_plan") => 0,
+        _ => CUSTOM_PLANS,
+    };
+    match kept.map(|kept| &kept.stage) {
+        None => needed == 0,
+        Some(Stage::Alike { plans, .. }) => *plans >= needed,
+        Some(Stage::Kept(_) | Stage::Anew) => false,
     }
 }
 
@@ -87,6 +165,41 @@ mod tests {
     use datafusion::functions::datetime::now;
     use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
 
+    fn plan(constant: i64) -> LogicalPlan {
+        LogicalPlanBuilder::values(vec![vec![lit(constant)]]).unwrap().build().unwrap()
+    }
+
+    fn begun(for_all: ForAllValues) -> KeptPlan {
+        KeptPlan::begun(&plan(1), for_all, Circumstances { settings: 0, rows: Vec::new() })
+    }
+
+    #[test]
+    fn a_plan_for_all_values_is_due_after_five_for_values() {
+        let settings = Settings::default();
+        assert!(!is_due(None, &settings));
+        let mut kept = begun(ForAllValues::NotMade);
+        for value in 2..=5 {
+            assert!(!is_due(Some(&kept), &settings), "before plan {value}");
+            kept.note(&plan(value), ForAllValues::NotMade);
+        }
+        assert!(is_due(Some(&kept), &settings));
+        assert!(kept.plan().is_none());
+        kept.note(&plan(6), ForAllValues::AsGood(Arc::new(plan(0))));
+        assert!(kept.plan().is_some());
+        assert!(!is_due(Some(&kept), &settings));
+    }
+
+    #[test]
+    fn where_values_decide_the_shape_each_execution_has_a_plan_of_its_own() {
+        let mut kept = begun(ForAllValues::NotMade);
+        let other = LogicalPlanBuilder::from(plan(1)).limit(0, Some(1)).unwrap().build().unwrap();
+        kept.note(&other, ForAllValues::AsGood(Arc::new(plan(0))));
+        assert!(kept.plan().is_none());
+        kept.note(&plan(1), ForAllValues::AsGood(Arc::new(plan(0))));
+        assert!(kept.plan().is_none());
+        assert!(begun(ForAllValues::Worse).plan().is_none());
+    }
+
     #[test]
     fn tables_may_grow_a_little() {
         for (before, now, expected) in [
@@ -104,11 +217,12 @@ mod tests {
     /// To break it: compare no settings. Only what was prepared comes here with other ones: a text is planned anew then.
     #[test]
     fn a_plan_is_for_the_settings_that_it_was_made_with() {
-        let plan = LogicalPlanBuilder::values(vec![vec![lit(1_i64)]]).unwrap().build().unwrap();
+        let mut settings = Settings::default();
         let snapshot = StatementSnapshot::new([]);
-        let kept = KeptPlan::new(Arc::new(plan), 7, &[], &snapshot);
-        assert!(kept.for_snapshot(7, &snapshot).is_some());
-        assert!(kept.for_snapshot(8, &snapshot).is_none());
+        let kept = KeptPlan::new(plan(1), Circumstances::new(&settings, &[], &snapshot));
+        assert!(kept.is_for(&settings, &snapshot));
+        settings.set("TimeZone", "Asia/Tokyo").unwrap();
+        assert!(!kept.is_for(&settings, &snapshot));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 use super::apply::{applied, has_correlated};
 use super::dialect::in_dialect;
 use super::doubled;
-use super::kept_plan::{KeptPlan, is_timeless};
+use super::generic_plan::{ForAllValues, is_for_all_values};
+use super::kept_plan::{Circumstances, KeptPlan, is_due, is_timeless};
 use super::mistakes::{Asks, Refused, has_misplaced_call};
 use super::origins::{special_parameters, with_origins};
 use super::outer_aggregates::{computed_outside, refuse_outer_aggregates};
@@ -43,6 +44,11 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// A query planned as far as it goes without a snapshot and parameters.
+///
+/// # Locking
+///
+/// What is known of its optimized plan is looked at before an execution is planned, and noted behind that. No other lock is taken in
+/// between, and no plan is made: sessions that run it at once may make the same plan twice.
 pub(crate) struct PlannedQuery {
     pub(super) logical: Arc<LogicalPlan>,
     pub(super) parameter_types: Vec<ColumnType>,
@@ -55,7 +61,7 @@ pub(crate) struct PlannedQuery {
     is_correlated: bool,
     /// The number of the settings that it was planned with.
     settings: u64,
-    /// What came of optimizing it when it ran last.
+    /// What came of optimizing it when it ran before.
     optimized: Mutex<Option<KeptPlan>>,
 }
 
@@ -116,7 +122,7 @@ impl PlannedQuery {
         self.settings == context.settings.revision()
     }
 
-    /// Whether any plan of it is worth keeping: it names no system tables or views, which are read while it is planned.
+    /// Whether any plan of it is worth keeping: it names no system tables, which are made while it is planned.
     pub(crate) fn can_be_kept(&self) -> bool {
         !self.dependencies.unkept
     }
@@ -127,32 +133,67 @@ impl PlannedQuery {
         context: &StatementContext<'_>,
         snapshot: &StatementSnapshot,
     ) -> Option<Arc<LogicalPlan>> {
-        self.optimized.lock().as_ref()?.for_snapshot(context.settings.revision(), snapshot)
+        let kept = self.optimized.lock();
+        let kept = kept.as_ref().filter(|kept| kept.is_for(context.settings, snapshot));
+        kept.and_then(KeptPlan::plan).cloned()
+    }
+
+    /// Whether a plan for all values of its parameters is to be made beside the one for the values of this statement.
+    pub(super) fn is_due_for_all_values(
+        &self,
+        context: &StatementContext<'_>,
+        snapshot: &StatementSnapshot,
+    ) -> bool {
+        if self.parameter_types.is_empty() {
+            return false;
+        }
+        let is_due = {
+            let kept = self.optimized.lock();
+            let kept = kept.as_ref().filter(|kept| kept.is_for(context.settings, snapshot));
+            is_due(kept, context.settings)
+        };
+        is_due && self.can_be_used_again()
     }
 
     /// Whether what came of optimizing it is kept.
     #[cfg(test)]
     pub(crate) fn keeps_optimized(&self) -> bool {
-        self.optimized.lock().is_some()
+        self.optimized.lock().as_ref().is_some_and(|kept| kept.plan().is_some())
     }
 
-    /// Keeps what came of optimizing it in this snapshot, if its next execution can use that.
+    /// Keeps what came of optimizing it in this snapshot, if its next execution can use that. Of a plan for the values of its parameters
+    /// only the shape is kept; with it comes what was found out about a plan for all values.
     pub(super) fn keep_optimized(
         &self,
         plan: LogicalPlan,
+        for_all: ForAllValues,
         context: &StatementContext<'_>,
         snapshot: &StatementSnapshot,
     ) {
+        if let Some(kept) = &mut *self.optimized.lock()
+            && kept.is_for(context.settings, snapshot)
+        {
+            kept.note(&plan, for_all);
+            return;
+        }
+        let made_for = Circumstances::new(context.settings, self.tables(), snapshot);
+        let kept = if !self.can_be_used_again() {
+            KeptPlan::never(made_for)
+        } else if self.parameter_types.is_empty() {
+            KeptPlan::new(plan, made_for)
+        } else {
+            KeptPlan::begun(&plan, for_all, made_for)
+        };
+        *self.optimized.lock() = Some(kept);
+    }
+
+    /// Whether the rules make the same of it at each execution, whatever the values of its parameters.
+    fn can_be_used_again(&self) -> bool {
         let is_of_the_moment = self.dependencies.unkept
             || self.dependencies.takes_sequence_values
             || self.dependencies.asks_the_catalog
-            || self.runs_subqueries
-            || !self.parameter_types.is_empty();
-        if is_of_the_moment || !is_timeless(&self.logical) {
-            return;
-        }
-        let kept = KeptPlan::new(Arc::new(plan), context.settings.revision(), self.tables(), snapshot);
-        *self.optimized.lock() = Some(kept);
+            || self.runs_subqueries;
+        !is_of_the_moment && is_timeless(&self.logical) && is_for_all_values(&self.logical)
     }
 
     /// Whether the definitions and rights it relies on are those of this statement.
@@ -273,7 +314,7 @@ fn plan_query(
     let (extent, settling) = (planner.extent(), Arc::clone(&engine));
     let (logical, runs_subqueries) = length.work(&engine, move || {
         let settled = settled(with_counted_rows(logical)?)?;
-        let applied = applied(settled, settling.template(), extent)?;
+        let applied = applied(settled, settling.planning(), extent)?;
         Ok((with_written_vectors(applied.data, settling.template())?, applied.transformed))
     })?;
     let mut dependencies = planner.into_dependencies();
@@ -282,6 +323,11 @@ fn plan_query(
     let columns = with_origins(&output_names::shown(&marked_schema(&logical)), &logical);
     let special_parameters = if count == 0 { Vec::new() } else { special_parameters(&logical, count) };
     let is_correlated = has_correlated(&logical);
+    let principal = context.settings.principal();
+    let made_for = match dependencies.reads_views {
+        true => MadeFor::with_views(principal, context.transaction, engine.store()),
+        false => MadeFor::new(principal, context.transaction, engine.store()),
+    };
     Ok(PlannedQuery {
         logical: Arc::new(logical),
         parameter_types: resolved_types(&found_types, count),
@@ -289,7 +335,7 @@ fn plan_query(
         columns,
         special_parameters,
         dependencies,
-        made_for: MadeFor::new(context.settings.principal(), context.transaction, engine.store()),
+        made_for,
         runs_subqueries,
         is_correlated,
         settings: context.settings.revision(),

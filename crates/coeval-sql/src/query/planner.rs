@@ -69,6 +69,7 @@ pub(super) struct Planner<'a> {
     asks: Asks,
     tables: RefCell<Vec<Arc<TableDef>>>,
     reads_system_tables: Cell<bool>,
+    reads_views: Cell<bool>,
     takes_sequence_values: Cell<bool>,
     asks_the_catalog: Cell<bool>,
     /// The views that are being planned, each within the one before.
@@ -80,8 +81,10 @@ pub(super) struct Planner<'a> {
 pub(super) struct Dependencies {
     /// The tables it names, itself or through views.
     pub(super) tables: Vec<Arc<TableDef>>,
-    /// Whether it reads system tables or views, so that no plan of it is kept.
+    /// Whether it reads system tables, which are made while it is planned, so that no plan of it is kept.
     pub(super) unkept: bool,
+    /// Whether it reads views.
+    pub(super) reads_views: bool,
     /// Whether it calls `nextval` or its like.
     pub(super) takes_sequence_values: bool,
     /// Whether it calls a function of the catalog.
@@ -129,6 +132,7 @@ impl<'a> Planner<'a> {
             asks,
             tables: RefCell::default(),
             reads_system_tables: Cell::new(false),
+            reads_views: Cell::new(false),
             takes_sequence_values: Cell::new(false),
             asks_the_catalog: Cell::new(false),
             within: RefCell::default(),
@@ -158,13 +162,17 @@ impl<'a> Planner<'a> {
 
     /// Which of the query's subqueries run for each row.
     pub(super) fn extent(&self) -> Extent {
-        if self.reads_system_tables.get() { Extent::AllCorrelated } else { Extent::OnlyOthers }
+        match self.reads_system_tables.get() || self.reads_views.get() {
+            true => Extent::AllCorrelated,
+            false => Extent::OnlyOthers,
+        }
     }
 
     pub(super) fn into_dependencies(self) -> Dependencies {
         Dependencies {
             tables: self.tables.into_inner(),
             unkept: self.reads_system_tables.get(),
+            reads_views: self.reads_views.get(),
             takes_sequence_values: self.takes_sequence_values.get(),
             asks_the_catalog: self.asks_the_catalog.get(),
         }
@@ -182,7 +190,7 @@ impl<'a> Planner<'a> {
     fn view(&self, view: &ViewDef) -> Result<Arc<dyn TableSource>> {
         self.refuse_endless_views(view)?;
         cancel::check()?;
-        self.reads_system_tables.set(true);
+        self.reads_views.set(true);
         let rights = Rights::of_view(view, &self.authority())?;
         Ok(provider_as_source(Arc::new(ViewTable::new(self.view_plan_with(view, rights)?, None))))
     }

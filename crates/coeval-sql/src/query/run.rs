@@ -3,11 +3,13 @@
 
 use super::apply::{Extent, applied, has_correlated};
 use super::coded_groups::WithoutCodedGroups;
+use super::generic_plan::{ForAllValues, for_all_values, with_values};
 use super::group_top::WithoutGroupTop;
 use super::grouping_sets::WithoutGroupingSets;
 use super::mistakes::explained_plan;
 use super::narrow_decimals::WithoutNarrowDecimals;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
+use super::plan_shape::Shape;
 use super::watched::{lifeline_of, watched};
 use crate::allowance::Allowance;
 use crate::cancel::{self, Lifeline};
@@ -31,6 +33,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
+use datafusion::error::Result as PlanResult;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -314,7 +317,8 @@ fn physical_plan(
         logical: Arc::clone(&planned.logical),
         parameters,
         is_correlated: planned.is_correlated(),
-        optimized: planned.optimized(context, &snapshot),
+        kept: planned.optimized(context, &snapshot),
+        is_due: planned.is_due_for_all_values(context, &snapshot),
         snapshot: snapshot.clone(),
         state,
     };
@@ -324,7 +328,7 @@ fn physical_plan(
         unfinished.finished()?
     };
     if let Some(optimized) = finished.optimized {
-        planned.keep_optimized(optimized, context, &snapshot);
+        planned.keep_optimized(optimized, finished.for_all, context, &snapshot);
     }
     if finished.reads_all {
         for def in planned.tables() {
@@ -357,7 +361,9 @@ struct Unfinished {
     parameters: Option<ParamValues>,
     is_correlated: bool,
     /// What came of optimizing it before, if that can be used again.
-    optimized: Option<Arc<LogicalPlan>>,
+    kept: Option<Arc<LogicalPlan>>,
+    /// Whether it is to be found out what a plan for all values of the parameters does.
+    is_due: bool,
     snapshot: StatementSnapshot,
     state: SessionState,
 }
@@ -368,29 +374,63 @@ struct Finished {
     state: SessionState,
     /// Whether scans are planned while it runs: all its tables count as read as a whole.
     reads_all: bool,
-    /// The plan that it is of, if that is a new one which may be used again.
+    /// The plan that it is of, if that is a new one, and its scans are planned.
     optimized: Option<LogicalPlan>,
+    /// What was found out about a plan for all values of the parameters.
+    for_all: ForAllValues,
 }
 
 impl Unfinished {
     fn finished(self) -> Result<Finished, SqlError> {
+        if let Some(physical) = self.of_kept()? {
+            let (state, for_all) = (self.state, ForAllValues::NotMade);
+            return Ok(Finished { physical, state, reads_all: false, optimized: None, for_all });
+        }
         let logical = match &self.parameters {
             None => LogicalPlan::clone(&self.logical),
             Some(values) => LogicalPlan::clone(&self.logical).replace_params_with_values(values)?,
         };
-        let planner = Arc::clone(self.state.query_planner());
-        let physical = |optimized: &LogicalPlan| {
-            let planned = planner.create_physical_plan(optimized, &self.state);
-            self.engine.runtime().block_on(planned).map_err(|error| explained_plan(error, &logical))
-        };
-        if let Some(known) = &self.optimized {
-            let physical = physical(known)?;
-            return Ok(Finished { physical, state: self.state, reads_all: false, optimized: None });
-        }
         let (optimized, reads_all) = self.optimized(&logical)?;
-        let physical = physical(&optimized)?;
+        let physical = self.physical(&optimized).map_err(|error| explained_plan(error, &logical))?;
+        let for_all = if reads_all { ForAllValues::NotMade } else { self.for_all_values(&optimized) };
         let optimized = (!reads_all).then_some(optimized);
-        Ok(Finished { physical, state: self.state, reads_all, optimized })
+        Ok(Finished { physical, state: self.state, reads_all, optimized, for_all })
+    }
+
+    /// What runs, made of the plan that is kept. `None` if none is, or it is not for these values.
+    fn of_kept(&self) -> Result<Option<Arc<dyn ExecutionPlan>>, SqlError> {
+        let Some(kept) = &self.kept else { return Ok(None) };
+        let Some(values) = &self.parameters else {
+            let physical = self.physical(kept).map_err(|error| explained_plan(error, &self.logical))?;
+            return Ok(Some(physical));
+        };
+        // What is wrong with values is found again, and told, where a plan is made for them alone.
+        let Ok(Some(plan)) = with_values(LogicalPlan::clone(kept), values, &self.state) else {
+            return Ok(None);
+        };
+        Ok(self.physical(&plan).ok())
+    }
+
+    fn physical(&self, optimized: &LogicalPlan) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        let planner = Arc::clone(self.state.query_planner());
+        self.engine.runtime().block_on(planner.create_physical_plan(optimized, &self.state))
+    }
+
+    /// What a plan for all values does, beside this one for those of now; nothing unless that is due.
+    fn for_all_values(&self, custom: &LogicalPlan) -> ForAllValues {
+        let (true, Some(values)) = (self.is_due, &self.parameters) else { return ForAllValues::NotMade };
+        let Ok(plan) = for_all_values(&self.logical, values, &self.state) else {
+            return if cancel::check().is_ok() { ForAllValues::Worse } else { ForAllValues::NotMade };
+        };
+        let is_whole = !(self.is_correlated && has_correlated(&plan));
+        let does_the_same = |plan: &LogicalPlan| {
+            with_values(plan.clone(), values, &self.state)
+                .is_ok_and(|valued| valued.is_some_and(|valued| Shape::of(&valued) == Shape::of(custom)))
+        };
+        match is_whole && does_the_same(&plan) {
+            true => ForAllValues::AsGood(Arc::new(plan)),
+            false => ForAllValues::Worse,
+        }
     }
 
     /// The optimized plan. Where DataFusion makes no join of a correlated subquery, the plan's correlated subqueries run
@@ -404,7 +444,7 @@ impl Unfinished {
         if is_done {
             return Ok((first.map_err(|error| explained_plan(error, logical))?, false));
         }
-        let applied = applied(logical.clone(), self.engine.template(), Extent::AllCorrelated)?;
+        let applied = applied(logical.clone(), self.engine.planning(), Extent::AllCorrelated)?;
         self.snapshot.stop_collecting();
         let optimized = self.state.optimize(&applied.data);
         Ok((optimized.map_err(|error| explained_plan(error, logical))?, true))
@@ -481,13 +521,13 @@ impl Carry for StatementEnvironment {
     const NAME: &'static str = "coeval_environment";
 }
 
-/// DataFusion's state for one statement: the engine's, with the snapshot and the clock.
+/// DataFusion's state for what one statement does with plans: the engine's, with the snapshot and the clock.
 fn statement_state(
     context: &StatementContext<'_>,
     planned: &PlannedQuery,
     snapshot: StatementSnapshot,
 ) -> SessionState {
-    let mut state = context.engine.template().clone();
+    let mut state = context.engine.planning().clone();
     let now = DateTime::from_timestamp_micros(context.clock.transaction_micros);
     let config = state.config_mut();
     if planned.runs_subqueries() || planned.is_correlated() {

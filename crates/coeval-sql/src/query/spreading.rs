@@ -16,7 +16,7 @@ use super::matching::heeding_matches;
 use super::rewriting::has_concern;
 use super::windowed::windowed;
 use crate::allowance::Meter;
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::datasource::listing::ListingTable;
@@ -29,6 +29,7 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature, TableScan, Volatility,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
 /// Smaller literals are not counted: a batch of copies is some megabytes.
@@ -97,7 +98,7 @@ impl OptimizerRule for CountSpreading {
         }
         let names = NamePreserver::new(&plan);
         let schema = match &plan {
-            LogicalPlan::TableScan(scan) => source_schema(scan)?,
+            LogicalPlan::TableScan(scan) => schema_of_filters(scan)?,
             _ => merge_schema(&plan.inputs()),
         };
         let counted = plan.map_expressions(|expression| match expression {
@@ -159,9 +160,14 @@ fn is_of_files(scan: &TableScan) -> bool {
     source_as_provider(&scan.source).is_ok_and(|table| table.downcast_ref::<ListingTable>().is_some())
 }
 
-/// The columns that filters of a scan speak of: those of the table, whatever the scan gives.
-fn source_schema(scan: &TableScan) -> Result<DFSchema> {
-    DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())
+/// The columns that filters of a scan speak of: those of the table, whatever the scan gives. It may have hundreds of others.
+pub(super) fn schema_of_filters(scan: &TableScan) -> Result<DFSchema> {
+    let named: HashSet<&str> =
+        scan.filters.iter().flat_map(Expr::column_refs).map(|column| column.name.as_str()).collect();
+    let schema = scan.source.schema();
+    let fields: Vec<FieldRef> =
+        schema.fields().iter().filter(|field| named.contains(field.name().as_str())).cloned().collect();
+    DFSchema::try_from_qualified_schema(scan.table_name.clone(), &Schema::new(fields))
 }
 
 /// An expression with what asks in it.

@@ -7,7 +7,7 @@ use crate::error::{SqlError, SqlState, TableName};
 use crate::registry::Registry;
 use crate::relations::CATALOG_NAME;
 use crate::rights::{Authority, Object, Principal, Rights, Standing, insufficient, is_member};
-use coeval_store::STATEMENT_MARK;
+use coeval_store::{Catalog, STATEMENT_MARK};
 
 impl Session {
     /// Names its user and itself, as a server does that opens it for a client: `current_user` and
@@ -72,7 +72,7 @@ impl Session {
             None | Some("none") => None,
             Some(name) if *name == *user.name => Some(user.clone()),
             Some(name) => {
-                self.refuse_unknown(name)?;
+                self.with_catalog(|catalog| refuse_unknown(catalog, name))?;
                 let authority = self.authority();
                 let is_allowed = self.rights_of(&user).is_superuser()
                     || name != CATALOG_NAME
@@ -100,7 +100,7 @@ impl Session {
         let user = match name.filter(|name| **name != *authenticated.name) {
             None => authenticated,
             Some(name) => {
-                self.refuse_unknown(name)?;
+                self.with_catalog(|catalog| refuse_unknown(catalog, name))?;
                 if !self.rights_of(&authenticated).is_superuser() {
                     let message = format!("permission denied to set session authorization \"{name}\"");
                     return Err(insufficient(message));
@@ -115,13 +115,13 @@ impl Session {
             Ok(())
         })
     }
+}
 
-    fn refuse_unknown(&self, name: &str) -> Result<(), SqlError> {
-        if name == CATALOG_NAME || self.with_catalog(|catalog| catalog.role(name).is_some()) {
-            return Ok(());
-        }
-        Err(SqlError::new(SqlState::InvalidParameterValue, format!("role \"{name}\" does not exist")))
+fn refuse_unknown(catalog: &Catalog, name: &str) -> Result<(), SqlError> {
+    if name == CATALOG_NAME || catalog.role(name).is_some() {
+        return Ok(());
     }
+    Err(SqlError::new(SqlState::InvalidParameterValue, format!("role \"{name}\" does not exist")))
 }
 
 /// The error without what the owner of these rights may not see.

@@ -590,3 +590,6 @@ impl Outcome for (CommandTag, Rows) {
         Ok((result.tag, rows))
     }
 }
+
+#[cfg(test)]
+mod tests;

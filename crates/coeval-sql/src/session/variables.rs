@@ -2,6 +2,7 @@
 //! SET, RESET, SHOW and DISCARD.
 
 use super::block::SettingsFrame;
+use super::database_settings;
 use super::description::text_columns;
 use super::token_wait::{END_LOOK, Needs, TokenWait};
 use super::{Session, State};
@@ -9,12 +10,7 @@ use crate::error::{SqlError, SqlState};
 use crate::hand_over::aside;
 use crate::names::fold;
 use crate::result::{CommandTag, RowSet, StatementResult};
-use crate::settings::{
-    Deferrable, MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, SENDER_TIMEOUT_DEFAULT, SLOT_SIZE_DEFAULT,
-    Settings, WAL_KEEP_SIZE, WAL_SENDER_TIMEOUT, canonical, limit, log_bytes, of_database, slot_bytes,
-    written_name,
-};
-use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
+use crate::settings::{Deferrable, Settings, canonical, of_database, written_name};
 use crate::token::SnapshotToken;
 use crate::types::parse_value;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
@@ -174,47 +170,11 @@ impl Session {
                 // It is a setting, too: SHOW says what was waited for.
                 return Ok(Assigned::No);
             }
-            (name, value) => return self.assign_of_database(name, value),
-        }
-        Ok(Assigned::Yes)
-    }
-
-    /// Assigns what is not the session's but the database's. Only superusers may.
-    fn assign_of_database(&self, name: &str, value: Option<&str>) -> Result<Assigned, SqlError> {
-        let allowed = || self.require_superuser(&format!("permission denied to set parameter \"{name}\""));
-        let store = self.engine.store();
-        match name {
-            SAFE_SNAPSHOT_MAX_LAG => {
-                allowed()?;
-                let mut checked = self.settings.clone();
-                checked.set(name, value.unwrap_or("0"))?;
-                store.set_safe_snapshot_lag_max(limit(checked.get(name)?));
+            (name, value) => {
+                let message = format!("permission denied to set parameter \"{name}\"");
+                let allowed = || self.require_superuser(&message);
+                return database_settings::assign(self.engine.store(), &self.settings, allowed, (name, value));
             }
-            SYNCHRONOUS_STANDBY_NAMES => {
-                allowed()?;
-                store.require_replicas(standby_names::parse(value.unwrap_or(""))?)?;
-            }
-            MAX_SLOT_WAL_KEEP_SIZE => {
-                allowed()?;
-                let value = value.unwrap_or(SLOT_SIZE_DEFAULT);
-                store.set_slot_bytes_max(
-                    slot_bytes(value).ok_or_else(|| refused(name, value, "It is a size, or -1."))?,
-                );
-            }
-            WAL_KEEP_SIZE => {
-                allowed()?;
-                store.set_log_keep_bytes(match value {
-                    None => store.options().log_keep_bytes,
-                    Some(value) => log_bytes(value).ok_or_else(|| refused(name, value, "It is a size."))?,
-                });
-            }
-            WAL_SENDER_TIMEOUT => {
-                allowed()?;
-                let mut checked = self.settings.clone();
-                checked.set(name, value.unwrap_or(SENDER_TIMEOUT_DEFAULT))?;
-                store.set_follower_silence_max(limit(checked.get(name)?));
-            }
-            _ => return Ok(Assigned::No),
         }
         Ok(Assigned::Yes)
     }
@@ -437,7 +397,7 @@ fn setting_name(name: &ObjectName) -> String {
 }
 
 /// The error of a value that the setting does not take.
-fn refused(name: &str, value: &str, hint: &str) -> SqlError {
+pub(super) fn refused(name: &str, value: &str, hint: &str) -> SqlError {
     let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
     SqlError::new(SqlState::InvalidParameterValue, message).with_hint(hint)
 }

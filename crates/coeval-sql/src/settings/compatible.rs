@@ -48,7 +48,6 @@ pub(super) const COMPATIBLE: &[Known] = &[
     known("max_connections", "100", Domain::Text, STARTED),
     known("max_index_keys", "32", Domain::Fixed, "Columns of an index that clients ask for."),
     known("max_parallel_workers_per_gather", "2", INTEGER, TUNING),
-    known("plan_cache_mode", "auto", Domain::Text, TUNING),
     known("password_encryption", "scram-sha-256", Domain::OneOf(&["scram-sha-256"]), SERVER),
     known("quote_all_identifiers", "off", Domain::Boolean, CLIENT),
     known("random_page_cost", "4", Domain::Text, TUNING),

@@ -202,6 +202,12 @@ pub(super) const KNOWN: &[Known] = &[
         "Log that a replication slot, or a backup that is asked for, keeps at most; -1 for any. Of the whole database, until it is closed.",
     ),
     known("max_identifier_length", "1024", Domain::Fixed, "Longest name."),
+    known(
+        "plan_cache_mode",
+        "auto",
+        Domain::OneOf(&["auto", "force_custom_plan", "force_generic_plan"]),
+        "Plans of prepared queries: for the values of each execution, or for all values where that is no worse; auto: after five executions.",
+    ),
     known("search_path", "public", Domain::SchemaList, "Schemas of unqualified names."),
     known("server_encoding", "UTF8", Domain::Fixed, "Encoding of the database."),
     known("server_version", "15.0 (Coeval 0.1.0)", Domain::Fixed, "Version that clients see."),

@@ -5,6 +5,7 @@ use crate::carried::Carry;
 use crate::provider::{
     Answers, CoevalTable, Question, StatementSnapshot, distinct_results, known_distinct_values, selectivity,
 };
+use crate::query::generic_plan::SampleValues;
 use crate::stack::with_room;
 use coeval_store::{TableSummary, TableView};
 use datafusion::common::{Column, DFSchema, Result};
@@ -181,13 +182,19 @@ fn compiled(
         // A look at a sample must not take a sequence's numbers.
         return None;
     }
+    let options = config.options();
+    let sample = SampleValues::carried_by(&options);
     let mut properties = ExecutionProps::new();
     properties.query_execution_start_time = config.query_execution_start_time();
-    properties.config_options = Some(config.options());
+    properties.config_options = Some(Arc::clone(&options));
     let context = PhysicalPlanningContext::default();
-    let compiled =
-        expressions.iter().map(|expression| create_physical_expr(expression, schema, &properties, &context));
-    compiled.collect::<Result<_>>().ok()
+    let compile = |expression: &Expr| match sample {
+        None => create_physical_expr(expression, schema, &properties, &context),
+        Some(values) => {
+            create_physical_expr(&values.within(expression.clone())?, schema, &properties, &context)
+        }
+    };
+    expressions.iter().copied().map(compile).collect::<Result<_>>().ok()
 }
 
 /// The scan that a relation is, under another name or a filter.

@@ -68,13 +68,55 @@ pub(super) fn settle_list(list: &InList, schema: &DFSchema) -> Result<Option<Exp
     let name = written(operator);
     let others = list.list.iter().map(|member| (name.as_str(), member));
     let settled = settle_operands((list.expr.as_ref(), Operand::of(&list.expr, schema)), others, schema)?;
-    Ok(match settled {
+    let settled = match settled {
         Some(mut operands) => {
             let input = operands.remove(0);
-            Some(Expr::InList(InList::new(Box::new(input), operands, list.negated)))
+            Some(InList::new(Box::new(input), operands, list.negated))
         }
-        None => read.map(Expr::InList),
-    })
+        None => read.clone(),
+    };
+    Ok(apart(settled.as_ref().unwrap_or(list)).or_else(|| settled.map(Expr::InList)))
+}
+
+/// The list as one of its constants, and a comparison with each other member; `None` if all members are constants.
+///
+/// DataFusion makes one list of two that are joined by AND or OR, of members that are written the same way: of `a IN (b, 1) AND
+/// a IN (c, 1)` it makes `a IN (1)`, though `b` and `c` may have one value.
+fn apart(list: &InList) -> Option<Expr> {
+    let is_constant = |member: &Expr| {
+        let asks = member.exists(|part| {
+            Ok(matches!(part, Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::ScalarSubquery(_)))
+        });
+        !asks.unwrap_or(true) && !member.is_volatile()
+    };
+    if list.expr.is_volatile() || list.list.iter().all(is_constant) {
+        return None;
+    }
+    let (constants, others): (Vec<_>, Vec<_>) = list.list.iter().cloned().partition(is_constant);
+    let operator = if list.negated { Operator::NotEq } else { Operator::Eq };
+    let compared = |member| Expr::BinaryExpr(BinaryExpr::new(list.expr.clone(), operator, Box::new(member)));
+    let comparisons = others.into_iter().map(compared);
+    let of_constants = (!constants.is_empty())
+        .then(|| Expr::InList(InList::new(list.expr.clone(), constants, list.negated)));
+    joined(of_constants.into_iter().chain(comparisons).collect(), list.negated)
+}
+
+/// The conditions as one: that any of them holds, or all of those of a negated list; `None` if there is none.
+fn joined(mut conditions: Vec<Expr>, negated: bool) -> Option<Expr> {
+    // Whoever walks over expressions goes as deep as they are: halves keep that low.
+    while conditions.len() > 1 {
+        let mut pairs = Vec::with_capacity(conditions.len().div_ceil(2));
+        let mut left = conditions.into_iter();
+        while let Some(one) = left.next() {
+            pairs.push(match left.next() {
+                Some(other) if negated => one.and(other),
+                Some(other) => one.or(other),
+                None => one,
+            });
+        }
+        conditions = pairs;
+    }
+    conditions.pop()
 }
 
 /// An expression and those that it is compared with, each by an operator of this name; `None` if they are right as they are. What is
@@ -133,21 +175,8 @@ fn with_read_literals(list: &InList, like: &Expr, schema: &DFSchema) -> Result<I
 /// The list as a comparison with each member, where the literal in front of it is of another type in each.
 fn one_by_one(list: &InList, operator: Operator, schema: &DFSchema) -> Result<Expr> {
     let comparisons = list.list.iter().map(|member| compared(&list.expr, operator, member, schema));
-    let mut comparisons = comparisons.collect::<Result<Vec<_>>>()?;
-    // Whoever walks over expressions goes as deep as they are: halves keep that low.
-    while comparisons.len() > 1 {
-        let mut pairs = Vec::with_capacity(comparisons.len().div_ceil(2));
-        let mut left = comparisons.into_iter();
-        while let Some(one) = left.next() {
-            pairs.push(match left.next() {
-                Some(other) if list.negated => one.and(other),
-                Some(other) => one.or(other),
-                None => one,
-            });
-        }
-        comparisons = pairs;
-    }
-    Ok(comparisons.pop().unwrap_or_else(|| Expr::InList(list.clone())))
+    let comparisons = joined(comparisons.collect::<Result<Vec<_>>>()?, list.negated);
+    Ok(comparisons.unwrap_or_else(|| Expr::InList(list.clone())))
 }
 
 /// A comparison of two operands of types that compare.
