@@ -7,7 +7,7 @@ use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     ArrayBounds, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
-    EagerAggregation, GroupTop, JoinOrder, StreamSeries, Watch, WholeGroups, estimates,
+    EagerAggregation, GroupTop, JoinOrder, SharedSubplans, StreamSeries, Watch, WholeGroups, estimates,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -120,16 +120,17 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules.into_iter().flat_map(watched).collect()
 }
 
-/// DataFusion's rules for physical plans, with filters pushed down only where that is right, those that change without arrays,
-/// and before them the one that makes series while they are read. Once the plan stands, groups that keep all are made in one
-/// step, what can be done where the bricks of spread tables are becomes pieces, aggregates of brick tables are begun at the bricks,
-/// others by codes of their groups, rows beyond the best of their group are dropped before they are sorted, and conditions guard each
-/// other.
+/// DataFusion's rules for physical plans, with filters pushed down only where that is right, and those that change without arrays. Series
+/// are made while they are read, before all other rules. What a plan has several times is computed once from where joins begin to tell
+/// scans what they look for. Once the plan stands, groups that keep all are made in one step, what can be done where the bricks of spread
+/// tables are becomes pieces, aggregates of brick tables are begun at the bricks, others by codes of their groups, rows beyond the best of
+/// their group are dropped before they are sorted, and conditions guard each other.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(StreamSeries)];
     for rule in PhysicalOptimizer::new().rules {
         if rule.name() == handing_down_bounds.name() {
+            rules.push(Arc::new(SharedSubplans));
             rules.push(Arc::new(ArrayBounds));
         }
         rules.push(match ClearPushdown::instead_of(rule.as_ref()) {

@@ -6,6 +6,7 @@ use super::coded_groups::WithoutCodedGroups;
 use super::group_top::WithoutGroupTop;
 use super::mistakes::explained_plan;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
+use super::shared_subplans::WithoutSharedSubplans;
 use super::watched::{lifeline_of, watched};
 use crate::allowance::Allowance;
 use crate::cancel::{self, Lifeline};
@@ -503,6 +504,9 @@ fn statement_state(
     }
     if !context.settings.is_on("coeval.coded_groups") {
         WithoutCodedGroups.carry_in(config.options_mut());
+    }
+    if planned.asks_for_copies() || !context.settings.is_on("coeval.shared_subplans") {
+        WithoutSharedSubplans.carry_in(config.options_mut());
     }
     let zone = context.settings.zone().name();
     if config.options().execution.time_zone.as_deref() != Some(zone) {
