@@ -28,7 +28,8 @@ impl SharedExec {
         Self { subplan: Arc::new(Subplan::new(number)), input }
     }
 
-    /// What stands for another copy of the plan, with the copy's properties and what is estimated of its rows.
+    /// What stands for another copy of the plan, with the copy's properties and what is estimated of its rows. Columns may have other
+    /// names in the copy.
     #[must_use]
     pub fn reader(&self, properties: Arc<PlanProperties>, statistics: Arc<Statistics>) -> SharedReaderExec {
         SharedReaderExec::new(Arc::clone(&self.subplan), properties, statistics)

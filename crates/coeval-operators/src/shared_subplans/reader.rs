@@ -2,6 +2,7 @@
 //! What stands in the place of another copy of a shared subplan.
 
 use super::subplan::Subplan;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
@@ -12,7 +13,9 @@ use datafusion::physical_plan::filter_pushdown::{
 };
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
+use futures::StreamExt;
 use std::fmt;
 use std::sync::Arc;
 
@@ -83,7 +86,20 @@ impl ExecutionPlan for SharedReaderExec {
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.subplan.read(partition, &task, &self.metrics)
+        let rows = self.subplan.read(partition, &task, &self.metrics)?;
+        let schema = self.schema();
+        if rows.schema() == schema {
+            return Ok(rows);
+        }
+        // The copy that makes the rows may have other names for the same columns.
+        let named = Arc::clone(&schema);
+        let rows = rows.map(move |batch| {
+            let batch = batch?;
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let columns = batch.columns().to_vec();
+            Ok(RecordBatch::try_new_with_options(Arc::clone(&named), columns, &options)?)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -223,28 +223,35 @@ async fn without_memory_and_files_all_readers_fail() {
     }
 }
 
-/// The groups of a table, in two partitions, and a reader of them.
-async fn twice(context: &SessionContext) -> Result<[Arc<dyn ExecutionPlan>; 2]> {
+/// With a table of four batches in two partitions.
+fn session() -> Result<SessionContext> {
+    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
     let rows = vec![vec![batch(0), batch(1)], vec![batch(2), batch(3)]];
     context.register_table("t", Arc::new(MemTable::try_new(batch(0).schema(), rows)?))?;
-    let groups = "SELECT number % 100 AS g, count(*) AS c FROM t GROUP BY number % 100";
-    let plan = context.sql(groups).await?.create_physical_plan().await?;
-    let (properties, statistics) =
-        (Arc::clone(plan.properties()), Arc::new(Statistics::new_unknown(&plan.schema())));
-    let shared = SharedExec::new(1, plan);
-    let reader = shared.reader(properties, statistics);
+    Ok(context)
+}
+
+/// The groups of the table, a hundred of forty rows each.
+async fn groups(context: &SessionContext, names: [&str; 2]) -> Result<Arc<dyn ExecutionPlan>> {
+    let [group, count] = names;
+    let sql = format!("SELECT number % 100 AS {group}, count(*) AS {count} FROM t GROUP BY number % 100");
+    context.sql(&sql).await?.create_physical_plan().await
+}
+
+/// The groups, shared, and a reader in the place of a copy whose columns have these names.
+async fn twice(context: &SessionContext, names: [&str; 2]) -> Result<[Arc<dyn ExecutionPlan>; 2]> {
+    let shared = SharedExec::new(1, groups(context, ["g", "c"]).await?);
+    let copy = groups(context, names).await?;
+    let statistics = Arc::new(Statistics::new_unknown(&copy.schema()));
+    let reader = shared.reader(Arc::clone(copy.properties()), statistics);
     let nodes: [Arc<dyn ExecutionPlan>; 2] = [Arc::new(shared), Arc::new(reader)];
     Ok(nodes)
 }
 
-fn session() -> SessionContext {
-    SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2))
-}
-
 #[tokio::test]
 async fn a_plan_reads_a_part_twice() -> Result<()> {
-    let context = session();
-    let [shared, reader] = twice(&context).await?;
+    let context = session()?;
+    let [shared, reader] = twice(&context, ["g", "c"]).await?;
     // The reader comes first: it makes the rows.
     let plan = UnionExec::try_new(vec![reader, Arc::clone(&shared)])?;
     connect(&plan)?;
@@ -260,9 +267,20 @@ async fn a_plan_reads_a_part_twice() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_reader_has_the_names_of_its_copy() -> Result<()> {
+    let context = session()?;
+    let [shared, reader] = twice(&context, ["h", "d"]).await?;
+    connect(&UnionExec::try_new(vec![shared, Arc::clone(&reader)])?)?;
+    let found = collect(Arc::clone(&reader), context.task_ctx()).await?;
+    assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 100);
+    assert!(found.iter().all(|rows| rows.schema() == reader.schema()));
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_plan_is_connected_and_run_once() -> Result<()> {
-    let context = session();
-    let [shared, reader] = twice(&context).await?;
+    let context = session()?;
+    let [shared, reader] = twice(&context, ["g", "c"]).await?;
     assert!(reader.execute(0, context.task_ctx()).is_err(), "it is not connected");
     assert!(connect(&reader).is_err(), "nothing makes its rows");
     let plan = UnionExec::try_new(vec![shared, reader])?;

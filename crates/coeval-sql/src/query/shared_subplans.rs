@@ -40,7 +40,7 @@ use coeval_operators::shared_subplans::SharedExec;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, Statistics};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
@@ -147,12 +147,19 @@ fn runs_once(node: &dyn ExecutionPlan, input: usize) -> bool {
     !node.is::<RecursiveQueryExec>() && !(input == 0 && node.is::<NestedLoopJoinExec>())
 }
 
+/// Whether it groups what a second step groups once more. Rules that come later put other operators in the place of a first step, which may
+/// divide their groups otherwise.
+fn is_first_step(node: &dyn ExecutionPlan) -> bool {
+    let aggregate = node.downcast_ref::<AggregateExec>();
+    aggregate.is_some_and(|aggregate| *aggregate.mode() == AggregateMode::Partial)
+}
+
 /// Whether the rows of a plan are better kept than computed again.
 fn is_worth_keeping(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     loop {
         if groups_or_sorts(node.as_ref()) {
-            return true;
+            return !is_first_step(node.as_ref());
         }
         if gathers(node.as_ref()) {
             return gives_few_rows(plan);

@@ -3,12 +3,16 @@
 //!
 //! Only kinds of nodes are compared of which it is known what they are made of. What DataFusion shows of a node in a plan is nearly all of
 //! it: how a join is done, what a limit is. What it does not show, or shows too shortly, is compared beside it: expressions by themselves,
-//! since a text does not tell an integer from a longer one, types and names of columns, which side of a join a condition's columns are
-//! of, and all of an aggregate or a window.
+//! since a text does not tell an integer from a longer one, types of columns, which side of a join a condition's columns are of, and all
+//! of an aggregate or a window.
+//!
+//! Rules that give names to what they make number them through a whole statement, so that copies differ in them. These numbers are left
+//! out: a column is found by its place, and a name says no more of it.
 
 use crate::provider::{is_scan, read_the_same};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
+use arrow::datatypes::{FieldRef, Schema};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
 use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -26,8 +30,14 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, displayable};
+use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+
+/// What names begin with that are numbered through a statement: those of common subexpressions, of subqueries that became joins, of
+/// fields taken out of rows, and of aggregates that are begun below joins.
+const NUMBERED: [&str; 5] =
+    ["__common_expr_", "__correlated_sq_", "__datafusion_extracted_", "__scalar_sq_", "coeval_part_"];
 
 /// Whether it is known what nodes of this kind are made of.
 pub(super) fn is_known(node: &dyn ExecutionPlan) -> bool {
@@ -53,24 +63,53 @@ pub(super) fn is_known(node: &dyn ExecutionPlan) -> bool {
         || node.is::<WindowAggExec>()
 }
 
-/// What a node computes; `None` if that may be something else the next time, or depends on when it is computed. Filters that a node is to
-/// fill while it runs are no part of it: nobody reads them yet.
+/// What a node computes, without numbers in names; `None` if that may be something else the next time, or depends on when it is computed.
+/// Filters that a node is to fill while it runs are no part of it: nobody reads them yet.
 pub(super) fn comparable_expressions(node: &dyn ExecutionPlan) -> Option<Vec<Arc<dyn PhysicalExpr>>> {
-    let (mut expressions, mut are_comparable) = (Vec::new(), true);
+    let mut expressions = Vec::new();
     let visited = node.apply_expressions(&mut |expression: &Arc<dyn PhysicalExpr>| {
         if !expression.is::<DynamicFilterPhysicalExpr>() {
-            are_comparable &= is_comparable(expression);
-            expressions.push(Arc::clone(expression));
+            expressions.push(comparable(expression));
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    (visited.is_ok() && are_comparable).then_some(expressions)
+    if visited.is_err() {
+        return None;
+    }
+    expressions.into_iter().collect()
 }
 
-/// Whether it gives the same each time, and at any time: the value of a subquery is there once that has run, in its own part of the plan.
-fn is_comparable(expression: &Arc<dyn PhysicalExpr>) -> bool {
+/// The expression without numbers in names, if it gives the same each time, and at any time: the value of a subquery is there once that
+/// has run, in its own part of the plan.
+fn comparable(expression: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
     let depends = expression.exists(|part| Ok(part.is_volatile_node() || part.is::<ScalarSubqueryExpr>()));
-    matches!(depends, Ok(false))
+    if !matches!(depends, Ok(false)) {
+        return None;
+    }
+    let renamed = Arc::clone(expression).transform(|part| {
+        let numbered = part.downcast_ref::<Column>().filter(|column| is_numbered(column.name()));
+        let renamed = numbered.map(|column| Column::new(&without_numbers(column.name()), column.index()));
+        Ok(match renamed {
+            Some(column) => Transformed::yes(Arc::new(column) as Arc<dyn PhysicalExpr>),
+            None => Transformed::no(part),
+        })
+    });
+    renamed.ok().map(|renamed| renamed.data)
+}
+
+fn is_numbered(name: &str) -> bool {
+    NUMBERED.iter().any(|prefix| name.contains(prefix))
+}
+
+/// The text in which numbered names have no numbers.
+fn without_numbers(text: &str) -> String {
+    NUMBERED.into_iter().fold(text.to_owned(), |text, prefix| {
+        let mut parts = text.split(prefix);
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |before, part| {
+            before + prefix + part.trim_start_matches(|letter: char| letter.is_ascii_digit())
+        })
+    })
 }
 
 /// The same for nodes that are the same.
@@ -90,10 +129,10 @@ pub(super) fn are_same(one: &dyn ExecutionPlan, other: &dyn ExecutionPlan) -> bo
         return read_the_same(one, other);
     }
     let partitions = |node: &dyn ExecutionPlan| node.properties().output_partitioning().partition_count();
-    let text = |node: &dyn ExecutionPlan| displayable(node).one_line().to_string();
+    let text = |node: &dyn ExecutionPlan| without_numbers(&displayable(node).one_line().to_string());
     one.name() == other.name()
         && partitions(one) == partitions(other)
-        && one.schema() == other.schema()
+        && have_same_fields(&one.schema(), &other.schema())
         && have_same_parts(one, other)
         && text(one) == text(other)
 }
@@ -101,18 +140,21 @@ pub(super) fn are_same(one: &dyn ExecutionPlan, other: &dyn ExecutionPlan) -> bo
 /// Whether what is not shown of two nodes is the same.
 fn have_same_parts(one: &dyn ExecutionPlan, other: &dyn ExecutionPlan) -> bool {
     if let Some((one, other)) = both::<AggregateExec>(one, other) {
-        return one.group_expr() == other.group_expr()
-            && one.filter_expr() == other.filter_expr()
+        let functions = |aggregate: &AggregateExec| {
+            aggregate.aggr_expr().iter().map(|call| call.fun().clone()).collect::<Vec<_>>()
+        };
+        return functions(one) == functions(other)
             && one.limit_options() == other.limit_options()
-            && one.input_schema() == other.input_schema()
-            && one.aggr_expr() == other.aggr_expr()
-            && format!("{:?}", one.aggr_expr()) == format!("{:?}", other.aggr_expr());
+            && have_same_fields(&one.input_schema(), &other.input_schema())
+            && are_alike(one.group_expr(), other.group_expr())
+            && are_alike(one.filter_expr(), other.filter_expr())
+            && are_alike(one.aggr_expr(), other.aggr_expr());
     }
     if let Some((one, other)) = both::<BoundedWindowAggExec>(one, other) {
-        return format!("{:?}", one.window_expr()) == format!("{:?}", other.window_expr());
+        return are_alike(one.window_expr(), other.window_expr());
     }
     if let Some((one, other)) = both::<WindowAggExec>(one, other) {
-        return format!("{:?}", one.window_expr()) == format!("{:?}", other.window_expr());
+        return are_alike(one.window_expr(), other.window_expr());
     }
     if let Some((one, other)) = both::<HashJoinExec>(one, other) {
         return are_over_the_same(one.filter(), other.filter());
@@ -121,6 +163,22 @@ fn have_same_parts(one: &dyn ExecutionPlan, other: &dyn ExecutionPlan) -> bool {
         return are_over_the_same(one.filter(), other.filter());
     }
     true
+}
+
+/// Whether all that two values are made of is the same, except numbers in names.
+fn are_alike<T: Debug + ?Sized>(one: &T, other: &T) -> bool {
+    without_numbers(&format!("{one:?}")) == without_numbers(&format!("{other:?}"))
+}
+
+/// Whether columns are the same, except numbers in their names.
+fn have_same_fields(one: &Schema, other: &Schema) -> bool {
+    let is_same = |(one, other): (&FieldRef, &FieldRef)| {
+        one.data_type() == other.data_type()
+            && one.is_nullable() == other.is_nullable()
+            && one.metadata() == other.metadata()
+            && (one.name() == other.name() || without_numbers(one.name()) == without_numbers(other.name()))
+    };
+    one.fields().len() == other.fields().len() && one.fields().iter().zip(other.fields()).all(is_same)
 }
 
 /// Both nodes, if both are of this type.
@@ -136,7 +194,7 @@ fn are_over_the_same(one: Option<&JoinFilter>, other: Option<&JoinFilter>) -> bo
     match (one, other) {
         (None, None) => true,
         (Some(one), Some(other)) => {
-            one.column_indices() == other.column_indices() && one.schema() == other.schema()
+            one.column_indices() == other.column_indices() && have_same_fields(one.schema(), other.schema())
         }
         _ => false,
     }
