@@ -165,7 +165,7 @@ fn is_worth_keeping(plan: &Arc<dyn ExecutionPlan>) -> bool {
             return gives_few_rows(plan);
         }
         match node.children().as_slice() {
-            [input] => node = input,
+            &[input] => node = input,
             _ => return false,
         }
     }
@@ -207,10 +207,9 @@ struct Number {
     node: Arc<dyn ExecutionPlan>,
     inputs: Vec<usize>,
     expressions: Vec<Arc<dyn PhysicalExpr>>,
-    /// How many there are.
-    nodes: usize,
-    /// How many of them are not within copies of something larger, if it is worth sharing them.
+    /// How many of them are not within copies of something larger.
     met: usize,
+    /// Asked once there is a second one.
     is_worth_keeping: Option<bool>,
     /// Once the first of them has it.
     shared: Option<Arc<SharedExec>>,
@@ -219,7 +218,7 @@ struct Number {
 
 impl Number {
     fn has_copies(&self) -> bool {
-        self.met > 1
+        self.is_worth_keeping == Some(true)
     }
 }
 
@@ -255,16 +254,14 @@ impl Copies {
                 && are_same(number.node.as_ref(), node.as_ref())
         };
         let known = alike.iter().copied().find(|known| is_same(&self.numbers[*known]));
-        if let Some(known) = known {
-            self.numbers[known].nodes += 1;
-            return Some(known);
+        if known.is_some() {
+            return known;
         }
         alike.push(self.numbers.len());
         self.numbers.push(Number {
             node: Arc::clone(node),
             inputs,
             expressions,
-            nodes: 1,
             met: 0,
             is_worth_keeping: None,
             shared: None,
@@ -277,10 +274,10 @@ impl Copies {
     fn find(&mut self, part: &Numbered) {
         if let Some(number) = part.number {
             let number = &mut self.numbers[number];
-            let is_kept = number.nodes > 1
+            number.met += 1;
+            let is_copy = number.met > 1
                 && *number.is_worth_keeping.get_or_insert_with(|| is_worth_keeping(&number.node));
-            number.met += usize::from(is_kept);
-            if number.has_copies() {
+            if is_copy {
                 return;
             }
         }
