@@ -108,11 +108,12 @@ impl Found<'_> {
             return internal_err!("shared subplan {number} is read, and its rows are made nowhere");
         };
         let partitions = input.output_partitioning().partition_count();
-        let is_divided_so = |reader: &&Arc<dyn ExecutionPlan>| {
-            reader.output_partitioning().partition_count() == partitions
-        };
+        let is_divided_so =
+            |reader: &&Arc<dyn ExecutionPlan>| reader.output_partitioning().partition_count() == partitions;
         if !self.readers.iter().all(is_divided_so) {
-            return internal_err!("shared subplan {number} has {partitions} partitions, and a reader has not");
+            return internal_err!(
+                "shared subplan {number} has {partitions} partitions, and a reader has not"
+            );
         }
         self.subplan.connect(input, self.readers.len())
     }

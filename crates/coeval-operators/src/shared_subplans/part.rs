@@ -270,7 +270,8 @@ impl Part {
         if is_left {
             source = Some(std::mem::replace(&mut state.source, Source::Done));
         } else if is_lost {
-            let error = internal_datafusion_err!("the reader of a shared subplan that made its rows has ended");
+            let error =
+                internal_datafusion_err!("the reader of a shared subplan that made its rows has ended");
             state.source = Source::Failed(Arc::new(error));
         }
         drop(state);

@@ -77,7 +77,11 @@ impl ExecutionPlan for SharedReaderExec {
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() { Ok(self) } else { internal_err!("a reader of a shared subplan has no input") }
+        if children.is_empty() {
+            Ok(self)
+        } else {
+            internal_err!("a reader of a shared subplan has no input")
+        }
     }
 
     /// As [`SharedExec`](super::SharedExec)'s.
