@@ -3,11 +3,12 @@
 //!
 //! # Owns
 //!
-//! How rows are grouped and added up, and decimals computed, once they are Arrow's batches.
+//! How rows are grouped and added up, and decimals computed, once they are Arrow's batches, and how what a plan has several times is
+//! computed once.
 //!
 //! # Never does
 //!
-//! I/O, transactions, tables, SQL. It depends on nothing of ours.
+//! I/O other than in temporary files, which DataFusion manages; transactions, tables, SQL. It depends on nothing of ours.
 //!
 //! # Invariants
 //!
@@ -16,11 +17,12 @@
 //!
 //! # Start reading at
 //!
-//! [`coded_groups`].
+//! [`coded_groups`]; [`shared_subplans`].
 
 pub mod coded_groups;
 pub mod grouping_sets;
 #[cfg(test)]
 mod model;
 pub mod narrow_decimals;
+pub mod shared_subplans;
 pub mod unordered;

@@ -44,6 +44,7 @@ mod row_counts;
 mod run;
 mod scopes;
 mod series;
+mod shared_subplans;
 mod spawned;
 mod spreading;
 mod subqueries;
@@ -78,6 +79,7 @@ pub(crate) use run::{
     single_row, stream,
 };
 pub(crate) use series::StreamSeries;
+pub(crate) use shared_subplans::SharedSubplans;
 pub(crate) use spawned::tasks_work_for_their_queries;
 pub(crate) use spreading::CountSpreading;
 pub(crate) use subqueries::{calls_volatile, has_subquery};

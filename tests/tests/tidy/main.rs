@@ -153,5 +153,8 @@ fn a_session_is_no_bag_of_methods() {
     // A ratchet: how many functions a session has, never more than here.
     const MOST: usize = 122;
     let count = methods::count(&Sources::of_repository(), "crates/coeval-sql/src/session", "Session");
-    assert!(count <= MOST, "a session has {count} functions, more than {MOST}: hand over the part that is needed");
+    assert!(
+        count <= MOST,
+        "a session has {count} functions, more than {MOST}: hand over the part that is needed"
+    );
 }

@@ -7,8 +7,8 @@ use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     ArrayBounds, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
-    EagerAggregation, FieldReads, GroupTop, GroupingSets, JoinOrder, JoinSides, NarrowDecimals, StreamSeries,
-    UnorderedGroups, Watch, WholeGroups,
+    EagerAggregation, FieldReads, GroupTop, GroupingSets, JoinOrder, JoinSides, NarrowDecimals,
+    SharedSubplans, StreamSeries, UnorderedGroups, Watch, WholeGroups,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -148,15 +148,17 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right, sides of joins chosen by estimates of ours,
 /// those that change without arrays, and before them those that make series while they are read and take the order from rows that are
-/// grouped. Once the plan stands, groups that keep all are made in one step, what can be done where the bricks of spread tables are becomes
-/// pieces, grouping sets are made of the finest groups, aggregates of brick tables are begun at the bricks, decimals are computed by
-/// integers, other aggregates are begun by codes of their groups, rows beyond the best of their group are dropped before they are
-/// sorted, and conditions guard each other.
+/// grouped. What a plan has several times is computed once from where joins begin to tell scans what they look for. Once the plan stands,
+/// groups that keep all are made in one step, what can be done where the bricks of spread tables are becomes pieces, grouping sets are made
+/// of the finest groups, aggregates of brick tables are begun at the bricks, decimals are computed by integers, other aggregates are
+/// begun by codes of their groups, rows beyond the best of their group are dropped before they are sorted, and conditions guard each
+/// other.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(StreamSeries), Arc::new(UnorderedGroups)];
     for rule in PhysicalOptimizer::new().rules {
         if rule.name() == handing_down_bounds.name() {
+            rules.push(Arc::new(SharedSubplans));
             rules.push(Arc::new(ArrayBounds));
         }
         let clear = ClearPushdown::instead_of(rule.as_ref()).map(|clear| Arc::new(clear) as PhysicalRule);

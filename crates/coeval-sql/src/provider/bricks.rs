@@ -154,6 +154,23 @@ impl BrickScan {
         Ok(Self { source, output, projection, limit, statistics, properties, metrics })
     }
 
+    /// Whether this one of the same statement gives the same rows, divided in the same way.
+    pub(super) fn reads_as(&self, other: &Self) -> bool {
+        let is_same_part = |(part, other): (&BrickPart, &BrickPart)| {
+            part.brick.id() == other.brick.id() && part.rows == other.rows
+        };
+        let are_same_parts = |(parts, others): (&Vec<BrickPart>, &Vec<BrickPart>)| {
+            parts.len() == others.len() && parts.iter().zip(others).all(is_same_part)
+        };
+        let (parts, others) = (&self.source.parts, &other.source.parts);
+        self.source.def.id == other.source.def.id
+            && parts.len() == others.len()
+            && parts.iter().zip(others.iter()).all(are_same_parts)
+            && self.output == other.output
+            && self.projection == other.projection
+            && self.limit == other.limit
+    }
+
     /// What counts the rows that it reads.
     pub(super) fn counted(&self) -> CountedScan {
         self.source.counted(&self.metrics)

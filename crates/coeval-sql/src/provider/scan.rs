@@ -135,6 +135,17 @@ impl Scan {
         scan
     }
 
+    /// Whether this one of the same statement gives the same rows, divided in the same way.
+    pub(super) fn reads_as(&self, other: &Self) -> bool {
+        let columns = |scan: &Self| scan.columns.iter().map(|column| column.index).collect::<Vec<_>>();
+        Arc::ptr_eq(self.view.table(), other.view.table())
+            && self.parts.len() == other.parts.len()
+            && self.output == other.output
+            && columns(self) == columns(other)
+            && self.filters == other.filters
+            && (self.rows_max, self.limit) == (other.rows_max, other.limit)
+    }
+
     /// What counts the rows that it comes by.
     pub(super) fn counted(&self) -> CountedScan {
         let (rows, chunks) = (self.view.row_count(), self.view.table().base_chunks() as u64);

@@ -80,8 +80,9 @@ pub(super) fn is_for_all_values(plan: &LogicalPlan) -> bool {
         }
         Ok(TreeNodeRecursion::Continue)
     };
-    let looked = plan
-        .apply_with_subqueries(|node| node.apply_expressions(|expression| expression.apply(|part| look(part))));
+    let looked = plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| expression.apply(|part| look(part)))
+    });
     looked.is_ok() && (lists < 2 || !has_parameters)
 }
 
@@ -189,7 +190,8 @@ fn types_of_calls(node: &LogicalPlan) -> Result<Vec<DataType>> {
     let mut types = Vec::new();
     node.apply_expressions(|expression| {
         expression.apply(|part| {
-            if matches!(part, Expr::ScalarFunction(_) | Expr::AggregateFunction(_) | Expr::WindowFunction(_)) {
+            if matches!(part, Expr::ScalarFunction(_) | Expr::AggregateFunction(_) | Expr::WindowFunction(_))
+            {
                 types.push(part.get_type(&schema)?);
             }
             Ok(TreeNodeRecursion::Continue)

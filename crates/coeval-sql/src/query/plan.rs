@@ -15,6 +15,7 @@ use super::planner::{Dependencies, Planner};
 use super::row_counts::with_counted_rows;
 use super::run::has_many_nodes;
 use super::scopes::found;
+use super::shared_subplans::asks_for_copies;
 use super::subqueries::refuse_deep_subqueries;
 use super::typing::{
     is_int_literal, marked_schema, settled, with_typed_literals, without_subqueries_in_values,
@@ -59,6 +60,7 @@ pub(crate) struct PlannedQuery {
     made_for: MadeFor,
     runs_subqueries: bool,
     is_correlated: bool,
+    asks_for_copies: bool,
     /// The number of the settings that it was planned with.
     settings: u64,
     /// What came of optimizing it when it ran before.
@@ -109,6 +111,11 @@ impl PlannedQuery {
     /// Whether it has subqueries that DataFusion is to make joins of.
     pub(super) fn is_correlated(&self) -> bool {
         self.is_correlated
+    }
+
+    /// Whether a query in it is to be computed in each place that names it.
+    pub(super) fn asks_for_copies(&self) -> bool {
+        self.asks_for_copies
     }
 
     /// Whether it calls a function of the catalog.
@@ -338,6 +345,7 @@ fn plan_query(
         made_for,
         runs_subqueries,
         is_correlated,
+        asks_for_copies: asks_for_copies(query_as_written),
         settings: context.settings.revision(),
         optimized: Mutex::new(None),
     })

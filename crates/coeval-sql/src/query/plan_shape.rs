@@ -50,11 +50,9 @@ impl Node {
                 filters: scan.filters.len(),
                 has_limit: scan.fetch.is_some(),
             },
-            LogicalPlan::Join(join) => Work::Join {
-                kind: join.join_type,
-                keys: join.on.len(),
-                has_condition: join.filter.is_some(),
-            },
+            LogicalPlan::Join(join) => {
+                Work::Join { kind: join.join_type, keys: join.on.len(), has_condition: join.filter.is_some() }
+            }
             LogicalPlan::Sort(sort) => Work::Sort { has_limit: sort.fetch.is_some() },
             _ => Work::Other,
         };

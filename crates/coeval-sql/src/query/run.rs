@@ -10,6 +10,7 @@ use super::mistakes::explained_plan;
 use super::narrow_decimals::WithoutNarrowDecimals;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
 use super::plan_shape::Shape;
+use super::shared_subplans::WithoutSharedSubplans;
 use super::watched::{lifeline_of, watched};
 use crate::allowance::Allowance;
 use crate::cancel::{self, Lifeline};
@@ -551,6 +552,9 @@ fn statement_state(
     }
     if !context.settings.is_on("coeval.narrow_decimals") {
         WithoutNarrowDecimals.carry_in(config.options_mut());
+    }
+    if planned.asks_for_copies() || !context.settings.is_on("coeval.shared_subplans") {
+        WithoutSharedSubplans.carry_in(config.options_mut());
     }
     let zone = context.settings.zone().name();
     if config.options().execution.time_zone.as_deref() != Some(zone) {

@@ -16,6 +16,7 @@ use crate::cancel::Lifeline;
 use crate::carried::Carry;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, FieldRef, Schema};
+use coeval_operators::shared_subplans::connect;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result, internal_err};
@@ -57,7 +58,7 @@ pub(super) fn lifeline_of(options: &ConfigOptions) -> Option<&Lifeline> {
     Allowance::carried_by(options).map(Allowance::lifeline)
 }
 
-/// The plan, watched.
+/// The plan, watched, as it will run: readers of shared subplans are connected with what makes their rows.
 ///
 /// # Errors
 /// If a part of it cannot be made anew.
@@ -65,15 +66,19 @@ pub(crate) fn watched(
     plan: Arc<dyn ExecutionPlan>,
     options: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let Some(lifeline) = lifeline_of(options) else { return Ok(plan) };
+    let Some(lifeline) = lifeline_of(options) else {
+        connect(&plan)?;
+        return Ok(plan);
+    };
     let watch = |node: Arc<dyn ExecutionPlan>| {
         let input = with_counted_window(with_watched_condition(node, lifeline)?)?;
         Ok::<_, DataFusionError>(
             Arc::new(Watched { input, lifeline: lifeline.clone() }) as Arc<dyn ExecutionPlan>
         )
     };
-    let watched = plan.transform_up(|node| Ok(Transformed::yes(watch(with_packed_lists(node, watch)?)?)));
-    watched.map(|done| done.data)
+    let watched = plan.transform_up(|node| Ok(Transformed::yes(watch(with_packed_lists(node, watch)?)?)))?;
+    connect(&watched.data)?;
+    Ok(watched.data)
 }
 
 /// The node; as a join, its condition looks too.

@@ -173,7 +173,12 @@ impl Session {
             (name, value) => {
                 let message = format!("permission denied to set parameter \"{name}\"");
                 let allowed = || self.require_superuser(&message);
-                return database_settings::assign(self.engine.store(), &self.settings, allowed, (name, value));
+                return database_settings::assign(
+                    self.engine.store(),
+                    &self.settings,
+                    allowed,
+                    (name, value),
+                );
             }
         }
         Ok(Assigned::Yes)

@@ -138,6 +138,12 @@ pub(super) const KNOWN: &[Known] = &[
         "Longest that a transaction may hold safe snapshots back; 0 for any. Of the whole database.",
     ),
     known(
+        "coeval.shared_subplans",
+        "on",
+        Domain::Boolean,
+        "Whether what a query has in several places, as WITH queries that it names more than once, is computed once.",
+    ),
+    known(
         "coeval.snapshot_lag",
         "",
         Domain::Fixed,

@@ -24,6 +24,8 @@ const LONG: &[&str] = &[
     "SELECT count(*) FROM a x, a y WHERE x.v || y.v = 'nothing'",
     "SELECT count(*) FROM a x JOIN a y ON x.g = y.g JOIN a z ON y.g = z.g",
     "SELECT count(*) FROM a x JOIN a y ON x.g = y.g AND x.v || y.v = 'nothing' JOIN a z ON x.g = z.g",
+    "WITH v AS (SELECT x.g, count(*) AS c FROM a x, a y WHERE x.v < y.v GROUP BY x.g) \
+     SELECT p.g, q.c FROM v p JOIN v q ON p.g = q.g",
     "SELECT * FROM a x, a y ORDER BY x.v || y.v",
     "SELECT x.v || y.n, count(*) FROM a x, a y GROUP BY 1",
     "SELECT count(DISTINCT v || i) FROM a, generate_series(1, 1000000) s(i)",

@@ -93,9 +93,15 @@ fn values_that_decide_more_than_a_comparison_do_so_at_each_execution() {
         ("SELECT count(*) FROM t GROUP BY $1::bigint", 1),
         ("SELECT v + $1, count(*) FROM t GROUP BY v + $1 ORDER BY 1 NULLS FIRST", 1),
         ("SELECT DISTINCT v = $1 FROM t ORDER BY 1", 1),
-        ("SELECT a.n, b.v FROM t a LEFT JOIN u b ON b.n = a.v AND b.v > $1 WHERE coalesce(b.v, $2) = $2 ORDER BY 1", 2),
+        (
+            "SELECT a.n, b.v FROM t a LEFT JOIN u b ON b.n = a.v AND b.v > $1 WHERE coalesce(b.v, $2) = $2 ORDER BY 1",
+            2,
+        ),
         ("SELECT a.n FROM t a LEFT JOIN u b ON b.n = a.v WHERE b.v = $1 ORDER BY 1", 1),
-        ("SELECT a.n FROM t a LEFT JOIN u b ON b.n = a.v WHERE b.v IS NOT DISTINCT FROM $1::bigint ORDER BY 1", 1),
+        (
+            "SELECT a.n FROM t a LEFT JOIN u b ON b.n = a.v WHERE b.v IS NOT DISTINCT FROM $1::bigint ORDER BY 1",
+            1,
+        ),
         ("SELECT count(*) FROM t WHERE v > (SELECT avg(v) FROM u WHERE n < $1)", 1),
         ("SELECT n FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.n = t.v AND u.v > $1) ORDER BY n", 1),
         ("SELECT n FROM t WHERE v NOT IN (SELECT v FROM u WHERE n > $1) ORDER BY n", 1),
@@ -104,7 +110,10 @@ fn values_that_decide_more_than_a_comparison_do_so_at_each_execution() {
         ("SELECT n, sum(v + $1) OVER (ORDER BY n) FROM t WHERE n < $2 ORDER BY n", 2),
         ("SELECT n, $1::bigint FROM t ORDER BY $1::bigint, n LIMIT $2", 2),
         ("SELECT n FROM t WHERE 10 / $1 > v ORDER BY n", 1),
-        ("SELECT round(v::numeric / 3, $1::int), n FROM t WHERE round(v::numeric / 3, $1) = 0.3 OR n < 5 ORDER BY n", 1),
+        (
+            "SELECT round(v::numeric / 3, $1::int), n FROM t WHERE round(v::numeric / 3, $1) = 0.3 OR n < 5 ORDER BY n",
+            1,
+        ),
         ("SELECT n FROM t WHERE v = ANY (ARRAY[$1, $2]) ORDER BY n", 2),
     ] {
         compared(sql, &numbers(count));
@@ -166,7 +175,9 @@ fn a_query_of_a_view_is_kept_until_definitions_change() {
     let engine = engine();
     let mut session = session(&engine, "force_generic_plan");
     session.execute("CREATE ROLE keeper; GRANT SELECT ON t TO keeper").unwrap();
-    session.execute("CREATE VIEW few AS SELECT n, v FROM t WHERE v < 3; ALTER VIEW few OWNER TO keeper").unwrap();
+    session
+        .execute("CREATE VIEW few AS SELECT n, v FROM t WHERE v < 3; ALTER VIEW few OWNER TO keeper")
+        .unwrap();
     let query = session.prepare("SELECT count(*) FROM few WHERE n > $1").unwrap();
     let mut counted = |sql: &str| {
         session.execute(sql).unwrap();
