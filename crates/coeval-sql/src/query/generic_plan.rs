@@ -80,9 +80,8 @@ pub(super) fn is_for_all_values(plan: &LogicalPlan) -> bool {
         }
         Ok(TreeNodeRecursion::Continue)
     };
-    let looked = plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expression| expression.apply(|part| look(part)))
-    });
+    let looked =
+        plan.apply_with_subqueries(|node| node.apply_expressions(|expression| expression.apply(&mut look)));
     looked.is_ok() && (lists < 2 || !has_parameters)
 }
 

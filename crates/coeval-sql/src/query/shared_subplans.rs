@@ -144,7 +144,7 @@ fn gathers(node: &dyn ExecutionPlan) -> bool {
 
 /// Whether a node runs this input once.
 fn runs_once(node: &dyn ExecutionPlan, input: usize) -> bool {
-    !node.is::<RecursiveQueryExec>() && !(input == 0 && node.is::<NestedLoopJoinExec>())
+    !(node.is::<RecursiveQueryExec>() || input == 0 && node.is::<NestedLoopJoinExec>())
 }
 
 /// Whether it groups what a second step groups once more. Rules that come later put other operators in the place of a first step, which may

@@ -12,6 +12,7 @@ use super::comparisons::{Operand, is_text_literal, written};
 use super::settle::{beside, comparable, settle};
 use crate::types::{arrow_type_gives_way, require_common_type};
 use arrow::datatypes::DataType;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator, not};
@@ -98,19 +99,20 @@ fn apart(list: &InList) -> Option<Expr> {
     let comparisons = others.into_iter().map(compared);
     let of_constants = (!constants.is_empty())
         .then(|| Expr::InList(InList::new(list.expr.clone(), constants, list.negated)));
-    joined(of_constants.into_iter().chain(comparisons).collect(), list.negated)
+    joined(of_constants.into_iter().chain(comparisons).collect(), operator)
 }
 
-/// The conditions as one: that any of them holds, or all of those of a negated list; `None` if there is none.
-fn joined(mut conditions: Vec<Expr>, negated: bool) -> Option<Expr> {
+/// What comparisons of an operand with the members of a list are, together; `None` if there is none: that any of them holds, or, of
+/// NOT IN, all.
+fn joined(mut conditions: Vec<Expr>, operator: Operator) -> Option<Expr> {
+    let join = if operator == Operator::Eq { Expr::or } else { Expr::and };
     // Whoever walks over expressions goes as deep as they are: halves keep that low.
     while conditions.len() > 1 {
         let mut pairs = Vec::with_capacity(conditions.len().div_ceil(2));
         let mut left = conditions.into_iter();
         while let Some(one) = left.next() {
             pairs.push(match left.next() {
-                Some(other) if negated => one.and(other),
-                Some(other) => one.or(other),
+                Some(other) => join(one, other),
                 None => one,
             });
         }
@@ -175,7 +177,7 @@ fn with_read_literals(list: &InList, like: &Expr, schema: &DFSchema) -> Result<I
 /// The list as a comparison with each member, where the literal in front of it is of another type in each.
 fn one_by_one(list: &InList, operator: Operator, schema: &DFSchema) -> Result<Expr> {
     let comparisons = list.list.iter().map(|member| compared(&list.expr, operator, member, schema));
-    let comparisons = joined(comparisons.collect::<Result<Vec<_>>>()?, list.negated);
+    let comparisons = joined(comparisons.collect::<Result<Vec<_>>>()?, operator);
     Ok(comparisons.unwrap_or_else(|| Expr::InList(list.clone())))
 }
 
