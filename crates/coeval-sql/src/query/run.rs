@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a logical plan to rows: parameters, snapshot, optimization, execution.
 
-use super::apply::{Extent, applied, has_correlated};
+use super::apply::{Extent, applied, has_correlated, joined};
 use super::coded_groups::WithoutCodedGroups;
 use super::group_top::WithoutGroupTop;
 use super::mistakes::explained_plan;
@@ -312,6 +312,8 @@ fn physical_plan(
         logical: Arc::clone(&planned.logical),
         parameters,
         is_correlated: planned.is_correlated(),
+        runs_subqueries: planned.runs_subqueries(),
+        joins_subqueries: context.settings.is_on("coeval.joined_subqueries"),
         optimized: planned.optimized(context, &snapshot),
         snapshot: snapshot.clone(),
         state,
@@ -354,6 +356,9 @@ struct Unfinished {
     logical: Arc<LogicalPlan>,
     parameters: Option<ParamValues>,
     is_correlated: bool,
+    runs_subqueries: bool,
+    /// Whether subqueries that run for each row become joins: `coeval.joined_subqueries` is on.
+    joins_subqueries: bool,
     /// What came of optimizing it before, if that can be used again.
     optimized: Option<Arc<LogicalPlan>>,
     snapshot: StatementSnapshot,
@@ -392,20 +397,30 @@ impl Unfinished {
     }
 
     /// The optimized plan. Where DataFusion makes no join of a correlated subquery, the plan's correlated subqueries run
-    /// for each row instead.
+    /// for each row instead, or become joins of ours.
     fn optimized(&self, logical: &LogicalPlan) -> Result<(LogicalPlan, bool), SqlError> {
-        let first = self.state.optimize(logical);
+        let explained = |error| explained_plan(error, logical);
+        let first = if self.runs_subqueries {
+            self.state.optimize(&self.joined(logical.clone()).map_err(explained)?)
+        } else {
+            self.state.optimize(logical)
+        };
         let is_done = match &first {
             Ok(plan) => !(self.is_correlated && has_correlated(plan)),
             Err(_) => !self.is_correlated,
         };
         if is_done {
-            return Ok((first.map_err(|error| explained_plan(error, logical))?, false));
+            return Ok((first.map_err(explained)?, false));
         }
         let applied = applied(logical.clone(), self.engine.template(), Extent::AllCorrelated)?;
         self.snapshot.stop_collecting();
-        let optimized = self.state.optimize(&applied.data);
-        Ok((optimized.map_err(|error| explained_plan(error, logical))?, true))
+        let joined = self.joined(applied.data).map_err(explained)?;
+        Ok((self.state.optimize(&joined).map_err(explained)?, true))
+    }
+
+    /// The plan with joins in the place of subqueries that would run for each row.
+    fn joined(&self, logical: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+        if self.joins_subqueries { joined(logical, &self.state) } else { Ok(logical) }
     }
 }
 

@@ -95,6 +95,12 @@ pub(super) const KNOWN: &[Known] = &[
         "Whether rows that cannot be among the best of their group are dropped before they are sorted.",
     ),
     known(
+        "coeval.joined_subqueries",
+        "on",
+        Domain::Boolean,
+        "Whether subqueries that would run for each row become joins where that is the same and quicker.",
+    ),
+    known(
         "coeval.max_staleness",
         "0",
         Domain::Duration,
