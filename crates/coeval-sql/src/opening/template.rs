@@ -7,7 +7,7 @@ use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     ArrayBounds, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
-    EagerAggregation, GroupTop, JoinOrder, StreamSeries, Watch, WholeGroups, estimates,
+    EagerAggregation, ExistenceByExtremes, GroupTop, JoinOrder, StreamSeries, Watch, WholeGroups, estimates,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -96,7 +96,7 @@ const ONE_BATCH: usize = 1;
 const MERGING_SHARE: usize = 16;
 
 /// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, and the one that
-/// groups below joins before the one that picks columns.
+/// groups below joins, and the one that groups what is only asked whether it exists, before the one that picks columns.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
     let duplicates = DuplicateGroups::default();
@@ -112,6 +112,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         }
         if rule.name() == picking.name() {
             rules.push(Arc::new(EagerAggregation) as _);
+            rules.push(Arc::new(ExistenceByExtremes) as _);
         }
         rules.push(rule);
     }
