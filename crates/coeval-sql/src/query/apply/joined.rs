@@ -281,7 +281,7 @@ impl Side {
 /// The subquery that a call is of, and what it is called with.
 fn apply_of(call: &Expr) -> Option<(&Apply, &[Expr])> {
     let Expr::ScalarFunction(call) = call else { return None };
-    Some((call.func.inner().downcast_ref::<Apply>()?, &call.args))
+    Some((call.func.inner().downcast_ref::<Apply>()?, call.args.as_slice()))
 }
 
 /// The calls of subqueries in the expressions of a node, each once.
