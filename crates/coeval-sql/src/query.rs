@@ -5,6 +5,7 @@
 mod apply;
 mod arithmetic;
 mod array_bounds;
+mod bands;
 mod coded_groups;
 mod concatenation;
 mod dialect;
@@ -55,6 +56,7 @@ mod windowed;
 
 pub(crate) use arithmetic::{CheckedArithmetic, checked_function, checked_operators};
 pub(crate) use array_bounds::ArrayBounds;
+pub(crate) use bands::BandJoins;
 pub(crate) use coded_groups::CodedGroups;
 pub(crate) use dialect::{check_recursions, compares, plain_type, refuse_collation};
 pub(crate) use duplicate_groups::DuplicateGroups;

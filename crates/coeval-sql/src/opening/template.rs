@@ -6,7 +6,7 @@ use crate::guarded::GuardConditions;
 use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
-    ArrayBounds, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
+    ArrayBounds, BandJoins, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
     EagerAggregation, ExistenceByExtremes, GroupTop, JoinOrder, StreamSeries, Watch, WholeGroups, estimates,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
@@ -96,7 +96,8 @@ const ONE_BATCH: usize = 1;
 const MERGING_SHARE: usize = 16;
 
 /// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, and the one that
-/// groups below joins, and the one that groups what is only asked whether it exists, before the one that picks columns.
+/// groups below joins, and those that group what is only asked whether it exists and join what is close to each other, before the
+/// one that picks columns.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
     let duplicates = DuplicateGroups::default();
@@ -113,6 +114,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         if rule.name() == picking.name() {
             rules.push(Arc::new(EagerAggregation) as _);
             rules.push(Arc::new(ExistenceByExtremes) as _);
+            rules.push(Arc::new(BandJoins) as _);
         }
         rules.push(rule);
     }
