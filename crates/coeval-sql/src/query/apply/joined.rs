@@ -19,7 +19,7 @@
 //! large table, which may have an index. And so do those over the catalog and over tables of other servers and nodes.
 
 use super::only_row::only_row;
-use super::pulled::{Names, Pulled, projected, pulled};
+use super::pulled::{Names, Pulled, counts_of, projected, pulled};
 use super::{Apply, Question, with_values};
 use crate::carried::Carry;
 use crate::error::SqlError;
@@ -36,8 +36,8 @@ use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable, FetchType, Join, JoinType, LogicalPlan, Operator,
-    SkipType, TableScan, lit, when,
+    Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable, Join, JoinType, LogicalPlan, Operator, TableScan, lit,
+    when,
 };
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -328,10 +328,8 @@ fn rows_of_exists(plan: &LogicalPlan) -> &LogicalPlan {
     match plan {
         LogicalPlan::Projection(selected) => rows_of_exists(&selected.input),
         LogicalPlan::Sort(sort) if sort.fetch.is_none() => rows_of_exists(&sort.input),
-        LogicalPlan::Limit(limit) => match (limit.get_skip_type(), limit.get_fetch_type()) {
-            (Ok(SkipType::Literal(0)), Ok(FetchType::Literal(fetch))) if fetch != Some(0) => {
-                rows_of_exists(&limit.input)
-            }
+        LogicalPlan::Limit(limit) => match counts_of(limit) {
+            Some((0, fetch)) if fetch != Some(0) => rows_of_exists(&limit.input),
             _ => plan,
         },
         _ => plan,

@@ -28,9 +28,8 @@ use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction};
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, ExprSchemable, FetchType, Filter, Join, JoinType,
-    Limit, LogicalPlan, Operator, Projection, SkipType, SubqueryAlias, Window, WindowFrame, cast,
-    lit,
+    Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, ExprSchemable, Filter, Join, JoinType, Limit,
+    LogicalPlan, Operator, Projection, SubqueryAlias, Window, WindowFrame, cast, lit,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -276,11 +275,7 @@ fn pulled_limit(limit: &Limit, names: &Names) -> Result<Option<Pulled>> {
         let counted = LogicalPlan::Limit(Limit { skip, fetch, input: Arc::clone(&selected.input) });
         return pulled_projection(&Projection::try_new(selected.expr.clone(), Arc::new(counted))?, names);
     }
-    let (Ok(SkipType::Literal(skip)), Ok(FetchType::Literal(fetch))) =
-        (limit.get_skip_type(), limit.get_fetch_type())
-    else {
-        return Ok(None);
-    };
+    let Some((skip, fetch)) = counts_of(limit) else { return Ok(None) };
     let (order, input) = match limit.input.as_ref() {
         LogicalPlan::Sort(sort) if sort.fetch.is_none() => (sort.expr.clone(), &sort.input),
         _ => (Vec::new(), &limit.input),
@@ -298,9 +293,8 @@ fn pulled_limit(limit: &Limit, names: &Names) -> Result<Option<Pulled>> {
     let number = row_number().partition_by(rows.key_columns().collect()).window_frame(WindowFrame::new(None));
     let number = if order.is_empty() { number.build()? } else { number.order_by(order).build()? };
     let place = cast(Expr::Column(Column::from_name(number.schema_name().to_string())), DataType::Int64);
-    let bound = |count: usize| lit(i64::try_from(count).unwrap_or(i64::MAX));
-    let is_behind = (skip > 0).then(|| place.clone().gt(bound(skip)));
-    let is_before = fetch.map(|fetch| place.lt_eq(bound(skip.saturating_add(fetch))));
+    let is_behind = (skip > 0).then(|| place.clone().gt(lit(skip)));
+    let is_before = fetch.map(|fetch| place.lt_eq(lit(skip.saturating_add(fetch))));
     rows.plan = LogicalPlan::Window(Window::try_new(vec![number], Arc::new(rows.plan))?);
     if let Some(condition) = conjunction(is_behind.into_iter().chain(is_before)) {
         rows.plan = LogicalPlan::Filter(Filter::try_new(condition, Arc::new(rows.plan))?);
@@ -308,6 +302,19 @@ fn pulled_limit(limit: &Limit, names: &Names) -> Result<Option<Pulled>> {
     rows.plan = projected(rows.plan, outputs)?;
     rows.is_single |= fetch == Some(1);
     Ok(Some(rows))
+}
+
+/// How many rows are skipped, and how many are taken, if not all; `None` if that is no constant, or wrong.
+pub(super) fn counts_of(limit: &Limit) -> Option<(i64, Option<i64>)> {
+    let constant = |count: &Option<Box<Expr>>| match count.as_deref() {
+        None => Some(None),
+        Some(Expr::Literal(value, _)) => match value.cast_to(&DataType::Int64).ok()? {
+            ScalarValue::Int64(count) => count.is_none_or(|count| count >= 0).then_some(count),
+            _ => None,
+        },
+        Some(_) => None,
+    };
+    Some((constant(&limit.skip)?.unwrap_or(0), constant(&limit.fetch)?))
 }
 
 fn pulled_aggregate(aggregate: &Aggregate, names: &Names) -> Result<Option<Pulled>> {
