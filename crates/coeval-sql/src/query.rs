@@ -5,6 +5,7 @@
 mod apply;
 mod arithmetic;
 mod array_bounds;
+mod bands;
 mod coded_groups;
 mod concatenation;
 mod dialect;
@@ -12,6 +13,7 @@ mod doubled;
 mod duplicate_groups;
 mod eager_aggregation;
 mod expressions;
+mod extremes;
 mod field_reads;
 mod files;
 mod generic_plan;
@@ -62,10 +64,12 @@ mod windowed;
 
 pub(crate) use arithmetic::{CheckedArithmetic, checked_function, checked_operators};
 pub(crate) use array_bounds::ArrayBounds;
+pub(crate) use bands::BandJoins;
 pub(crate) use coded_groups::{CodedGroups, UnorderedGroups};
 pub(crate) use dialect::{check_recursions, compares, plain_type, refuse_collation};
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;
+pub(crate) use extremes::ExistenceByExtremes;
 pub(crate) use field_reads::FieldReads;
 pub(crate) use group_top::GroupTop;
 pub(crate) use grouping_sets::GroupingSets;

@@ -6,9 +6,9 @@ use crate::guarded::GuardConditions;
 use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
-    ArrayBounds, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
-    EagerAggregation, FieldReads, GroupTop, GroupingSets, JoinOrder, JoinSides, NarrowDecimals,
-    SharedSubplans, StreamSeries, UnorderedGroups, Watch, WholeGroups,
+    ArrayBounds, BandJoins, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
+    EagerAggregation, ExistenceByExtremes, FieldReads, GroupTop, GroupingSets, JoinOrder, JoinSides,
+    NarrowDecimals, SharedSubplans, StreamSeries, UnorderedGroups, Watch, WholeGroups,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -117,8 +117,9 @@ const ONE_BATCH: usize = 1;
 /// The part of what a query may have that each of its sorts keeps ready to merge what it has spilled.
 const MERGING_SHARE: usize = 16;
 
-/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, the one that groups below
-/// joins before the one that picks columns, and the one that moves reads of fields only where there are some.
+/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, the one that moves reads of fields
+/// only where there are some, and the one that groups below joins, and those that group what is only asked whether it exists and join what
+/// is close to each other, before the one that picks columns.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
     let (duplicates, reads) = (DuplicateGroups::default(), FieldReads::default());
@@ -138,6 +139,8 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         }
         if rule.name() == picking.name() {
             rules.push(Arc::new(EagerAggregation) as _);
+            rules.push(Arc::new(ExistenceByExtremes) as _);
+            rules.push(Arc::new(BandJoins) as _);
         }
         rules.push(rule);
     }

@@ -111,6 +111,12 @@ impl StatementSnapshot {
         self.views.get(&table).map(TableView::row_count)
     }
 
+    /// How many rows a brick table has, deleted ones included, if the statement named it.
+    pub(crate) fn brick_rows(&self, table: SpaceId) -> Option<u64> {
+        let bricks = self.bricks.get(&table)?.bricks().iter();
+        Some(bricks.map(|brick| brick.rows() as u64).sum())
+    }
+
     /// Whether scans say what they read.
     pub(super) fn collects_scans(&self) -> bool {
         !matches!(*self.scans.lock(), Scans::NotAsked)

@@ -19,12 +19,18 @@
 //! subqueries are replaced first, so each runs within the one around it.
 //!
 //! # Cost
-//! Planning and running the inner plan for each distinct combination of outer values in a batch: about a
+//! Where a statement runs, most of these calls become joins ([`mod@joined`] says which). The others cost
+//! planning and running the inner plan for each distinct combination of outer values in a batch: about a
 //! millisecond each. The thread that asks waits; the plan runs on a thread of its own. A subquery over the catalog that has no rows
 //! even without its conditions on those columns is run a few times at most ([`relaxed`]).
 
 mod candidates;
+mod joined;
+mod only_row;
+mod pulled;
 mod relaxed;
+
+pub(super) use joined::joined;
 
 use super::join_conditions::subquery_of;
 use super::ordering::with_columns_of_subqueries;
@@ -45,7 +51,7 @@ use candidates::Candidates;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -635,8 +641,7 @@ impl Apply {
             Question::Exists => ScalarValue::Boolean(Some(count > 0)),
             Question::Rows => self.all_rows(&batches, count)?,
             Question::Value if count > 1 => {
-                let message = "more than one row returned by a subquery used as an expression";
-                return Err(SqlError::new(SqlState::CardinalityViolation, message).into());
+                return Err(too_many_rows());
             }
             Question::Value => match batches.iter().find(|batch| batch.num_rows() == 1) {
                 Some(batch) => ScalarValue::try_from_array(batch.column(0), 0)?,
@@ -676,6 +681,12 @@ impl Apply {
         }
         Ok((batches, count))
     }
+}
+
+/// A subquery has more than its only row.
+fn too_many_rows() -> DataFusionError {
+    let message = "more than one row returned by a subquery used as an expression";
+    SqlError::new(SqlState::CardinalityViolation, message).into()
 }
 
 /// What is known for a combination of outer values.

@@ -31,9 +31,11 @@ use best::Ranking;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::Operator;
+use datafusion::logical_expr::{Operator, WindowFrameBound};
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
-use datafusion::physical_expr::window::{StandardWindowExpr, WindowExpr};
+use datafusion::physical_expr::window::{
+    PlainAggregateWindowExpr, SlidingAggregateWindowExpr, StandardWindowExpr, WindowExpr,
+};
 use datafusion::physical_expr::{Partitioning, PhysicalExpr, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -179,12 +181,13 @@ fn integer(expression: &Arc<dyn PhysicalExpr>) -> Option<i64> {
     }
 }
 
-/// What is left of each group of a window by one of its functions, if all of them see only what comes before a row.
+/// What is left of each group of a window by one of its functions, if all of them see only what comes before a row and its equals.
 fn top_of_window(window: &BoundedWindowAggExec, ranked: &Arc<dyn WindowExpr>, keep: usize) -> Option<Top> {
     let expressions = window.window_expr();
-    if !expressions.iter().all(|other| ranking_of(other).is_some()) {
+    if !expressions.iter().all(|other| ranking_of(other).is_some() || sees_none_behind(other, ranked)) {
         return None;
     }
+    let are_all_ranks = expressions.iter().all(|other| ranking_of(other).is_some());
     let (schema, group, order) = (window.input().schema(), ranked.partition_by(), ranked.order_by());
     let is_group = |expression: &Arc<dyn PhysicalExpr>| {
         let compares_as_equal = |kind| operator::groups_by(&kind);
@@ -200,11 +203,25 @@ fn top_of_window(window: &BoundedWindowAggExec, ranked: &Arc<dyn WindowExpr>, ke
     };
     let is_whole = order.as_ref().is_none_or(|key| key.is_exact() && ranked.order_by().len() == 1);
     let ranking = match ranking_of(ranked)? {
-        // Rows that only the rest of the order tells apart: all of them are kept.
-        Ranking::Rows if !is_whole => Ranking::Ranks,
+        // Rows that only the rest of the order tells apart, or that aggregates see together: all of them are kept.
+        Ranking::Rows if !(is_whole && are_all_ranks) => Ranking::Ranks,
         ranking => ranking,
     };
     Some(Top { ranking, keep, group: group.to_vec(), order })
+}
+
+/// Whether a function is an aggregate of rows that come before a row in the order of the bounded one, and of rows that are equal to it.
+fn sees_none_behind(function: &Arc<dyn WindowExpr>, bounded: &Arc<dyn WindowExpr>) -> bool {
+    let kind = function.as_any();
+    let is_aggregate = kind.is::<PlainAggregateWindowExpr>() || kind.is::<SlidingAggregateWindowExpr>();
+    let ends_at_row = matches!(
+        function.get_window_frame().end_bound,
+        WindowFrameBound::CurrentRow | WindowFrameBound::Preceding(_)
+    );
+    is_aggregate
+        && ends_at_row
+        && function.partition_by() == bounded.partition_by()
+        && function.order_by() == bounded.order_by()
 }
 
 fn ranking_of(expression: &Arc<dyn WindowExpr>) -> Option<Ranking> {

@@ -2,7 +2,7 @@
 //! LATERAL: subqueries and functions in FROM that depend on the tables before them.
 //!
 //! DataFusion makes joins of those that only filter. All others run once for each combination of the columns that
-//! they depend on, and their rows come as one array:
+//! they depend on, and their rows come as one array, unless [`joined`](super::apply::joined()) makes a join of that as well:
 //!
 //! ```text
 //! FROM t CROSS JOIN LATERAL (SELECT a, b FROM s WHERE s.k = t.k ORDER BY a LIMIT 3) AS l

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a logical plan to rows: parameters, snapshot, optimization, execution.
 
-use super::apply::{Extent, applied, has_correlated};
+use super::apply::{Extent, applied, has_correlated, joined};
 use super::coded_groups::WithoutCodedGroups;
 use super::generic_plan::{ForAllValues, for_all_values, with_values};
 use super::group_top::WithoutGroupTop;
@@ -320,6 +320,8 @@ fn physical_plan(
         is_correlated: planned.is_correlated(),
         kept: planned.optimized(context, &snapshot),
         is_due: planned.is_due_for_all_values(context, &snapshot),
+        runs_subqueries: planned.runs_subqueries(),
+        joins_subqueries: context.settings.is_on("coeval.joined_subqueries"),
         snapshot: snapshot.clone(),
         state,
     };
@@ -361,6 +363,9 @@ struct Unfinished {
     logical: Arc<LogicalPlan>,
     parameters: Option<ParamValues>,
     is_correlated: bool,
+    runs_subqueries: bool,
+    /// Whether subqueries that run for each row become joins: `coeval.joined_subqueries` is on.
+    joins_subqueries: bool,
     /// What came of optimizing it before, if that can be used again.
     kept: Option<Arc<LogicalPlan>>,
     /// Whether it is to be found out what a plan for all values of the parameters does.
@@ -435,20 +440,30 @@ impl Unfinished {
     }
 
     /// The optimized plan. Where DataFusion makes no join of a correlated subquery, the plan's correlated subqueries run
-    /// for each row instead.
+    /// for each row instead, or become joins of ours.
     fn optimized(&self, logical: &LogicalPlan) -> Result<(LogicalPlan, bool), SqlError> {
-        let first = self.state.optimize(logical);
+        let explained = |error| explained_plan(error, logical);
+        let first = if self.runs_subqueries {
+            self.state.optimize(&self.joined(logical.clone()).map_err(explained)?)
+        } else {
+            self.state.optimize(logical)
+        };
         let is_done = match &first {
             Ok(plan) => !(self.is_correlated && has_correlated(plan)),
             Err(_) => !self.is_correlated,
         };
         if is_done {
-            return Ok((first.map_err(|error| explained_plan(error, logical))?, false));
+            return Ok((first.map_err(explained)?, false));
         }
         let applied = applied(logical.clone(), self.engine.planning(), Extent::AllCorrelated)?;
         self.snapshot.stop_collecting();
-        let optimized = self.state.optimize(&applied.data);
-        Ok((optimized.map_err(|error| explained_plan(error, logical))?, true))
+        let joined = self.joined(applied.data).map_err(explained)?;
+        Ok((self.state.optimize(&joined).map_err(explained)?, true))
+    }
+
+    /// The plan with joins in the place of subqueries that would run for each row.
+    fn joined(&self, logical: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+        if self.joins_subqueries { joined(logical, &self.state) } else { Ok(logical) }
     }
 }
 

@@ -60,6 +60,7 @@ mod variances;
 mod window_keys;
 mod windows;
 
+pub(super) use any_of_group::any_of_group;
 pub(super) use arrays::{FOUND, MISSING};
 pub(super) use comparisons::written;
 pub(super) use conditions::is_condition;
@@ -71,7 +72,7 @@ pub(super) use literals::own_call;
 pub(crate) use literals::{is_int_literal, with_typed_literals};
 pub(super) use merged::Merging;
 pub(crate) use moments::ROUNDED as ROUNDED_TIME;
-pub(crate) use numbers::{quotient, rounded};
+pub(crate) use numbers::{DIVISION, quotient, rounded};
 pub(super) use operators::no_operator;
 pub(crate) use outer_tables::OuterTables;
 pub(crate) use series::SERIES;

@@ -101,6 +101,12 @@ pub(super) const KNOWN: &[Known] = &[
         "Whether GROUPING SETS, ROLLUP and CUBE are made of the finest groups in the place of the rows.",
     ),
     known(
+        "coeval.joined_subqueries",
+        "on",
+        Domain::Boolean,
+        "Whether subqueries that would run for each row become joins where that is the same and quicker.",
+    ),
+    known(
         "coeval.max_staleness",
         "0",
         Domain::Duration,

@@ -13,6 +13,10 @@
 //! - `row_number() <= keep`: a row may go as well when the `keep` others have equal keys, if equal keys mean that the ORDER BY says
 //!   no more: which of them are counted first is free, and those that were seen first are.
 //!
+//! Where the window has running aggregates beside the function, equal rows count for each other, so none of them is dropped as long as
+//! one of them may be wanted: `row_number` is bounded as `rank` then. What an aggregate sees of a wanted row, rows before it and its
+//! equals, has no higher rank than the row itself, and stays.
+//!
 //! A row that is dropped is never counted for one that stays: those before which it comes have the `keep` rows before them as well.
 
 /// Which function is bounded.

@@ -126,7 +126,7 @@ fn query(random: &mut StdRng) -> String {
     let more = one_of(&["", " AND n > 3", " AND b"]);
     let window = format!("OVER (PARTITION BY {group} ORDER BY {first}{direction}{rest})");
     let window_of_rows = format!("OVER (PARTITION BY {group} ORDER BY {first}{direction})");
-    let inner = match one_of(&["rank", "dense_rank", "row_number", "numbered", "two"]).as_str() {
+    let inner = match one_of(&["rank", "dense_rank", "row_number", "numbered", "two", "running"]).as_str() {
         // The key of the row that has a number is the same however equal rows are numbered.
         "row_number" => {
             let groups = group.replace("n % 3", "n % 3 AS n3");
@@ -141,6 +141,11 @@ fn query(random: &mut StdRng) -> String {
             )
         }
         "two" => format!("SELECT *, dense_rank() {window} AS y, rank() {window} AS x FROM t"),
+        // What they see of a row are those before it and its equals.
+        "running" => {
+            let ranked = one_of(&["rank", "dense_rank"]);
+            format!("SELECT *, sum(r) {window} AS y, count(n) {window} AS z, {ranked}() {window} AS x FROM t")
+        }
         function => format!("SELECT *, {function}() {window} AS x FROM t"),
     };
     format!("SELECT * FROM ({inner}) AS s WHERE x {condition}{more}")
@@ -164,8 +169,10 @@ fn what_could_be_wrong_is_left_alone() {
     let queries = [
         // No group: the sort keeps the first ones itself.
         "SELECT * FROM (SELECT *, row_number() OVER (ORDER BY n) AS x FROM t) AS s WHERE x <= 3",
-        // What sees all rows of a group.
-        "SELECT * FROM (SELECT *, count(*) OVER (PARTITION BY g ORDER BY n) AS y, row_number() OVER (PARTITION BY g ORDER BY n) AS x \
+        // What sees rows behind a row.
+        "SELECT * FROM (SELECT *, count(*) OVER (PARTITION BY g ORDER BY n ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS y, \
+         row_number() OVER (PARTITION BY g ORDER BY n) AS x FROM t) AS s WHERE x <= 3",
+        "SELECT * FROM (SELECT *, lead(n) OVER (PARTITION BY g ORDER BY n) AS y, row_number() OVER (PARTITION BY g ORDER BY n) AS x \
          FROM t) AS s WHERE x <= 3",
         // Zeros have signs.
         "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY f ORDER BY n) AS x FROM t) AS s WHERE x <= 3",

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 use std::sync::{Arc, LazyLock};
 
 /// Such a value of each group.
-pub(super) fn any_of_group(value: Expr) -> Expr {
+pub(in crate::query) fn any_of_group(value: Expr) -> Expr {
     static FUNCTION: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
         let signature = Signature::any(1, Volatility::Immutable);
         Arc::new(AggregateUDF::new_from_impl(AnyOfGroup { signature }))

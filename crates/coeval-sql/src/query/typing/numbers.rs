@@ -24,6 +24,9 @@ use std::sync::{Arc, LazyLock};
 /// Precision and scale of `numeric` made of a type that does not say: as a column declared without them.
 const UNDECLARED: (u8, i8) = (38, 10);
 
+/// The function that divides exact numbers.
+pub(crate) const DIVISION: &str = "numeric_quotient";
+
 /// `left / right` of exact numbers, one of them a `numeric`; `None` for other types.
 pub(crate) fn quotient(left: Expr, left_type: &DataType, right: Expr, right_type: &DataType) -> Option<Expr> {
     let (left_shape, right_shape) = (shape(left_type)?, shape(right_type)?);
@@ -124,7 +127,7 @@ impl NumberFunction {
 impl ScalarUDFImpl for NumberFunction {
     fn name(&self) -> &str {
         match &self.kind {
-            Kind::Quotient => "numeric_quotient",
+            Kind::Quotient => DIVISION,
             Kind::Mean => "mean",
             Kind::Rounded(DataType::Int16) => "rounded_to_smallint",
             Kind::Rounded(DataType::Int32) => "rounded_to_int",
