@@ -65,10 +65,6 @@ impl Image {
         self.files[file].iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
     }
 
-    pub(crate) fn largest(&self) -> &Path {
-        self.files().max_by_key(|file| self.len(file)).expect("the directory has files")
-    }
-
     /// Makes the directory what it was; files that came since go.
     pub(crate) fn restore(&self, dir: &Path) {
         let now = Self::of(dir);
