@@ -98,24 +98,24 @@ impl Texts {
     pub(super) fn into_views_of(self, buffer_bytes_max: usize) -> Views {
         let Self { bytes, lengths } = self;
         let mut views = Vec::with_capacity(lengths.len());
-        // Where the buffers begin, the last of them, and the next text.
-        let (mut begins, mut begin, mut start) = (vec![0], 0, 0);
+        // Where each buffer begins, the present one, and the next text.
+        let (mut cuts, mut begin, mut start) = (vec![0], 0, 0);
         for &length in &lengths {
             let end = start + length;
             if end - begin > buffer_bytes_max {
                 begin = start;
-                begins.push(begin);
+                cuts.push(begin);
             }
-            views.push(make_view(&bytes[start..end], (begins.len() - 1) as u32, (start - begin) as u32));
+            views.push(make_view(&bytes[start..end], (cuts.len() - 1) as u32, (start - begin) as u32));
             start = end;
         }
         if lengths.iter().all(|&length| length <= IN_VIEW_MAX) {
             return Views { views, buffers: Vec::new() };
         }
         let bytes = Buffer::from_vec(bytes);
-        let ends = begins.iter().skip(1).copied().chain([bytes.len()]);
+        let ends = cuts.iter().skip(1).copied().chain([bytes.len()]);
         let buffer = |(&begin, end): (&usize, usize)| bytes.slice_with_length(begin, end - begin);
-        let buffers = begins.iter().zip(ends).map(buffer).collect();
+        let buffers = cuts.iter().zip(ends).map(buffer).collect();
         Views { views, buffers }
     }
 }
