@@ -439,25 +439,19 @@ impl<'d> Mender<'d> {
         batch: u32,
     ) -> Option<Arc<Chunk>> {
         let chunk = Chunk::of_segment(segment, batch);
-        if let Err(error) = segment.check_chunk(batch) {
-            if self.is_failure(&error) {
-                return None;
-            }
-            let (rows, first, last) = (chunk.rows(), chunk.first_key(), chunk.last_key());
-            self.lose(
-                table,
-                segment.number(),
-                format!("{name}: {rows} rows from {first:?} to {last:?}: {error}"),
-            );
-            return None;
-        }
-        match segment.check_stats(batch) {
-            Ok(()) => Some(Arc::new(chunk)),
-            Err(error) if self.is_failure(&error) => None,
-            Err(error) => {
-                self.rebuilt.push(format!("statistics of a chunk of {name} ({error})"));
+        match segment.check_chunk(batch) {
+            Ok(None) => Some(Arc::new(chunk)),
+            Ok(Some(misstated)) => {
+                self.rebuilt.push(format!("statistics of a chunk of {name} ({misstated})"));
                 self.emptied.insert(segment.number());
                 Some(Arc::new(chunk))
+            }
+            Err(error) if self.is_failure(&error) => None,
+            Err(error) => {
+                let (rows, first, last) = (chunk.rows(), chunk.first_key(), chunk.last_key());
+                let what = format!("{name}: {rows} rows from {first:?} to {last:?}: {error}");
+                self.lose(table, segment.number(), what);
+                None
             }
         }
     }
@@ -477,10 +471,7 @@ impl<'d> Mender<'d> {
             let look = |segment: Arc<Segment>| {
                 let batches = 0..segment.chunk_count() as u32;
                 let mut unneeded = batches.filter(|batch| !needed.contains(&(number, *batch)));
-                unneeded.try_for_each(|batch| {
-                    segment.check_chunk(batch)?;
-                    segment.check_stats(batch)
-                })
+                unneeded.try_for_each(|batch| segment.check_chunk(batch)?.map_or(Ok(()), Err))
             };
             if let Err(error) = self.disk.open_segment(SegmentRef { number, footer_checksum }).and_then(look)
                 && !self.is_failure(&error)

@@ -181,6 +181,53 @@ fn a_turn_that_panics_ends_the_log() {
     drop(writer);
 }
 
+/// A turn that the file system refuses.
+struct RefusedTurn {
+    /// Where its log is; nowhere if that is what is refused.
+    next: Option<PathBuf>,
+}
+
+impl RefusedTurn {
+    fn refusal() -> LogError {
+        LogError::File { path: PathBuf::from("next"), error: std::io::Error::other("as the test wants it") }
+    }
+}
+
+impl Turn for RefusedTurn {
+    fn begin(&mut self) -> Result<LogFile, LogError> {
+        let next = self.next.as_ref().ok_or_else(Self::refusal)?;
+        LogFile::open(next, Durability::Off).map(|(file, _)| file)
+    }
+
+    fn work(&mut self) -> Result<(), LogError> {
+        Err(Self::refusal())
+    }
+
+    fn finish(self: Box<Self>, next: LogFile) -> Result<LogFile, LogError> {
+        Ok(next)
+    }
+}
+
+/// To break it: go on without the next log. The round would count as under way for ever, and the log grow without end.
+#[test]
+fn a_turn_that_is_refused_ends_the_log_which_has_all_that_was_said_to_be_there() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, next) in [("one", None), ("two", Some(directory.path().join("next")))] {
+        let path = directory.path().join(name);
+        let (log, _) = LogFile::open(&path, Durability::Off).unwrap();
+        let (told, synced) = channel();
+        let writer = LogWriter::start(log, move |written| told.send(written.ok()).unwrap()).unwrap();
+        writer.write(vec![batch(&[b"before"])], 1);
+        assert_eq!(synced.recv(), Ok(Some(1)));
+        writer.turn(Box::new(RefusedTurn { next }));
+        assert_eq!(synced.recv(), Ok(None));
+        writer.write(vec![batch(&[b"behind"])], 2);
+        drop(writer);
+        assert!(synced.recv().is_err(), "nothing is said to be there any more");
+        assert_eq!(records_in(&path).unwrap(), [&b"before"[..]]);
+    }
+}
+
 /// Fails if the file is made without a mode: where others may look into the directory, they read the rows in it.
 #[test]
 fn nobody_else_can_read_a_log_whoever_may_look_into_its_directory() {

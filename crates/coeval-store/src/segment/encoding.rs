@@ -43,7 +43,7 @@ use arrow::error::ArrowError;
 use cursor::Cursor;
 use packed::{pack, unpack};
 use std::sync::Arc;
-use texts::{Dictionary, Texts, bytes_beside_views, put_texts, take_dictionary};
+use texts::{Dictionary, Texts, Views, bytes_beside_views, put_texts, take_dictionary};
 use words::{Order, put_words, take_words};
 
 const PLAIN: u8 = 0;
@@ -129,15 +129,8 @@ fn take(data_type: &DataType, rows: usize, cursor: &mut Cursor<'_>) -> Result<Ar
             let Texts { bytes, lengths } = Texts::take(cursor, rows)?;
             made(BinaryArray::try_new(offsets_of(lengths)?, Buffer::from_vec(bytes), nulls))
         }
-        (TEXTS, _) => {
-            let texts = Texts::take(cursor, rows)?;
-            let views = texts.views();
-            view_array(data_type, views, texts, nulls)
-        }
-        (DICTIONARY, _) => {
-            let (entries, views) = take_dictionary(cursor, rows)?;
-            view_array(data_type, views, entries, nulls)
-        }
+        (TEXTS, _) => view_array(data_type, Texts::take(cursor, rows)?.into_views(), nulls),
+        (DICTIONARY, _) => view_array(data_type, take_dictionary(cursor, rows)?, nulls),
         (LISTS, DataType::List(item)) => take_lists(item, rows, nulls, cursor),
         _ => Err(of_another_form(data_type)),
     }
@@ -206,13 +199,9 @@ fn put_views(texts: &[&[u8]], out: &mut Vec<u8>) -> usize {
     texts.len() * VIEW_BYTES + beside
 }
 
-fn view_array(
-    data_type: &DataType,
-    views: Vec<u128>,
-    texts: Texts,
-    nulls: Option<NullBuffer>,
-) -> Result<ArrayRef, String> {
-    let (views, buffers) = (ScalarBuffer::from(views), texts.into_buffers());
+fn view_array(data_type: &DataType, views: Views, nulls: Option<NullBuffer>) -> Result<ArrayRef, String> {
+    let Views { views, buffers } = views;
+    let views = ScalarBuffer::from(views);
     match data_type {
         DataType::Utf8View => made(StringViewArray::try_new(views, buffers, nulls)),
         DataType::BinaryView => made(BinaryViewArray::try_new(views, buffers, nulls)),

@@ -14,7 +14,7 @@ use crate::files::{FileError, FileSystem, ReadFile};
 use crate::key_column::KeyColumn;
 use crate::log::ChecksumPolicy;
 use crate::value::Value;
-use arrow::array::{ArrayRef, make_array};
+use arrow::array::{Array, ArrayRef, make_array};
 use arrow::buffer::{Buffer, MutableBuffer};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
@@ -227,40 +227,37 @@ impl Segment {
         }
     }
 
-    /// Checks every byte of a chunk against its checksum, and that its columns can be read.
+    /// Checks every byte of a chunk against its checksum, that its columns can be read, and what the index says of them against
+    /// their values: a wrong bound hides rows from scans. Gives what the index says wrongly first. Reads each part once.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] at the first damage.
-    pub(crate) fn check_chunk(&self, batch: u32) -> Result<(), StoreError> {
+    pub(crate) fn check_chunk(&self, batch: u32) -> Result<Option<StoreError>, StoreError> {
         self.read_keys(batch)?;
-        (0..self.schema.fields().len() - 1).try_for_each(|column| self.read_column(batch, column).map(drop))
+        let mut misstated = None;
+        for column in 0..self.schema.fields().len() - 1 {
+            let array = self.read_column(batch, column)?;
+            misstated = misstated.or_else(|| self.misstated(batch, column, array.as_ref()));
+        }
+        Ok(misstated)
     }
 
-    /// Checks what the index says of a chunk's columns, which [can be read](Self::check_chunk), against their values: a wrong
-    /// bound hides rows from scans.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] for the first column of which the index says something else.
-    pub(crate) fn check_stats(&self, batch: u32) -> Result<(), StoreError> {
+    /// What the index says of a column of a chunk that is not so of its values.
+    fn misstated(&self, batch: u32, column: usize, values: &dyn Array) -> Option<StoreError> {
         let description = self.chunk(batch);
-        for (column, stated) in description.stats.columns.iter().enumerate() {
-            let actual = column_stats(self.read_column(batch, column)?.as_ref());
-            let name = self.schema.field(column + 1).name();
-            let wrong = |what: &str| {
-                let what = format!("column {name}: {what} than the index of the segment says");
-                Err(self.corrupt(description.part_offset(column + 1), &what))
-            };
-            if stated.null_count != actual.null_count {
-                return wrong("another number of NULLs");
-            }
-            if !is_bound(stated.min.as_ref(), actual.min.as_ref()) {
-                return wrong("another least value");
-            }
-            if !is_bound(stated.max.as_ref(), actual.max.as_ref()) {
-                return wrong("another greatest value");
-            }
-        }
-        Ok(())
+        let (stated, actual) = (&description.stats.columns[column], column_stats(values));
+        let what = if stated.null_count != actual.null_count {
+            "another number of NULLs"
+        } else if !is_bound(stated.min.as_ref(), actual.min.as_ref()) {
+            "another least value"
+        } else if !is_bound(stated.max.as_ref(), actual.max.as_ref()) {
+            "another greatest value"
+        } else {
+            return None;
+        };
+        let name = self.schema.field(column + 1).name();
+        let what = format!("column {name}: {what} than the index of the segment says");
+        Some(self.corrupt(description.part_offset(column + 1), &what))
     }
 
     fn read_verified(

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Encoded columns come back as they were, take little where they are regular, and are an error where they are damaged.
 
+use super::texts::Texts;
 use super::{decode, encode};
 use crate::chunk_stats::column_stats;
 use crate::column::ColumnBuilder;
 use crate::key_column::KeyColumnBuilder;
 use crate::types::{ColumnType, ElementType};
 use crate::value::{IntervalValue, ListEncoder, Value};
-use arrow::array::{Array, ArrayRef, AsArray, NullArray};
+use arrow::array::{Array, ArrayRef, AsArray, NullArray, StringViewArray};
 use arrow::datatypes::DataType;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -251,7 +252,31 @@ fn texts_of_a_dictionary_share_its_entries_in_memory() {
     let mut bytes = Vec::new();
     let memory = encode(array.as_ref(), &mut bytes);
     assert_eq!(memory, 4_000 * 16 + modes.iter().map(|mode| mode.len()).sum::<usize>());
-    assert_eq!(memory, memory_of(decode(&DataType::Utf8View, 4_000, &bytes).unwrap().as_ref()));
+    let read = decode(&DataType::Utf8View, 4_000, &bytes).unwrap();
+    assert_eq!(memory, memory_of(read.as_ref()));
+    // Fails if more is allocated, and kept, than there are views.
+    assert_eq!(memory, read.get_buffer_memory_size());
+}
+
+/// No test has 4 GiB of texts. A chunk that had them was written, and could not be read.
+#[test]
+fn texts_that_one_buffer_does_not_have_are_in_several() {
+    let texts = [
+        "",
+        "the first one, longer than a view",
+        "short",
+        "the second one, longer than a view",
+        "the third one, which is the longest",
+    ];
+    for (bytes_max, buffers) in [(107, 1), (106, 2), (80, 2), (40, 3)] {
+        let bytes = texts.concat().into_bytes();
+        let lengths = texts.iter().map(|text| text.len()).collect();
+        let made = Texts { bytes, lengths }.into_views_of(bytes_max);
+        assert_eq!(made.buffers.len(), buffers);
+        assert!(made.buffers.iter().all(|buffer| buffer.len() <= bytes_max));
+        let array = StringViewArray::try_new(made.views.into(), made.buffers, None).unwrap();
+        assert!(array.iter().flatten().eq(texts), "in buffers of {bytes_max} bytes: {array:?}");
+    }
 }
 
 /// The examples of `docs/formats.md`. Whoever has to change these bytes changes the version of segments.

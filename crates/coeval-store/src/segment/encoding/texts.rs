@@ -16,11 +16,17 @@ use hashbrown::HashMap;
 /// Fewer bytes than this are not worth a call of a decompressor.
 const COMPRESSED_MIN: usize = 1_024;
 
+/// The most that an LZ4 block has, whoever reads it.
+const COMPRESSED_MAX: usize = 0x7E00_0000;
+
 /// LZ4 makes at most 255 bytes of one.
 const EXPANSION_MAX: usize = 256;
 
 /// Views have texts up to this length in themselves.
 const IN_VIEW_MAX: usize = 12;
+
+/// The most that a buffer has beside views: these have 31 bits for a place in it.
+const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
 
 /// After so many rows it is decided whether a dictionary is worth building on.
 const SAMPLE: usize = 8_192;
@@ -30,7 +36,8 @@ pub(super) fn put_texts(texts: &[&[u8]], out: &mut Vec<u8>) {
     let lengths: Vec<i64> = texts.iter().map(|text| text.len() as i64).collect();
     pack(&lengths, out);
     let bytes = texts.concat();
-    let compressed = (bytes.len() >= COMPRESSED_MIN).then(|| lz4_flex::block::compress(&bytes));
+    let is_worth_it = (COMPRESSED_MIN..=COMPRESSED_MAX).contains(&bytes.len());
+    let compressed = is_worth_it.then(|| lz4_flex::block::compress(&bytes));
     let compressed = compressed.filter(|compressed| compressed.len() <= bytes.len() / 4 * 3);
     out.push(u8::from(compressed.is_some()));
     put_length(bytes.len(), out);
@@ -58,6 +65,13 @@ pub(super) struct Texts {
     pub(super) lengths: Vec<usize>,
 }
 
+/// What an array of views is made of.
+pub(super) struct Views {
+    pub(super) views: Vec<u128>,
+    /// What they need beside themselves.
+    pub(super) buffers: Vec<Buffer>,
+}
+
 impl Texts {
     /// Takes so many texts.
     ///
@@ -67,30 +81,42 @@ impl Texts {
         let lengths = unpack(cursor, count, |length| length as usize)?;
         let bytes = take_bytes(cursor)?;
         let sum = lengths.iter().try_fold(0usize, |sum, length| sum.checked_add(*length));
-        // Views have 32 bits for a place.
-        match sum == Some(bytes.len()) && u32::try_from(bytes.len()).is_ok() {
+        let fits_a_buffer = |length: &usize| *length <= BUFFER_BYTES_MAX;
+        match sum == Some(bytes.len()) && lengths.iter().all(fits_a_buffer) {
             true => Ok(Self { bytes, lengths }),
             false => Err("texts of other lengths than stated".to_owned()),
         }
     }
 
-    /// A view of each.
-    pub(super) fn views(&self) -> Vec<u128> {
-        let mut start = 0;
-        let view = |&length: &usize| {
-            let view = make_view(&self.bytes[start..start + length], 0, start as u32);
-            start += length;
-            view
-        };
-        self.lengths.iter().map(view).collect()
+    /// A view of each, and what these need.
+    pub(super) fn into_views(self) -> Views {
+        self.into_views_of(BUFFER_BYTES_MAX)
     }
 
-    /// What views need beside themselves.
-    pub(super) fn into_buffers(self) -> Vec<Buffer> {
-        match self.lengths.iter().all(|&length| length <= IN_VIEW_MAX) {
-            true => Vec::new(),
-            false => vec![Buffer::from_vec(self.bytes)],
+    /// As [`into_views`](Self::into_views), with buffers of at most so many bytes, which each text fits into. All of them share
+    /// the memory of the texts.
+    pub(super) fn into_views_of(self, buffer_bytes_max: usize) -> Views {
+        let Self { bytes, lengths } = self;
+        let mut views = Vec::with_capacity(lengths.len());
+        // Where each buffer begins, the present one, and the next text.
+        let (mut cuts, mut begin, mut start) = (vec![0], 0, 0);
+        for &length in &lengths {
+            let end = start + length;
+            if end - begin > buffer_bytes_max {
+                begin = start;
+                cuts.push(begin);
+            }
+            views.push(make_view(&bytes[start..end], (cuts.len() - 1) as u32, (start - begin) as u32));
+            start = end;
         }
+        if lengths.iter().all(|&length| length <= IN_VIEW_MAX) {
+            return Views { views, buffers: Vec::new() };
+        }
+        let bytes = Buffer::from_vec(bytes);
+        let ends = cuts.iter().skip(1).copied().chain([bytes.len()]);
+        let buffer = |(&begin, end): (&usize, usize)| bytes.slice_with_length(begin, end - begin);
+        let buffers = cuts.iter().zip(ends).map(buffer).collect();
+        Views { views, buffers }
     }
 }
 
@@ -156,16 +182,19 @@ impl<'a> Dictionary<'a> {
     }
 }
 
-/// Takes a dictionary and the entries of so many rows: the entries, and a view of one of them for each row.
+/// Takes a dictionary and the entries of so many rows: for each row a view of its entry, and what views of entries need.
 ///
 /// # Errors
 /// If there are not so many, or a row has none of the entries.
-pub(super) fn take_dictionary(cursor: &mut Cursor<'_>, count: usize) -> Result<(Texts, Vec<u128>), String> {
+pub(super) fn take_dictionary(cursor: &mut Cursor<'_>, count: usize) -> Result<Views, String> {
     let entries = cursor.length()?;
-    let entries = Texts::take(cursor, entries)?;
-    let views = entries.views();
+    let entries = Texts::take(cursor, entries)?.into_views();
     let codes = unpack(cursor, count, |code| code as usize)?;
-    let views: Option<Vec<u128>> = codes.iter().map(|&code| views.get(code).copied()).collect();
-    let views = views.ok_or_else(|| "a row has a text that is not in the dictionary".to_owned())?;
-    Ok((entries, views))
+    // Not collected as they are found, which may be none: the memory would double until it is enough, and stay so.
+    let mut views = Vec::with_capacity(count);
+    for code in codes {
+        let view = entries.views.get(code);
+        views.push(*view.ok_or_else(|| "a row has a text that is not in the dictionary".to_owned())?);
+    }
+    Ok(Views { views, buffers: entries.buffers })
 }
