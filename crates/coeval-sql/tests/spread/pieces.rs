@@ -177,7 +177,7 @@ fn groups_by_what_a_join_brings_are_begun_where_the_bricks_are() {
         WHERE p.name < 'place d' GROUP BY p.name ORDER BY p.name";
     let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
     let (_, below) = plan.split_once("SpreadPieces").unwrap_or_else(|| panic!("{plan}"));
-    for part in ["mode=Partial", "HashJoinExec", "SentInput"] {
+    for part in ["CodedGroupsExec: gby=[name", "HashJoinExec", "SentInput"] {
         assert!(below.contains(part), "no {part} in\n{plan}");
     }
     nodes.shared.take_pieces();

@@ -101,7 +101,7 @@ fn rows_that_are_changed_or_deleted_are_counted_as_they_are_written() {
         let is_written = |progress: QueryProgress| progress.work == RowWork::Writing && progress.passed > 0;
         let watcher = watched_for(&session.cancel_handle(), is_written);
         session.execute(statement).unwrap();
-        let seen = watcher.join().unwrap().unwrap();
+        let seen = watcher.join().unwrap().unwrap_or_else(|| panic!("{statement} shows no rows written"));
         assert!(seen.work == RowWork::Writing && seen.rows == 200_000, "{statement}: {seen:?}");
         assert_eq!(session.cancel_handle().progress(), None);
     }

@@ -211,9 +211,11 @@ fn put_in_place<K: Ord + Copy>(keyed: &mut [(K, Place)], ranks: &[usize]) {
     }
     let mut from = 0;
     for &rank in ranks {
-        // What is before the last one that was selected is not above it.
-        keyed[from..].select_nth_unstable_by_key(rank - from, |(key, _)| *key);
-        from = rank;
+        // What is behind the last one that was selected is not below it. That one stays where it is.
+        if rank >= from {
+            keyed[from..].select_nth_unstable_by_key(rank - from, |(key, _)| *key);
+            from = rank + 1;
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
 use crate::error::SqlError;
 use crate::guarded::is_comparison;
 use crate::query::matching::heeding_at_once;
-use crate::query::rewriting::{rewrite_node, rewrite_plan};
+use crate::query::rewriting::{Below, rewrite_node, rewrite_plan};
 use crate::scalar::cast_function::{is_own, literal_as};
 use crate::scalar::decimal_literal;
 use crate::types::{
@@ -44,7 +44,8 @@ const SUM_PRECISION: u8 = 38;
 /// The plan with sums of `bigint` as `numeric`, operands of a comparison and branches of CASE, COALESCE and UNION
 /// of one type, literals in BETWEEN and IN of the type beside them, and scalar subqueries that may be NULL.
 pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut settle_plan = |plan: LogicalPlan, below| {
+    // The planner makes schemas before all marks of types are there, so each is made anew, whatever was changed below.
+    let mut settle_plan = |plan: LogicalPlan, _| {
         orderless::refuse_in_node(&plan)?;
         match plan {
             LogicalPlan::Union(union) => settle_union(union),
@@ -53,7 +54,7 @@ pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
                 if let LogicalPlan::Join(join) = &plan {
                     comparisons::require_keys(join)?;
                 }
-                rewrite_node(plan, below, may_be_settled, &settle)?
+                rewrite_node(plan, Below::Changed, may_be_settled, &settle)?
                     .transform_data(subquery_order::settle)?
                     .transform_data(jsonb::settle_sort)?
                     .transform_data(window_keys::settle_sort)?

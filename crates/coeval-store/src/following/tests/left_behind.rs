@@ -191,7 +191,7 @@ fn a_load_that_is_more_than_is_asked_for_goes_before_the_log_around_it() {
         transaction.commit().unwrap();
     };
     commit(CatalogChange::PutTable(Box::new(def.clone())));
-    three.load(&def, 0..5_000);
+    three.load(&def, 0..60_000);
     commit(CatalogChange::RemoveTable(def.id));
     three.checkpoint_ahead();
     assert_eq!(load_files(&three.files), 0);
