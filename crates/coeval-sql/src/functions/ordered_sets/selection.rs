@@ -211,9 +211,12 @@ fn put_in_place<K: Ord + Copy>(keyed: &mut [(K, Place)], ranks: &[usize]) {
     }
     let mut from = 0;
     for &rank in ranks {
-        // What is before the last one that was selected is not above it.
-        keyed[from..].select_nth_unstable_by_key(rank - from, |(key, _)| *key);
-        from = rank;
+        // What is before `from` is where it belongs, and none of it above what comes behind. It has to stay there: a selection moves
+        // all that it looks at. A rank may be asked for twice.
+        if rank >= from {
+            keyed[from..].select_nth_unstable_by_key(rank - from, |(key, _)| *key);
+            from = rank + 1;
+        }
     }
 }
 
