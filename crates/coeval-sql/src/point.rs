@@ -65,6 +65,8 @@ pub(crate) struct PointPlan {
     parameter_types: Vec<ColumnType>,
     /// The definitions it was compiled against; another catalog means another plan.
     catalog: Arc<Catalog>,
+    /// The schemas in which its names were found: others mean another plan.
+    search_path: Arc<[String]>,
     /// Who may run it: another one's rights mean another plan.
     made_for: MadeFor,
     /// Whether a run has met more rows than this path is for.
@@ -104,6 +106,7 @@ impl PointPlan {
             action,
             parameter_types: planner.parameters.resolved(),
             catalog: Arc::clone(context.transaction.world().catalog()),
+            search_path: context.settings.shared_search_path(),
             made_for: MadeFor::new(context.settings.principal(), context.transaction, context.engine.store()),
             outgrown: AtomicBool::new(false),
         })
@@ -128,9 +131,10 @@ impl PointPlan {
         }
     }
 
-    /// Whether the definitions and rights that the plan relies on are those of this statement.
+    /// Whether the definitions and rights that the plan relies on are those of this statement, and names are found as they were.
     pub(crate) fn is_current(&self, context: &StatementContext<'_>) -> bool {
         Arc::ptr_eq(&self.catalog, context.transaction.world().catalog())
+            && *self.search_path == *context.settings.search_path()
             && self.made_for.is_current(
                 context.settings.principal(),
                 context.transaction,

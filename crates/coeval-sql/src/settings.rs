@@ -208,6 +208,11 @@ impl Settings {
         &self.search_path
     }
 
+    /// The same for who keeps them.
+    pub(crate) fn shared_search_path(&self) -> Arc<[String]> {
+        Arc::clone(&self.search_path)
+    }
+
     /// The schemas that unqualified names of relations are looked up in, in order: the session's own one first, unless
     /// the search path has it elsewhere.
     pub(crate) fn name_path(&self) -> &[String] {

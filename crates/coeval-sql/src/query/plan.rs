@@ -57,6 +57,8 @@ pub(crate) struct PlannedQuery {
     pub(super) columns: SchemaRef,
     special_parameters: Vec<Option<ParameterType>>,
     dependencies: Dependencies,
+    /// For each of the tables that it reads what its name stood for without a schema.
+    found_by_name: Vec<Option<QualifiedName>>,
     made_for: MadeFor,
     runs_subqueries: bool,
     is_correlated: bool,
@@ -203,27 +205,24 @@ impl PlannedQuery {
         !is_of_the_moment && is_timeless(&self.logical) && is_for_all_values(&self.logical)
     }
 
-    /// Whether the definitions and rights it relies on are those of this statement.
+    /// Whether the definitions and rights it relies on are those of this statement, and names mean the same tables.
     pub(crate) fn is_current(&self, context: &StatementContext<'_>) -> bool {
         let transaction = &*context.transaction;
         !self.dependencies.unkept
             && self.made_for.is_current(context.settings.principal(), transaction, context.engine.store())
-            && self.dependencies.tables.iter().all(|known| {
+            && self.dependencies.tables.iter().zip(&self.found_by_name).all(|(known, found)| {
                 transaction
                     .resolve_table(&known.name)
                     .is_some_and(|now| Arc::ptr_eq(&now, known) || *now == **known)
-                    && !is_hidden(known, context)
+                    && found_by_name(known, context) == *found
             })
     }
 }
 
-/// Whether the session has made a temporary relation since whose name hides this table's.
-fn is_hidden(table: &TableDef, context: &StatementContext<'_>) -> bool {
-    let own = context.settings.temporary().schema();
-    let catalog = context.transaction.catalog();
-    table.name.schema != own
-        && catalog.has_schema(own)
-        && catalog.resolve(&QualifiedName::new(own, &table.name.name)).is_some()
+/// What the name of a table stands for where it is written without a schema. That changes with the search path, and when a relation of
+/// that name, maybe a temporary one, is made in a schema that is looked at before the table's.
+fn found_by_name(table: &TableDef, context: &StatementContext<'_>) -> Option<QualifiedName> {
+    crate::names::resolve(None, &table.name.name, context.settings, context.transaction)
 }
 
 /// Plans a query. Parameters whose type is known have it in `types`; the others are inferred from where they
@@ -335,6 +334,7 @@ fn plan_query(
         true => MadeFor::with_views(principal, context.transaction, engine.store()),
         false => MadeFor::new(principal, context.transaction, engine.store()),
     };
+    let found_by_name = dependencies.tables.iter().map(|table| found_by_name(table, context)).collect();
     Ok(PlannedQuery {
         logical: Arc::new(logical),
         parameter_types: resolved_types(&found_types, count),
@@ -342,6 +342,7 @@ fn plan_query(
         columns,
         special_parameters,
         dependencies,
+        found_by_name,
         made_for,
         runs_subqueries,
         is_correlated,

@@ -74,9 +74,9 @@ pub(super) enum RunPlan {
 /// Whether a statement is planned when it is prepared, or when its text is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// What its names and constants mean was decided when it was prepared.
+    /// What its constants mean was decided when it was prepared. Its names are found by the search path of now.
     Prepare,
-    /// They mean what they mean now: settings count.
+    /// Both mean what they mean now: all settings count.
     Text,
 }
 

@@ -211,7 +211,8 @@ fn put_in_place<K: Ord + Copy>(keyed: &mut [(K, Place)], ranks: &[usize]) {
     }
     let mut from = 0;
     for &rank in ranks {
-        // What is behind the last one that was selected is not below it. That one stays where it is.
+        // What is before `from` is where it belongs, and none of it above what comes behind. It has to stay there: a selection moves
+        // all that it looks at. A rank may be asked for twice.
         if rank >= from {
             keyed[from..].select_nth_unstable_by_key(rank - from, |(key, _)| *key);
             from = rank + 1;

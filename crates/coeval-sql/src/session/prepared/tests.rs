@@ -192,3 +192,25 @@ fn a_query_of_a_view_is_kept_until_definitions_change() {
     assert!(counted("GRANT SELECT ON t TO keeper").is_ok());
     assert_eq!(counted("DROP VIEW few"), Err("42P01".to_owned()));
 }
+
+/// As in PostgreSQL. To break it: take a plan whose table is there for one whose names mean that table.
+#[test]
+fn a_prepared_statement_finds_its_tables_by_the_search_path_of_now() {
+    let engine = engine();
+    for point_path in ["on", "off"] {
+        let mut session = engine.session();
+        let schema = format!("of_{point_path}");
+        session.execute(&format!("SET coeval.point_path = {point_path}; CREATE SCHEMA {schema}")).unwrap();
+        session.execute(&format!("CREATE TABLE {schema}.t (n bigint PRIMARY KEY, v bigint)")).unwrap();
+        session.execute(&format!("INSERT INTO {schema}.t VALUES (1, 1001)")).unwrap();
+        let prepared = session.prepare("SELECT v FROM t WHERE n = $1").unwrap();
+        let one = [Value::Int64(1)];
+        assert!(outcome(&mut session, &prepared, &one).unwrap().contains("| 1 "));
+        session.execute(&format!("SET search_path = {schema}, public")).unwrap();
+        for _ in 0..2 {
+            assert!(outcome(&mut session, &prepared, &one).unwrap().contains("| 1001 "));
+        }
+        session.execute("RESET search_path").unwrap();
+        assert!(outcome(&mut session, &prepared, &one).unwrap().contains("| 1 "));
+    }
+}

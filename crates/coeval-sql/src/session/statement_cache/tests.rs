@@ -149,3 +149,46 @@ fn a_right_that_is_taken_back_counts_for_kept_queries() {
     session.execute("RESET ROLE; REVOKE SELECT ON t FROM reader; SET ROLE reader").unwrap();
     assert_eq!(session.execute(BY_VALUE).unwrap_err().state.code(), "42501");
 }
+
+/// To break it: keep a statement that runs by key for any search path.
+#[test]
+fn a_kept_statement_by_key_finds_its_table_by_the_search_path_of_now() {
+    let mut session = session();
+    session.execute("CREATE SCHEMA other; CREATE TABLE other.t (n bigint PRIMARY KEY, value text)").unwrap();
+    session.execute("INSERT INTO t VALUES (1, 'first'); INSERT INTO other.t VALUES (1, 'second')").unwrap();
+    let (read, write) = ("SELECT value FROM t WHERE n = 1", "UPDATE t SET value = value || '!' WHERE n = 1");
+    session.execute(write).unwrap();
+    assert!(rows(&mut session, read).contains("| first! "));
+    session.execute("SET search_path = other, public").unwrap();
+    assert!(rows(&mut session, read).contains("| second "));
+    session.execute(write).unwrap();
+    assert!(rows(&mut session, read).contains("| second! "));
+    session.execute("RESET search_path").unwrap();
+    assert!(rows(&mut session, read).contains("| first! "));
+    // A path for one transaction alone.
+    session.execute("BEGIN").unwrap();
+    session.execute("SET LOCAL search_path = other").unwrap();
+    assert!(rows(&mut session, read).contains("| second! "));
+    session.execute("ROLLBACK").unwrap();
+    assert!(rows(&mut session, read).contains("| first! "));
+}
+
+/// To break it: look for temporary relations alone among those that may stand before the table on the search path.
+#[test]
+fn a_relation_made_before_a_kept_query_s_table_on_the_search_path_is_the_one_that_is_read() {
+    let mut session = session();
+    session.execute("INSERT INTO t VALUES (1, 'later on the path')").unwrap();
+    session.execute("CREATE SCHEMA other; SET search_path = other, public").unwrap();
+    let read = "SELECT max(value) AS value FROM t";
+    assert!(rows(&mut session, read).contains("| later on the path "));
+    for (make, drop) in [
+        ("CREATE TABLE other.t AS SELECT 'a table' AS value", "DROP TABLE other.t"),
+        ("CREATE VIEW other.t AS SELECT 'a view' AS value", "DROP VIEW other.t"),
+        ("CREATE TEMP TABLE t AS SELECT 'a temporary table' AS value", "DROP TABLE pg_temp.t"),
+    ] {
+        session.execute(make).unwrap();
+        assert!(rows(&mut session, read).contains("| a "), "after {make}");
+        session.execute(drop).unwrap();
+        assert!(rows(&mut session, read).contains("| later on the path "), "after {drop}");
+    }
+}
