@@ -99,6 +99,8 @@ fn goes_by_a_part_of_an_order(plan: &dyn ExecutionPlan) -> bool {
         *aggregate.mode() == AggregateMode::Partial
             && matches!(aggregate.input_order_mode(), InputOrderMode::PartiallySorted(_))
             && aggregate.aggr_expr().iter().all(|call| call.order_bys().is_empty())
+            // A column that a filter leaves one value of counts as in order, too.
+            && !aggregate.input().equivalence_properties().oeq_class().is_empty()
     })
 }
 

@@ -25,7 +25,7 @@ const CALLS: [&str; 6] = [
     "count(*), sum(small), avg(real)",
     "min(text), max(date), count(DISTINCT small)",
     "sum(amount) FILTER (WHERE flag), count(wide)",
-    "stddev(real), corr(real, small)",
+    "stddev(real), count(real)",
     "median(small), bool_or(flag)",
     "sum(small + tiny)",
 ];

@@ -63,6 +63,11 @@ fn becomes_empty(engine: &Engine) -> bool {
     })
 }
 
+/// A session keeps the plan of a text that it may be sent again.
+fn forget_plans(session: &mut Session) {
+    session.execute("DISCARD PLANS").unwrap();
+}
+
 fn pool(budget: &Arc<MemoryBudget>) -> Arc<dyn MemoryPool> {
     Arc::new(QueryPool::new(budget))
 }
@@ -165,6 +170,7 @@ fn a_sort_that_does_not_fit_spills_to_the_directory_and_leaves_nothing_there() {
     let sorted = "SELECT count(*) FROM (SELECT k, lag(v) OVER (ORDER BY text) AS before FROM t) AS s WHERE before IS NULL";
     assert_eq!(number(&mut session, sorted), 1);
     assert!(spill.exists(), "what a scan gives counts with the whole chunks behind it");
+    forget_plans(&mut session);
     assert!(is_empty(&engine));
     let inside: Vec<_> = std::fs::read_dir(&spill).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(inside.iter().all(|path| std::fs::read_dir(path).unwrap().count() == 0), "{inside:?}");
@@ -188,6 +194,7 @@ fn an_aggregation_that_does_not_fit_spills_and_is_right_or_fails() {
                 assert!(bytes < 1_024 * MIB, "it fits there: {error:?}");
             }
         }
+        forget_plans(&mut session);
         assert!(becomes_empty(&engine));
     }
 }
@@ -245,5 +252,6 @@ fn a_join_that_does_not_fit_fails_alone() {
         }
         joining.join().unwrap();
     });
+    forget_plans(&mut session);
     assert!(becomes_empty(&engine));
 }

@@ -141,11 +141,14 @@ fn what_the_leaf_cannot_do_stays_as_it_was() {
         "SELECT likes, count(*) FROM bricks GROUP BY likes",
         "SELECT slot, count(DISTINCT likes), sum(likes) FROM bricks GROUP BY slot",
         "SELECT sum(likes) FILTER (WHERE slot < 3) FROM bricks",
-        "SELECT slot, region, sum(likes) FROM bricks GROUP BY ROLLUP (slot, region)",
+        "SELECT slot, region, sum(likes) FROM bricks GROUP BY GROUPING SETS ((slot), (region))",
         "SELECT sum(likes) FROM (SELECT likes FROM bricks ORDER BY amount, slot LIMIT 10)",
     ] {
         assert_eq!(asked(&mut session, sql), None, "{sql}");
     }
+    // The finest groups are begun at the bricks.
+    let rollup = "SELECT slot, region, sum(likes) FROM bricks GROUP BY ROLLUP (slot, region)";
+    assert!(asked(&mut session, rollup).is_some_and(|asked| asked.contains("groups=[slot, region]")));
 }
 
 #[test]

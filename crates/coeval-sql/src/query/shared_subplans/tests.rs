@@ -73,8 +73,8 @@ fn what_is_named_several_times_is_computed_once() {
         ),
         (
             "SELECT a.shop, a.total, b.total, c.total FROM totals a
-                 JOIN totals b ON a.shop = b.shop AND a.month = b.month + 1
-                 LEFT JOIN totals c ON a.shop = c.shop AND a.month = c.month - 1",
+                 JOIN totals b ON a.shop = b.shop AND a.month = b.month + 2
+                 LEFT JOIN totals c ON a.shop = c.shop AND a.month = c.month - 2",
             2,
         ),
         // Conditions on what is grouped stay above the groups.

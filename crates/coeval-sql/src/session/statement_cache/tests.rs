@@ -106,7 +106,7 @@ fn a_query_that_is_asked_again_is_not_optimized_again_and_sees_new_rows() {
 fn a_kept_query_means_what_its_text_means_now() {
     let mut session = session();
     session.execute("INSERT INTO t VALUES (1, 'a')").unwrap();
-    let moment = "SELECT max(timestamptz '2026-07-01 12:00' + n * interval '1 day') AS at FROM t";
+    let moment = "SELECT max(n), max(timestamptz '2026-07-01 12:00') AS at FROM t WHERE value <> 'x'";
     let in_utc = rows(&mut session, moment);
     assert!(is_kept_optimized(&mut session, moment));
     session.execute("SET TimeZone = 'Asia/Tokyo'").unwrap();
@@ -132,7 +132,7 @@ fn what_the_clock_says_is_asked_each_time() {
     session.execute("INSERT INTO t VALUES (1, 'a')").unwrap();
     for sql in [
         "SELECT max(n), clock FROM t, (SELECT now() AS clock) c GROUP BY clock",
-        "SELECT count(*), timestamptz 'now' FROM t WHERE value <> 'x'",
+        "SELECT count(*), max(current_timestamp) FROM t WHERE value <> 'x'",
     ] {
         let first = rows(&mut session, sql);
         assert!(!is_kept_optimized(&mut session, sql), "{sql}");
