@@ -216,7 +216,9 @@ fn replaced(
         Question::Value => is_correlated && (place == Place::Join || !is_aggregate(&subquery.subquery)),
         _ => place != Place::Condition,
     };
-    let runs_alone = extent == Extent::AllCorrelated || is_no_join(&subquery.subquery)?;
+    let runs_alone = extent == Extent::AllCorrelated
+        || is_no_join(&subquery.subquery)?
+        || (question != Question::Value && counts_rows(&subquery.subquery)?);
     if !(is_other || (is_correlated && runs_alone)) {
         return Ok(Transformed::no(expression));
     }
@@ -286,6 +288,21 @@ fn is_no_join(plan: &LogicalPlan) -> Result<bool> {
             _ => false,
         };
         Ok(is_beyond || applies_to_outer(node)? || is_deep(node)?)
+    })
+}
+
+/// Whether how many rows there are for a row around a subquery decides what rows it has: an aggregate of all of them has one of none, and
+/// OFFSET leaves some out. Of the joins that DataFusion makes of conditions both are left out.
+fn counts_rows(plan: &LogicalPlan) -> Result<bool> {
+    let is_set = |group: &Expr| matches!(group, Expr::GroupingSet(_));
+    plan.exists(|node| match node {
+        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.iter().all(is_set) => {
+            depends_on_outer(&aggregate.input)
+        }
+        LogicalPlan::Limit(limit) if pulled::counts_of(limit).is_none_or(|(skipped, _)| skipped > 0) => {
+            depends_on_outer(&limit.input)
+        }
+        _ => Ok(false),
     })
 }
 

@@ -209,10 +209,9 @@ fn put_in_place<K: Ord + Copy>(keyed: &mut [(K, Place)], ranks: &[usize]) {
         keyed.sort_unstable_by_key(|(key, _)| *key);
         return;
     }
+    // What is before it stays where it is, and is not above what is behind.
     let mut from = 0;
     for &rank in ranks {
-        // What is before `from` is where it belongs, and none of it above what comes behind. It has to stay there: a selection moves
-        // all that it looks at. A rank may be asked for twice.
         if rank >= from {
             keyed[from..].select_nth_unstable_by_key(rank - from, |(key, _)| *key);
             from = rank + 1;
@@ -325,6 +324,25 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// To select one rank leaves those alone that were selected before.
+    #[test]
+    fn many_ranks_are_asked_for_at_once() {
+        let mut random = StdRng::seed_from_u64(30);
+        for count in 1..200_usize {
+            let mut numbers: Vec<i32> = (0..count).map(|_| random.random_range(0..50)).collect();
+            let values: ArrayRef = Arc::new(Int32Array::from(numbers.clone()));
+            let meter = meter();
+            let order = Order::of(&values, Texts::Plain, Direction::Ascending, &meter).unwrap();
+            let last = count - 1;
+            let ranks = [last / 10, (last / 10 + 1).min(last), last / 2, last, last, 0];
+            let wanted = ranks.map(|rank| Rank { set: 0, rank });
+            let found = order.at_ranks(std::slice::from_ref(&(0..count)), &wanted).unwrap();
+            let found: Vec<i32> = found.into_iter().map(|place| numbers[place as usize]).collect();
+            numbers.sort_unstable();
+            assert_eq!(found, ranks.map(|rank| numbers[rank]), "{count}");
         }
     }
 

@@ -15,7 +15,8 @@
 //!
 //! # What stays
 //! A subquery runs for all rows what it would have run for some. So it stays as it is where that could be seen: if it is volatile, or
-//! could fail for rows that nobody asks for (division, texts that are cast). It stays as well where it is quicker: a few rows around a
+//! could fail for rows that nobody asks for (division, texts that are cast, functions that are not known to have an answer for all
+//! values; sums, differences and products are taken to be within their type). It stays as well where it is quicker: a few rows around a
 //! large table, which may have an index. And so do those over the catalog and over tables of other servers and nodes.
 
 use super::only_row::only_row;
@@ -24,10 +25,12 @@ use super::{Apply, Question, with_values};
 use crate::carried::Carry;
 use crate::error::SqlError;
 use crate::provider::{CoevalTable, StatementSnapshot};
+use crate::query::arithmetic::checked_operators;
 use crate::query::join_order::Relation;
 use crate::query::origins::catalog_type;
 use crate::query::typing::{DIVISION, any_of_group};
 use crate::scalar::cast_function::CAST;
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinConstraint, NullEquality, NullHandling, Result, ScalarValue};
 use datafusion::datasource::source_as_provider;
@@ -378,19 +381,90 @@ fn stays(node: &LogicalPlan) -> Result<bool> {
     Ok(stays)
 }
 
-/// Whether an expression may fail for some rows: those that are divided, and texts that are read as something else.
+/// Functions that have an answer for all values.
+const ANSWERING_ALL: [&str; 32] = [
+    "abs",
+    "btrim",
+    "ceil",
+    "character_length",
+    "coalesce",
+    "coeval_array",
+    "coeval_array_contains",
+    "coeval_array_overlaps",
+    "coeval_concat",
+    "coeval_date_after",
+    "coeval_date_before",
+    "coeval_days_between",
+    "coeval_json_get",
+    "coeval_json_get_text",
+    "coeval_moment_after",
+    "coeval_moment_before",
+    "coeval_or_empty",
+    "coeval_time_between",
+    "concat",
+    "floor",
+    "get_field",
+    "greatest",
+    "least",
+    "lower",
+    "ltrim",
+    "nullif",
+    "replace",
+    "round",
+    "rtrim",
+    "starts_with",
+    "strpos",
+    "upper",
+];
+
+/// Functions that have an answer for all values of one argument, whichever constants the others are, or for none.
+const ANSWERING_BY_CONSTANTS: [&str; 10] = [
+    "coeval_extract",
+    "coeval_ilike",
+    "coeval_like",
+    "coeval_subscripts",
+    "date_trunc",
+    "left",
+    "right",
+    "split_part",
+    "substr",
+    "to_char",
+];
+
+/// Whether an expression may fail for some rows: those that are divided, texts that are read as something else, numbers that are too large
+/// for an integer, and what functions have no answer for.
 fn may_fail(part: &Expr, schema: &DFSchema) -> bool {
     match part {
         Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => {
             may_be_zero(right)
         }
-        Expr::ScalarFunction(call) if call.name() == DIVISION => call.args.last().is_none_or(may_be_zero),
-        Expr::Cast(cast) => !cast.field.data_type().is_string() && may_be_text(&cast.expr, schema),
-        Expr::ScalarFunction(call) if call.name() == CAST => {
-            call.args.first().is_none_or(|value| may_be_text(value, schema))
+        Expr::Cast(cast) => {
+            let ty = cast.field.data_type();
+            (!ty.is_string() && may_be_text(&cast.expr, schema)) || may_narrow(&cast.expr, ty, schema)
         }
+        Expr::ScalarFunction(call) => match call.name() {
+            DIVISION => call.args.last().is_none_or(may_be_zero),
+            CAST => call.args.first().is_none_or(|value| may_be_text(value, schema)),
+            name if ANSWERING_BY_CONSTANTS.contains(&name) => {
+                call.args.iter().filter(|argument| !matches!(argument, Expr::Literal(..))).count() > 1
+            }
+            name => {
+                let is_same_for_all = call.args.iter().all(|argument| matches!(argument, Expr::Literal(..)));
+                let is_known = ANSWERING_ALL.contains(&name)
+                    || checked_operators(&call.func).is_some()
+                    || apply_of(part).is_some();
+                !is_same_for_all && !is_known
+            }
+        },
         _ => false,
     }
+}
+
+/// Whether it is a number that may be too large for this type, an integer.
+fn may_narrow(value: &Expr, ty: &DataType, schema: &DFSchema) -> bool {
+    let is_wider = |from: DataType| from.is_numeric() && from.primitive_width() > ty.primitive_width();
+    let is_constant = matches!(value, Expr::Literal(..));
+    ty.is_integer() && !is_constant && value.get_type(schema).is_ok_and(is_wider)
 }
 
 fn may_be_zero(divisor: &Expr) -> bool {

@@ -45,12 +45,15 @@ const JOINED: [&str; 24] = [
 ];
 
 /// Those that would not be the same for all rows at once.
-const STAYING: [&str; 9] = [
+const STAYING: [&str; 12] = [
     "SELECT (SELECT v FROM t WHERE t.k = g.k ORDER BY random() LIMIT 1) FROM g",
     "SELECT (SELECT 10 / v FROM t WHERE t.k = g.k ORDER BY id LIMIT 1) FROM g",
     "SELECT (SELECT 1.5 / v FROM t WHERE t.k = g.k ORDER BY id LIMIT 1) FROM g",
     "SELECT (SELECT w::int FROM t WHERE t.k = g.k ORDER BY id LIMIT 1) FROM g",
     "SELECT (SELECT w::date FROM t WHERE t.k = g.k ORDER BY id LIMIT 1) FROM g",
+    "SELECT (SELECT ln(v) FROM t WHERE t.k = g.k ORDER BY id LIMIT 1) FROM g",
+    "SELECT (SELECT v::smallint FROM t WHERE t.k = g.k ORDER BY id LIMIT 1) FROM g",
+    "SELECT (SELECT make_date(2020, v, 1) FROM t WHERE t.k = g.k ORDER BY id LIMIT 1) FROM g",
     "SELECT (SELECT v FROM t WHERE t.k < g.k ORDER BY id LIMIT 1) FROM g",
     "SELECT (SELECT v + g.k FROM t WHERE t.k = g.k ORDER BY id LIMIT 1) FROM g",
     "SELECT (SELECT v FROM t WHERE t.f = g.f ORDER BY id LIMIT 1) FROM g",
