@@ -95,6 +95,8 @@ fn rows_that_are_changed_or_deleted_are_counted_as_they_are_written() {
     let insert = "INSERT INTO t SELECT CASE WHEN i = 1 THEN -1 ELSE i + 200000 END, i \
                   FROM generate_series(1, 200000) AS s(i)";
     session.execute("INSERT INTO t VALUES (0, 0)").unwrap();
+    // By keys a range is changed while it is read, and nobody knows how many rows it has.
+    session.execute("SET coeval.point_path = off").unwrap();
     let update = "UPDATE t SET n = n + 1 WHERE id BETWEEN 1 AND 200000";
     let delete = "DELETE FROM t WHERE id BETWEEN 1 AND 200000";
     for statement in [insert, update, delete] {
