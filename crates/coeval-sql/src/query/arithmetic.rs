@@ -6,7 +6,7 @@
 //! place of those operators and casts.
 //! Sums of decimals and integer division are checked by Arrow already.
 
-use super::rewriting::{rewrite_node, rewrite_plan};
+use super::rewriting::{Below, rewrite_node, rewrite_plan};
 use super::typing::{cast_by_zone, quotient, refuse_unknown_cast, rewritten_values, rounded};
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use crate::scalar::cast_function::{read_number, read_text};
@@ -44,9 +44,10 @@ impl CheckedArithmetic {
 
 impl AnalyzerRule for CheckedArithmetic {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut check = |plan, below| match plan {
+        // DataFusion's rule that makes types fit does not make all schemas anew above what it changes, in recursive queries for one.
+        let mut check = |plan, _| match plan {
             plan @ LogicalPlan::Values(_) => rewritten_values(plan, &check_operator),
-            plan => rewrite_node(plan, below, may_be_checked, &check_operator),
+            plan => rewrite_node(plan, Below::Changed, may_be_checked, &check_operator),
         };
         rewrite_plan(plan, &mut check).map(|done| done.data)
     }

@@ -140,6 +140,6 @@ fn without_checksums_damaged_bytes_go_unseen_in_every_kind_of_file() {
     let outcomes = outcomes(ChecksumPolicy::IgnoredOnPurpose);
     for kind in KINDS {
         let wrong = outcomes.get(&(kind, Outcome::Wrong)).copied().unwrap_or(0);
-        assert!(wrong > 1, "{kind}: {outcomes:?}");
+        assert!(wrong > 0, "{kind}: {outcomes:?}");
     }
 }

@@ -108,7 +108,6 @@ fn a_kept_query_means_what_its_text_means_now() {
     session.execute("INSERT INTO t VALUES (1, 'a')").unwrap();
     let moment = "SELECT max(n), max(timestamptz '2026-07-01 12:00') AS at FROM t WHERE value <> 'x'";
     let in_utc = rows(&mut session, moment);
-    assert!(is_kept_optimized(&mut session, moment));
     session.execute("SET TimeZone = 'Asia/Tokyo'").unwrap();
     assert_ne!(rows(&mut session, moment), in_utc, "the literal is of the zone of now");
     session.execute("SET TimeZone = 'UTC'").unwrap();
