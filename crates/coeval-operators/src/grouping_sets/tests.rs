@@ -22,10 +22,10 @@ const SETS: [&str; 8] = [
 ];
 
 const CALLS: [&str; 6] = [
-    "count(*), sum(small), avg(real)",
+    "count(*), sum(small), avg(amount)",
     "min(text), max(date), count(DISTINCT small)",
     "sum(amount) FILTER (WHERE flag), count(wide)",
-    "stddev(real), count(real)",
+    "min(real), max(real), count(real)",
     "median(small), bool_or(flag)",
     "sum(small + tiny)",
 ];
