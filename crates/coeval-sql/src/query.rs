@@ -41,6 +41,7 @@ mod plan_size;
 mod planner;
 mod populated;
 mod pushdown;
+mod recursive_schemas;
 mod rewriting;
 mod row_counts;
 mod run;
@@ -78,6 +79,7 @@ pub(crate) use join_sides::JoinSides;
 pub(crate) use narrow_decimals::NarrowDecimals;
 pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;
+pub(crate) use recursive_schemas::RecursiveSchemas;
 pub(crate) use run::{
     LISTED_MAX, WithoutPieces, collect, collect_with_hidden, optimized_physical_plan, run, run_to_measure,
     single_row, stream,

@@ -8,7 +8,7 @@ use crate::provider::BeginBrickAggregates;
 use crate::query::{
     ArrayBounds, BandJoins, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
     EagerAggregation, ExistenceByExtremes, FieldReads, GroupTop, GroupingSets, JoinOrder, JoinSides,
-    NarrowDecimals, SharedSubplans, StreamSeries, UnorderedGroups, Watch, WholeGroups,
+    NarrowDecimals, RecursiveSchemas, SharedSubplans, StreamSeries, UnorderedGroups, Watch, WholeGroups,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -145,6 +145,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         rules.push(rule);
     }
     rules.push(Arc::new(CountSpreading) as _);
+    rules.push(Arc::new(RecursiveSchemas) as _);
     let watched = |rule| [rule, Arc::new(Watch) as Arc<dyn OptimizerRule + Send + Sync>];
     rules.into_iter().flat_map(watched).collect()
 }
