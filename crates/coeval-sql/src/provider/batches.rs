@@ -28,10 +28,7 @@ const TRIAL_ROWS: usize = 65_536;
 const SAVING_PERCENT_MIN: usize = 20;
 
 /// Bits of so many values are made before the first row is looked at.
-const FEW_VALUES: u64 = 65_536;
-
-/// Bits are made when a filter has been asked for one row for each of so many values: rows may end at any time.
-const ROWS_PAY_FOR: u64 = 4;
+const FEW_VALUES: u64 = 8_192;
 
 /// What a scan counts, shown by EXPLAIN ANALYZE.
 pub(super) struct ScanMetrics {
@@ -101,7 +98,7 @@ impl Filter {
     }
 
     /// Looks whether the filter, which a join may have changed since, is one of few values, and makes their bits when it has been asked for
-    /// a share of as many rows.
+    /// as many rows: rows may end at any time.
     fn find_bits(&mut self, source: &SchemaRef) {
         if !self.optional {
             return;
@@ -115,7 +112,7 @@ impl Filter {
         }
         if let Bits::Possible { candidate, .. } = &self.bits {
             let values = candidate.values();
-            if values <= FEW_VALUES || self.rows_in as u64 * ROWS_PAY_FOR >= values {
+            if values <= FEW_VALUES || self.rows_in as u64 >= values {
                 self.bits = match candidate.membership() {
                     Ok(membership) => Bits::There { generation, membership },
                     Err(_) => Bits::Impossible { generation },
