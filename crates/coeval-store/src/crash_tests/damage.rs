@@ -99,7 +99,7 @@ fn outcomes(checksums: ChecksumPolicy) -> BTreeMap<(&'static str, Outcome), u64>
     for seed in 0..40 {
         let (files, workload) = database(seed);
         let mut dice = StdRng::seed_from_u64(seed);
-        for _ in 0..16 {
+        for _ in 0..32 {
             let (kind, path) = random_file(&files, &mut dice);
             let offset = dice.random_range(0..files.len(&path).unwrap());
             let mask = 1 << dice.random_range(0..8);
@@ -140,6 +140,6 @@ fn without_checksums_damaged_bytes_go_unseen_in_every_kind_of_file() {
     let outcomes = outcomes(ChecksumPolicy::IgnoredOnPurpose);
     for kind in KINDS {
         let wrong = outcomes.get(&(kind, Outcome::Wrong)).copied().unwrap_or(0);
-        assert!(wrong > 0, "{kind}: {outcomes:?}");
+        assert!(wrong > 1, "{kind}: {outcomes:?}");
     }
 }
