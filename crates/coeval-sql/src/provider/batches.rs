@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The batches of one partition of a scan: read, filtered, gathered to full size.
 
-use super::membership::{Candidate, Membership};
 use super::prune::{Pruner, SourceColumn};
+use super::row_filter::Filter;
 use crate::error::SqlError;
-use crate::guarded::guarded;
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::buffer::BooleanBuffer;
 use arrow::compute::{BatchCoalescer, filter_record_batch, prep_null_mask_filter};
 use arrow::datatypes::SchemaRef;
 use coeval_store::{BatchScan, ChunkStats, SCAN_BATCH_ROWS, ScanPart, TableView};
@@ -13,22 +13,13 @@ use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
-use datafusion::physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr};
+use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use std::sync::Arc;
 
 /// A filter that leaves fewer rows than one in this many is applied before the next one is evaluated.
 const COMPACT_BELOW: usize = 5;
-
-/// After this many rows a filter that only saves work, and saves little, is dropped.
-const TRIAL_ROWS: usize = 65_536;
-
-/// Of 100 rows a filter that only saves work must take this many away.
-const SAVING_PERCENT_MIN: usize = 20;
-
-/// Bits of so many values are made before the first row is looked at.
-const FEW_VALUES: u64 = 8_192;
 
 /// What a scan counts, shown by EXPLAIN ANALYZE.
 pub(super) struct ScanMetrics {
@@ -49,94 +40,6 @@ impl ScanMetrics {
             delta_rows: count("delta_rows"),
             rows_scanned: count("rows_scanned"),
         }
-    }
-}
-
-/// One conjunct.
-struct Filter {
-    predicate: Arc<dyn PhysicalExpr>,
-    /// Whether the answer is right without it, as for the filters that a join or a limit makes for itself while the query
-    /// runs.
-    optional: bool,
-    rows_in: usize,
-    rows_out: usize,
-    bits: Bits,
-}
-
-/// A filter as a bit for each value, as far as that has come.
-enum Bits {
-    /// It was not looked at in this generation yet.
-    Unknown,
-    /// It is one of values between these bounds: once it was asked for many rows, it will be asked for the values.
-    Possible { generation: u64, candidate: Candidate },
-    /// The bits of this generation.
-    There { generation: u64, membership: Membership },
-    /// Not in this generation.
-    Impossible { generation: u64 },
-}
-
-impl Bits {
-    fn generation(&self) -> Option<u64> {
-        match self {
-            Self::Unknown => None,
-            Self::Possible { generation, .. }
-            | Self::There { generation, .. }
-            | Self::Impossible { generation } => Some(*generation),
-        }
-    }
-}
-
-impl Filter {
-    /// One that rows have to pass.
-    fn required(predicate: Arc<dyn PhysicalExpr>) -> Self {
-        Self { predicate, optional: false, rows_in: 0, rows_out: 0, bits: Bits::Unknown }
-    }
-
-    /// One that saves work.
-    fn optional(predicate: Arc<dyn PhysicalExpr>) -> Self {
-        Self { optional: true, ..Self::required(predicate) }
-    }
-
-    /// Looks whether the filter, which a join may have changed since, is one of few values, and makes their bits when it has been asked for
-    /// as many rows: rows may end at any time.
-    fn find_bits(&mut self, source: &SchemaRef) {
-        if !self.optional {
-            return;
-        }
-        let generation = snapshot_generation(&self.predicate);
-        if self.bits.generation() != Some(generation) {
-            self.bits = match Candidate::of(&self.predicate, source) {
-                Some(candidate) => Bits::Possible { generation, candidate },
-                None => Bits::Impossible { generation },
-            };
-        }
-        if let Bits::Possible { candidate, .. } = &self.bits {
-            let values = candidate.values();
-            if values <= FEW_VALUES || self.rows_in as u64 >= values {
-                self.bits = match candidate.membership() {
-                    Ok(membership) => Bits::There { generation, membership },
-                    Err(_) => Bits::Impossible { generation },
-                };
-            }
-        }
-    }
-
-    /// What it says of each row.
-    fn answers(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
-        match &self.bits {
-            Bits::There { membership, .. } => Ok(ColumnarValue::Array(Arc::new(membership.mask(batch)))),
-            _ => self.predicate.evaluate(batch),
-        }
-    }
-
-    fn is_cheap(&self) -> bool {
-        matches!(self.bits, Bits::There { .. })
-    }
-
-    fn is_worth_it(&self) -> bool {
-        !self.optional
-            || self.rows_in < TRIAL_ROWS
-            || (self.rows_in - self.rows_out) * 100 >= self.rows_in * SAVING_PERCENT_MIN
     }
 }
 
@@ -185,8 +88,8 @@ impl Batches {
         });
         let indexes: Vec<usize> = task.columns.iter().map(|column| column.index).collect();
         let scan = task.view.scan(part, &indexes, may_match);
-        let required = fixed.into_iter().map(|predicate| Filter::required(guarded(predicate)));
-        let filters = required.chain(dynamic.into_iter().map(Filter::optional)).collect();
+        let mut filters = Filter::required(fixed, &task.source);
+        filters.extend(dynamic.into_iter().map(Filter::optional));
         let coalescer = BatchCoalescer::new(task.output.clone(), SCAN_BATCH_ROWS)
             .with_biggest_coalesce_batch_size(Some(SCAN_BATCH_ROWS / 2));
         Self {
@@ -255,7 +158,8 @@ impl Batches {
 
     /// Puts the rows that pass all filters into the coalescer.
     fn push_filtered(&mut self, mut batch: RecordBatch) -> Result<()> {
-        let mut pending: Option<BooleanArray> = None;
+        // The rows that have passed so far; all if it is not there.
+        let mut left: Option<BooleanArray> = None;
         let count = self.filters.len();
         let (mut index, mut deferred) = (0, 0);
         while let Some(filter) = self.filters.get_mut(index) {
@@ -263,51 +167,58 @@ impl Batches {
                 index += 1;
                 continue;
             }
-            filter.find_bits(&self.source);
-            // Few rows are left: the next filter is spared the others.
-            if let Some(mask) = &pending
-                && !filter.is_cheap()
-                && mask.true_count() * COMPACT_BELOW < mask.len()
-            {
-                batch = filter_record_batch(&batch, mask)?;
-                pending = None;
+            filter.prepare(&self.source);
+            let asked = left.as_ref().map_or(batch.num_rows(), BooleanArray::true_count);
+            if let Some(predicate) = filter.compared() {
+                let passing = predicate.passing(&batch, left.as_ref().map(BooleanArray::values));
+                left = Some(BooleanArray::new(passing, None));
             }
-            let mut answers = filter.answers(&batch);
-            // By a row, maybe, that the filters before leave out: `b <> 0 AND 10 / b > 5`.
-            if answers.is_err()
-                && let Some(mask) = pending.take()
-            {
-                batch = filter_record_batch(&batch, &mask)?;
-                answers = filter.answers(&batch);
+            if !filter.is_all_compared() && left.as_ref().is_none_or(BooleanArray::has_true) {
+                // Few rows are left: the filter is spared the others.
+                if let Some(mask) = &left
+                    && !filter.is_cheap()
+                    && mask.true_count() * COMPACT_BELOW < mask.len()
+                {
+                    batch = filter_record_batch(&batch, mask)?;
+                    left = None;
+                }
+                let mut answers = filter.answers(&batch);
+                // By a row, maybe, that the filters before leave out: `b <> 0 AND 10 / b > 5`.
+                if answers.is_err()
+                    && let Some(mask) = left.take()
+                {
+                    batch = filter_record_batch(&batch, &mask)?;
+                    answers = filter.answers(&batch);
+                }
+                // Or by one that those behind leave out.
+                if answers.is_err() && index + deferred + 1 < count {
+                    deferred += 1;
+                    self.filters[index..].rotate_left(1);
+                    continue;
+                }
+                left = match answers? {
+                    ColumnarValue::Scalar(value) if is_true(&value) => left,
+                    ColumnarValue::Scalar(_) => {
+                        Some(BooleanArray::new(BooleanBuffer::new_unset(batch.num_rows()), None))
+                    }
+                    ColumnarValue::Array(array) => {
+                        let mask = plain_mask(as_boolean_array(&array)?);
+                        Some(match &left {
+                            Some(before) => arrow::compute::and(before, &mask)?,
+                            None => mask,
+                        })
+                    }
+                };
             }
-            // Or by one that those behind leave out.
-            if answers.is_err() && index + deferred + 1 < count {
-                deferred += 1;
-                self.filters[index..].rotate_left(1);
-                continue;
-            }
-            let answers = answers?;
             (index, deferred) = (index + 1, 0);
-            let mask = match answers {
-                ColumnarValue::Scalar(value) if is_true(&value) => continue,
-                ColumnarValue::Scalar(_) => return Ok(()),
-                ColumnarValue::Array(array) => plain_mask(as_boolean_array(&array)?),
-            };
-            if filter.optional {
-                filter.rows_in += mask.len();
-                filter.rows_out += mask.true_count();
-            }
-            let mask = match pending.take() {
-                Some(before) => arrow::compute::and(&before, &mask)?,
-                None => mask,
-            };
-            if !mask.has_true() {
+            let passed = left.as_ref().map_or(batch.num_rows(), BooleanArray::true_count);
+            filter.note(asked, passed);
+            if passed == 0 {
                 return Ok(());
             }
-            pending = Some(mask);
         }
         let outgoing = self.outgoing(&batch)?;
-        match pending {
+        match left {
             Some(mask) if mask.true_count() < mask.len() => {
                 self.coalescer.push_batch_with_filter(outgoing, &mask)?;
             }

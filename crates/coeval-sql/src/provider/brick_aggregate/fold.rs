@@ -96,9 +96,9 @@ impl Fold {
 
     fn next_piece(&mut self) -> Result<Step> {
         if let Some(BrickPart { brick, rows }) = self.pieces.next() {
-            let Task { source, projection, conjuncts, grouping, .. } = self.task.as_ref();
+            let Task { source, projection, scanned, conjuncts, grouping, .. } = self.task.as_ref();
             let blocks = source.snapshot.batches_within(&brick, rows, projection, grouping.as_ref());
-            let filter = Filter::of(conjuncts, &brick);
+            let filter = Filter::of(conjuncts, scanned, &brick);
             self.reading = Some(Reading { blocks: Box::new(blocks), brick, filter });
             return Ok(Step::Read);
         }

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Predicates that compare columns with constants, evaluated by plain loops over the columns' values.
+//!
+//! DataFusion evaluates a predicate as a tree of kernels: each comparison makes an array, of all rows, and AND and OR combine arrays.
+//! Most predicates of a scan are made of comparisons of one column with one constant. For those a [`Predicate`] is cheaper in four ways:
+//!
+//! ```text
+//! price >= 100 AND price < 200       one pass: is the value between two bounds?
+//! numeric(7,2)                       128 bits in Arrow, of which the lower 64 are compared
+//! city = 'Oslo'                      a text of up to 12 bytes is one number of 128 bits
+//! a AND (b OR c)                     b is asked only for the rows that a leaves, c only for those that b has not taken
+//! ```
+//!
+//! A row passes if the predicate is true; NULL is not. There is no negation above a comparison, so a comparison with NULL may count as
+//! false from the start.
+
+use crate::vector::bits_where;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringViewArray};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::datatypes::{ArrowNativeType, DataType, Schema};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
+};
+use datafusion::physical_plan::PhysicalExpr;
+use std::sync::Arc;
+
+/// If fewer rows than one in this many are asked for, they are looked at one by one.
+const FEW: usize = 16;
+
+/// Lists of more members are left to DataFusion, which hashes them.
+const LIST_MAX: usize = 8;
+
+/// A decimal of so many digits fits into 64 bits.
+const LONG_DIGITS: u8 = 18;
+
+/// A text of so many bytes stands in its view.
+const INLINE_BYTES: usize = 12;
+
+/// See the module.
+#[derive(Debug, PartialEq)]
+pub(super) enum Predicate {
+    /// All are true.
+    All(Vec<Predicate>),
+    /// One is true.
+    Any(Vec<Predicate>),
+    /// What one column is asked.
+    Column(Comparison),
+}
+
+/// A test of one column's value.
+#[derive(Debug, PartialEq)]
+pub(super) struct Comparison {
+    column: usize,
+    test: Test,
+    /// Whether the rows pass that fail the test; those with NULL never do.
+    is_negated: bool,
+}
+
+#[derive(Debug, PartialEq)]
+enum Test {
+    /// It is not NULL.
+    Known,
+    /// It is true.
+    True,
+    /// It is neither less than the first value nor greater than the second one.
+    Between(Width, i128, i128),
+    /// It is this text.
+    Text(Needle),
+}
+
+/// How the values of a column are kept and compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Width {
+    Short,
+    Word,
+    Long,
+    /// The lower half of 128 bits; the upper one says nothing more.
+    LowerHalf,
+    Whole,
+}
+
+#[derive(Debug, PartialEq)]
+struct Needle {
+    bytes: Box<[u8]>,
+    /// As arrays of texts have it; behind [`INLINE_BYTES`] only its lower half is known, which has the length and four bytes.
+    view: u128,
+}
+
+impl Predicate {
+    /// The predicate over columns of these types; `None` if there is anything in it that is left to DataFusion.
+    pub(super) fn of(predicate: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Self> {
+        if let Some(binary) = predicate.downcast_ref::<BinaryExpr>() {
+            return match binary.op() {
+                Operator::And => {
+                    Some(Self::all([Self::of(binary.left(), schema)?, Self::of(binary.right(), schema)?]))
+                }
+                Operator::Or => {
+                    Some(Self::any([Self::of(binary.left(), schema)?, Self::of(binary.right(), schema)?]))
+                }
+                _ => Comparison::of_binary(binary, schema).map(Self::Column),
+            };
+        }
+        if let Some(list) = predicate.downcast_ref::<InListExpr>() {
+            return Self::of_list(list, schema);
+        }
+        let asked = |column: &Arc<dyn PhysicalExpr>, test, is_negated| {
+            let column = column.downcast_ref::<Column>()?.index();
+            Some(Self::Column(Comparison { column, test, is_negated }))
+        };
+        if let Some(known) = predicate.downcast_ref::<IsNotNullExpr>() {
+            return asked(known.arg(), Test::Known, false);
+        }
+        if let Some(unknown) = predicate.downcast_ref::<IsNullExpr>() {
+            return asked(unknown.arg(), Test::Known, true);
+        }
+        if let Some(not) = predicate.downcast_ref::<NotExpr>() {
+            return asked(not.arg(), Test::True, true);
+        }
+        asked(predicate, Test::True, false)
+    }
+
+    /// `column IN (…)`, of few members.
+    fn of_list(list: &InListExpr, schema: &Schema) -> Option<Self> {
+        if list.is_empty() || list.len() > LIST_MAX {
+            return None;
+        }
+        let operator = if list.negated() { Operator::NotEq } else { Operator::Eq };
+        let members = list
+            .list()
+            .iter()
+            .map(|member| Comparison::of_sides(list.expr(), operator, member, schema).map(Self::Column));
+        let members = members.collect::<Option<Vec<_>>>()?;
+        Some(if list.negated() { Self::all(members) } else { Self::any(members) })
+    }
+
+    /// What is true if all of these are.
+    pub(super) fn all(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut all: Vec<Self> = Vec::new();
+        for part in parts {
+            match part {
+                Self::All(parts) => all.extend(parts),
+                part => all.push(part),
+            }
+        }
+        let mut narrowed: Vec<Self> = Vec::new();
+        for part in all {
+            if !narrowed.iter_mut().any(|before| before.narrow(&part)) {
+                narrowed.push(part);
+            }
+        }
+        if narrowed.len() == 1 { narrowed.remove(0) } else { Self::All(narrowed) }
+    }
+
+    fn any(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut any: Vec<Self> = Vec::new();
+        for part in parts {
+            match part {
+                Self::Any(parts) => any.extend(parts),
+                part => any.push(part),
+            }
+        }
+        if any.len() == 1 { any.remove(0) } else { Self::Any(any) }
+    }
+
+    /// Makes this one true where the other one is true, too, if both have bounds for one column.
+    fn narrow(&mut self, other: &Self) -> bool {
+        let (Self::Column(this), Self::Column(other)) = (self, other) else { return false };
+        let (Test::Between(_, least, most), Test::Between(_, other_least, other_most)) =
+            (&mut this.test, &other.test)
+        else {
+            return false;
+        };
+        if this.column != other.column || this.is_negated || other.is_negated {
+            return false;
+        }
+        *least = (*least).max(*other_least);
+        *most = (*most).min(*other_most);
+        true
+    }
+
+    /// Which of these rows pass, among those whose bits are set, or of all.
+    pub(super) fn passing(&self, rows: &RecordBatch, among: Option<&BooleanBuffer>) -> BooleanBuffer {
+        match self {
+            Self::Column(comparison) => comparison.passing(rows, among),
+            Self::All(parts) => {
+                let mut left: Option<BooleanBuffer> = None;
+                for part in parts {
+                    let passing = part.passing(rows, left.as_ref().or(among));
+                    let is_empty = passing.count_set_bits() == 0;
+                    left = Some(passing);
+                    if is_empty {
+                        break;
+                    }
+                }
+                left.or_else(|| among.cloned()).unwrap_or_else(|| BooleanBuffer::new_set(rows.num_rows()))
+            }
+            Self::Any(parts) => {
+                let mut passed = BooleanBuffer::new_unset(rows.num_rows());
+                let mut left = among.cloned();
+                for part in parts {
+                    let passing = part.passing(rows, left.as_ref());
+                    let others = match &left {
+                        Some(left) => left ^ &passing,
+                        None => !&passing,
+                    };
+                    passed = &passed | &passing;
+                    if others.count_set_bits() == 0 {
+                        break;
+                    }
+                    left = Some(others);
+                }
+                passed
+            }
+        }
+    }
+}
+
+impl Comparison {
+    fn of_binary(binary: &BinaryExpr, schema: &Schema) -> Option<Self> {
+        let (left, operator, right) = (binary.left(), *binary.op(), binary.right());
+        Self::of_sides(left, operator, right, schema)
+            .or_else(|| Self::of_sides(right, operator.swap()?, left, schema))
+    }
+
+    /// A column beside a value of its type.
+    fn of_sides(
+        column: &Arc<dyn PhysicalExpr>,
+        operator: Operator,
+        literal: &Arc<dyn PhysicalExpr>,
+        schema: &Schema,
+    ) -> Option<Self> {
+        let column = column.downcast_ref::<Column>()?.index();
+        let literal = literal.downcast_ref::<Literal>()?.value();
+        let ty = schema.fields().get(column)?.data_type();
+        if let Some(text) = text_of(literal, ty) {
+            let is_negated = match operator {
+                Operator::Eq => false,
+                Operator::NotEq => true,
+                _ => return None,
+            };
+            return Some(Self { column, test: Test::Text(Needle::new(text)), is_negated });
+        }
+        let (width, value) = number_of(literal, ty)?;
+        let (least, most) = (i128::MIN, i128::MAX);
+        let (least, most) = match operator {
+            Operator::Eq | Operator::NotEq => (value, value),
+            Operator::Lt => value.checked_sub(1).map_or((1, 0), |most| (least, most)),
+            Operator::LtEq => (least, value),
+            Operator::Gt => value.checked_add(1).map_or((1, 0), |least| (least, most)),
+            Operator::GtEq => (value, most),
+            _ => return None,
+        };
+        let is_negated = operator == Operator::NotEq;
+        Some(Self { column, test: Test::Between(width, least, most), is_negated })
+    }
+
+    fn passing(&self, rows: &RecordBatch, among: Option<&BooleanBuffer>) -> BooleanBuffer {
+        let column = rows.column(self.column);
+        let passing = match &self.test {
+            Test::Known => {
+                let known = match column.nulls() {
+                    Some(known) => known.inner().clone(),
+                    None => BooleanBuffer::new_set(rows.num_rows()),
+                };
+                let known = if self.is_negated { !&known } else { known };
+                return both(known, among);
+            }
+            Test::True => {
+                let values = column.as_boolean().values();
+                both(if self.is_negated { !values } else { values.clone() }, among)
+            }
+            Test::Between(width, least, most) => {
+                let (least, most) = (*least, *most);
+                match width {
+                    Width::Short => self.numbers::<i16>(column, among, least, most),
+                    Width::Word => self.numbers::<i32>(column, among, least, most),
+                    Width::Long => self.numbers::<i64>(column, among, least, most),
+                    Width::LowerHalf => self.lower_halves(column, among, least, most),
+                    Width::Whole => self.numbers::<i128>(column, among, least, most),
+                }
+            }
+            Test::Text(needle) => self.texts(column.as_string_view(), among, needle),
+        };
+        both(passing, column.nulls().map(NullBuffer::inner))
+    }
+
+    fn numbers<T>(
+        &self,
+        column: &ArrayRef,
+        among: Option<&BooleanBuffer>,
+        least: i128,
+        most: i128,
+    ) -> BooleanBuffer
+    where
+        T: ArrowNativeType + Ord + Extremes + TryFrom<i128>,
+        i128: From<T>,
+    {
+        let data = column.to_data();
+        let values = &data.buffer::<T>(0)[..column.len()];
+        let Some((least, most)) = within::<T>(least, most) else { return self.none(values.len(), among) };
+        let is_negated = self.is_negated;
+        select(values, among, |value| (least <= value && value <= most) != is_negated)
+    }
+
+    fn lower_halves(
+        &self,
+        column: &ArrayRef,
+        among: Option<&BooleanBuffer>,
+        least: i128,
+        most: i128,
+    ) -> BooleanBuffer {
+        let data = column.to_data();
+        let values = &data.buffer::<i128>(0)[..column.len()];
+        let Some((least, most)) = within::<i64>(least, most) else { return self.none(values.len(), among) };
+        let is_negated = self.is_negated;
+        select(values, among, |value| {
+            let value = value as i64;
+            (least <= value && value <= most) != is_negated
+        })
+    }
+
+    fn texts(
+        &self,
+        column: &StringViewArray,
+        among: Option<&BooleanBuffer>,
+        needle: &Needle,
+    ) -> BooleanBuffer {
+        let (views, view, is_negated) = (&column.views()[..], needle.view, self.is_negated);
+        if needle.bytes.len() <= INLINE_BYTES {
+            return select(views, among, |value| (value == view) != is_negated);
+        }
+        let alike = select(views, among, |value| value as u64 == view as u64);
+        // What stands in the place of a NULL need not be a text.
+        let is_equal = |row: usize| column.is_valid(row) && column.value(row).as_bytes() == &*needle.bytes;
+        let equal = bits_of(alike.set_indices().filter(|row| is_equal(*row)), column.len());
+        match (is_negated, among) {
+            (false, _) => equal,
+            (true, None) => !&equal,
+            (true, Some(among)) => among & &!&equal,
+        }
+    }
+
+    /// What passes if no value is between the bounds.
+    fn none(&self, rows: usize, among: Option<&BooleanBuffer>) -> BooleanBuffer {
+        match among {
+            Some(among) if self.is_negated => among.clone(),
+            None if self.is_negated => BooleanBuffer::new_set(rows),
+            _ => BooleanBuffer::new_unset(rows),
+        }
+    }
+}
+
+impl Needle {
+    fn new(text: &str) -> Self {
+        let array = StringViewArray::from_iter_values([text]);
+        Self { bytes: text.as_bytes().into(), view: array.views()[0] }
+    }
+}
+
+/// The least and the greatest value of a type.
+trait Extremes {
+    const LEAST: Self;
+    const MOST: Self;
+}
+
+macro_rules! extremes {
+    ($($ty:ty),*) => { $(impl Extremes for $ty {
+        const LEAST: Self = Self::MIN;
+        const MOST: Self = Self::MAX;
+    })* };
+}
+extremes!(i16, i32, i64, i128);
+
+/// The bounds as values of this type; `None` if no value is between them.
+fn within<T: Extremes + Copy + TryFrom<i128>>(least: i128, most: i128) -> Option<(T, T)>
+where
+    i128: From<T>,
+{
+    let least = least.max(T::LEAST.into());
+    let most = most.min(T::MOST.into());
+    if least > most {
+        return None;
+    }
+    Some((T::try_from(least).ok()?, T::try_from(most).ok()?))
+}
+
+/// The rows whose values pass the test, among these, or of all.
+#[inline(always)]
+fn select<T: Copy>(values: &[T], among: Option<&BooleanBuffer>, test: impl Fn(T) -> bool) -> BooleanBuffer {
+    match among {
+        None => bits_where(values, test),
+        Some(among) if among.count_set_bits() * FEW < values.len() => {
+            bits_of(among.set_indices().filter(|row| test(values[*row])), values.len())
+        }
+        Some(among) => among & &bits_where(values, test),
+    }
+}
+
+/// These rows, of so many.
+fn bits_of(rows: impl Iterator<Item = usize>, count: usize) -> BooleanBuffer {
+    let mut words = vec![0_u64; count.div_ceil(u64::BITS as usize)];
+    for row in rows {
+        words[row / u64::BITS as usize] |= 1 << (row % u64::BITS as usize);
+    }
+    BooleanBuffer::new(words.into(), 0, count)
+}
+
+fn both(bits: BooleanBuffer, among: Option<&BooleanBuffer>) -> BooleanBuffer {
+    match among {
+        Some(among) => &bits & among,
+        None => bits,
+    }
+}
+
+/// The text that a column of texts is compared with.
+fn text_of<'a>(literal: &'a ScalarValue, ty: &DataType) -> Option<&'a str> {
+    match (literal, ty) {
+        (ScalarValue::Utf8View(Some(text)), DataType::Utf8View) => Some(text),
+        _ => None,
+    }
+}
+
+/// The number that a column is compared with, as its values are kept. `None` for NULL, for another type than the column's, and for types
+/// whose order is not that of the numbers that are kept.
+fn number_of(literal: &ScalarValue, ty: &DataType) -> Option<(Width, i128)> {
+    match (literal, ty) {
+        (ScalarValue::Decimal128(Some(value), _, scale), DataType::Decimal128(precision, of_column)) => {
+            let width = if *precision <= LONG_DIGITS { Width::LowerHalf } else { Width::Whole };
+            (scale == of_column).then_some((width, *value))
+        }
+        (ScalarValue::Int16(Some(value)), DataType::Int16) => Some((Width::Short, (*value).into())),
+        (ScalarValue::Int32(Some(value)), DataType::Int32)
+        | (ScalarValue::Date32(Some(value)), DataType::Date32) => Some((Width::Word, (*value).into())),
+        (ScalarValue::Int64(Some(value)), DataType::Int64)
+        | (ScalarValue::Time64Microsecond(Some(value)), DataType::Time64(_))
+        | (ScalarValue::TimestampMicrosecond(Some(value), _), DataType::Timestamp(_, _))
+            if literal.data_type() == *ty =>
+        {
+            Some((Width::Long, (*value).into()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

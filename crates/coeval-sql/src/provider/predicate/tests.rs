@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::super::batches::plain_mask;
+use super::*;
+use arrow::array::{
+    BooleanArray, Date32Array, Decimal128Array, Int16Array, Int32Array, Int64Array, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
+};
+use arrow::datatypes::Field;
+use datafusion::common::cast::as_boolean_array;
+use datafusion::physical_expr::expressions::{binary, col, in_list, is_not_null, is_null, lit, not};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+const OPERATORS: [Operator; 6] =
+    [Operator::Eq, Operator::NotEq, Operator::Lt, Operator::LtEq, Operator::Gt, Operator::GtEq];
+
+const TEXTS: [&str; 6] =
+    ["", "a", "twelve bytes", "thirteen byte", "thirteen bytes!", "thirteen bytes, and then some"];
+
+/// A column of each type, with NULLs; `row` of them is `row * 37 % 11 - 5` for numbers.
+fn rows(count: usize) -> RecordBatch {
+    let number = |row: usize| (row % 7 != 3).then_some((row * 37 % 11) as i64 - 5);
+    let numbers = || (0..count).map(number);
+    let decimals = |precision, scale| {
+        let values = numbers().map(|number| number.map(i128::from)).collect::<Decimal128Array>();
+        values.with_precision_and_scale(precision, scale).expect("they are small")
+    };
+    let texts = numbers().map(|number| number.map(|number| TEXTS[(number + 5) as usize % TEXTS.len()]));
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(numbers().map(|number| number.map(|number| number as i16)).collect::<Int16Array>()),
+        Arc::new(numbers().map(|number| number.map(|number| number as i32)).collect::<Int32Array>()),
+        Arc::new(numbers().map(|number| number.map(|number| number as i32)).collect::<Date32Array>()),
+        Arc::new(numbers().collect::<Int64Array>()),
+        Arc::new(numbers().map(|number| number.map(|number| number + 5)).collect::<Time64MicrosecondArray>()),
+        Arc::new(numbers().collect::<TimestampMicrosecondArray>().with_timezone("UTC")),
+        Arc::new(decimals(7, 2)),
+        Arc::new(decimals(30, 2)),
+        Arc::new(texts.collect::<StringViewArray>()),
+        Arc::new(numbers().map(|number| number.map(|number| number > 0)).collect::<BooleanArray>()),
+        // Without a NULL.
+        Arc::new((0..count).map(|row| Some(row as i64 % 4)).collect::<Int64Array>()),
+    ];
+    let names = ["short", "word", "day", "long", "time", "moment", "money", "wide", "text", "truth", "row"];
+    let fields = names.iter().zip(&columns);
+    let fields = fields.map(|(name, column)| Field::new(*name, column.data_type().clone(), true));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    RecordBatch::try_new(schema, columns).expect("the columns are those of the schema")
+}
+
+/// A value of the column's type.
+fn literal(name: &str, value: i64) -> ScalarValue {
+    match name {
+        "short" => ScalarValue::Int16(Some(value as i16)),
+        "word" => ScalarValue::Int32(Some(value as i32)),
+        "day" => ScalarValue::Date32(Some(value as i32)),
+        "long" | "row" => ScalarValue::Int64(Some(value)),
+        "time" => ScalarValue::Time64Microsecond(Some(value)),
+        "moment" => ScalarValue::TimestampMicrosecond(Some(value), Some("UTC".into())),
+        "money" => ScalarValue::Decimal128(Some(value.into()), 7, 2),
+        "wide" => ScalarValue::Decimal128(Some(value.into()), 30, 2),
+        "text" => ScalarValue::Utf8View(Some(TEXTS[value.unsigned_abs() as usize % TEXTS.len()].into())),
+        _ => ScalarValue::Boolean(Some(value > 0)),
+    }
+}
+
+/// What DataFusion answers.
+fn evaluated(predicate: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> BooleanBuffer {
+    let answers = predicate.evaluate(rows).and_then(|answers| answers.into_array(rows.num_rows()));
+    let answers = answers.expect("it can be evaluated");
+    plain_mask(as_boolean_array(&answers).expect("a condition is true or false")).values().clone()
+}
+
+fn check(predicate: &Arc<dyn PhysicalExpr>, all: &RecordBatch) {
+    let compiled = Predicate::of(predicate, &all.schema()).unwrap_or_else(|| panic!("{predicate}"));
+    for rows in [all.clone(), all.slice(7, 100), all.slice(64, 64), all.slice(3, 0), all.slice(70, 1)] {
+        let expected = evaluated(predicate, &rows);
+        assert_eq!(compiled.passing(&rows, None), expected, "{predicate}");
+        // Of a few rows, and of many.
+        for step in [1, 3, 50] {
+            let among: BooleanBuffer = (0..rows.num_rows()).map(|row| row % step == 0).collect();
+            assert_eq!(compiled.passing(&rows, Some(&among)), &expected & &among, "{predicate}, {step}");
+        }
+    }
+}
+
+#[test]
+fn comparisons_answer_as_datafusion_does_also_on_slices() {
+    let all = rows(200);
+    let schema = all.schema();
+    for name in ["short", "word", "day", "long", "time", "moment", "money", "wide", "text", "row"] {
+        let column = || col(name, &schema).expect("there is the column");
+        for operator in OPERATORS {
+            if name == "text" && !matches!(operator, Operator::Eq | Operator::NotEq) {
+                continue;
+            }
+            for value in [-6, -5, 0, 2, 5, 6] {
+                let value = || lit(literal(name, value));
+                check(&binary(column(), operator, value(), &schema).expect("types are the same"), &all);
+                check(&binary(value(), operator, column(), &schema).expect("types are the same"), &all);
+            }
+        }
+        check(&is_null(column()).expect("it can be asked"), &all);
+        check(&is_not_null(column()).expect("it can be asked"), &all);
+    }
+    let truth = || col("truth", &schema).expect("there is the column");
+    check(&truth(), &all);
+    check(&not(truth()).expect("it can be asked"), &all);
+}
+
+#[test]
+fn bounds_at_the_ends_of_a_type_are_no_overflow() {
+    let words: ArrayRef = Arc::new(Int32Array::from(vec![Some(i32::MIN), Some(0), None, Some(i32::MAX)]));
+    let longs: ArrayRef = Arc::new(Int64Array::from(vec![Some(i64::MIN), Some(0), None, Some(i64::MAX)]));
+    let most = 10_i128.pow(38) - 1;
+    let wide = Decimal128Array::from(vec![Some(-most), Some(0), None, Some(most)]);
+    let wide: ArrayRef = Arc::new(wide.with_precision_and_scale(38, 0).expect("they have 38 digits"));
+    let columns = [("word", words, true), ("long", longs, true), ("wide", wide, true)];
+    let all = RecordBatch::try_from_iter_with_nullable(columns).expect("the columns are alike");
+    let schema = all.schema();
+    let wide = |value| ScalarValue::Decimal128(Some(value), 38, 0);
+    let literals = [
+        ("word", [ScalarValue::from(i32::MIN), ScalarValue::from(i32::MAX)]),
+        ("long", [ScalarValue::from(i64::MIN), ScalarValue::from(i64::MAX)]),
+        ("wide", [wide(i128::MIN), wide(i128::MAX)]),
+    ];
+    for (name, values) in literals {
+        for (value, operator) in values.iter().flat_map(|value| OPERATORS.map(|operator| (value, operator))) {
+            let column = col(name, &schema).expect("there is the column");
+            let predicate =
+                binary(column, operator, lit(value.clone()), &schema).expect("types are the same");
+            let compiled = Predicate::of(&predicate, &schema).expect("it is a comparison");
+            assert_eq!(compiled.passing(&all, None), evaluated(&predicate, &all), "{predicate}");
+        }
+    }
+}
+
+/// Trees of AND, OR, lists and comparisons, however they are made.
+#[test]
+fn any_tree_of_comparisons_answers_as_datafusion_does() {
+    let all = rows(200);
+    let mut random = StdRng::seed_from_u64(7);
+    for _ in 0..400 {
+        let predicate = tree(&mut random, &all.schema(), 3);
+        check(&predicate, &all);
+    }
+}
+
+fn tree(random: &mut StdRng, schema: &Arc<Schema>, depth: usize) -> Arc<dyn PhysicalExpr> {
+    if depth > 0 && random.random_bool(0.7) {
+        let operator = if random.random_bool(0.5) { Operator::And } else { Operator::Or };
+        let left = tree(random, schema, depth - 1);
+        return binary(left, operator, tree(random, schema, depth - 1), schema).expect("both are conditions");
+    }
+    let names = ["short", "word", "money", "wide", "text", "truth", "row"];
+    let name = names[random.random_range(0..names.len())];
+    let column = col(name, schema).expect("there is the column");
+    let value = |random: &mut StdRng| lit(literal(name, random.random_range(-6..7)));
+    match random.random_range(0..4) {
+        0 => is_null(column).expect("it can be asked"),
+        _ if name == "truth" => column,
+        1 => {
+            let members = (0..random.random_range(1..5)).map(|_| value(random)).collect();
+            let is_negated = random.random_bool(0.3);
+            in_list(column, members, &is_negated, schema).expect("types are the same")
+        }
+        _ => {
+            let operators = if name == "text" { &OPERATORS[..2] } else { &OPERATORS[..] };
+            let operator = operators[random.random_range(0..operators.len())];
+            binary(column, operator, value(random), schema).expect("types are the same")
+        }
+    }
+}
+
+#[test]
+fn what_is_no_comparison_with_a_constant_of_the_type_is_left_to_datafusion() {
+    let all = rows(10);
+    let schema = all.schema();
+    let column = |name| col(name, &schema).expect("there is the column");
+    let left = [
+        Arc::new(BinaryExpr::new(column("long"), Operator::Eq, column("row"))) as Arc<dyn PhysicalExpr>,
+        Arc::new(BinaryExpr::new(column("long"), Operator::Eq, lit(ScalarValue::Int64(None)))),
+        Arc::new(BinaryExpr::new(column("long"), Operator::Eq, lit(1_i32))),
+        Arc::new(BinaryExpr::new(column("money"), Operator::Eq, lit(ScalarValue::Decimal128(Some(1), 7, 3)))),
+        Arc::new(BinaryExpr::new(column("text"), Operator::Lt, lit(literal("text", 1)))),
+        lit(true),
+    ];
+    for predicate in left {
+        assert_eq!(Predicate::of(&predicate, &schema), None, "{predicate}");
+    }
+    let list = (0..9).map(|member| lit(literal("long", member))).collect();
+    let list = in_list(column("long"), list, &false, &schema).expect("types are the same");
+    assert_eq!(Predicate::of(&list, &schema), None);
+}
+
+#[test]
+fn bounds_of_one_column_are_one_pass() {
+    let all = rows(10);
+    let schema = all.schema();
+    let bound = |operator, value| {
+        binary(col("long", &schema).expect("there is the column"), operator, lit(value), &schema)
+            .expect("types are the same")
+    };
+    let both = binary(bound(Operator::GtEq, 2_i64), Operator::And, bound(Operator::Lt, 9_i64), &schema);
+    let predicate = Predicate::of(&both.expect("both are conditions"), &schema);
+    let expected = Comparison { column: 3, test: Test::Between(Width::Long, 2, 8), is_negated: false };
+    assert_eq!(predicate, Some(Predicate::Column(expected)));
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One filter of a scan, in the form in which it is evaluated.
+
+use super::membership::{Candidate, Membership};
+use super::predicate::Predicate;
+use crate::guarded::guarded;
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::error::Result;
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_expr::{conjunction, split_conjunction};
+use datafusion::physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr};
+use datafusion::physical_plan::PhysicalExpr;
+use std::sync::Arc;
+
+/// After this many rows a filter that only saves work, and saves little, is dropped.
+const TRIAL_ROWS: usize = 65_536;
+
+/// Of 100 rows a filter that only saves work must take this many away.
+const SAVING_PERCENT_MIN: usize = 20;
+
+/// Bits of so many values are made before the first row is looked at.
+const FEW_VALUES: u64 = 8_192;
+
+/// What rows have to pass.
+pub(super) struct Filter {
+    form: Form,
+    rows_in: usize,
+    rows_out: usize,
+}
+
+enum Form {
+    /// Comparisons of columns with constants.
+    Compared(Predicate),
+    /// What DataFusion evaluates.
+    Plain(Arc<dyn PhysicalExpr>),
+    /// What a join or a limit makes for itself while the query runs, which only saves work: the answer is right without it.
+    Moving { filter: Arc<dyn PhysicalExpr>, generation: Option<u64>, now: Now },
+}
+
+/// A filter that moves, as it is in this generation.
+enum Now {
+    /// One of values between bounds: once it was asked for many rows, it will be asked for the values.
+    Possible(Candidate),
+    /// A bit for each value.
+    There(Membership),
+    /// Comparisons, and what DataFusion evaluates.
+    Parts { compared: Option<Predicate>, rest: Option<Arc<dyn PhysicalExpr>> },
+}
+
+impl Filter {
+    /// Those that all rows have to pass: first all comparisons, which are cheap and never fail.
+    pub(super) fn required(predicates: Vec<Arc<dyn PhysicalExpr>>, source: &Schema) -> Vec<Self> {
+        let (compared, rest) = parted(predicates, source);
+        let compared = compared.map(Form::Compared);
+        let rest = rest.into_iter().map(|predicate| Form::Plain(guarded(predicate)));
+        compared.into_iter().chain(rest).map(Self::new).collect()
+    }
+
+    /// One that saves work.
+    pub(super) fn optional(filter: Arc<dyn PhysicalExpr>) -> Self {
+        Self::new(Form::Moving { filter, generation: None, now: Now::Parts { compared: None, rest: None } })
+    }
+
+    fn new(form: Form) -> Self {
+        Self { form, rows_in: 0, rows_out: 0 }
+    }
+
+    /// Looks whether a join has changed the filter since. If it is one of few values, their bits are made when it has been asked for as many
+    /// rows: rows may end at any time.
+    pub(super) fn prepare(&mut self, source: &SchemaRef) {
+        let Form::Moving { filter, generation, now } = &mut self.form else { return };
+        let newest = snapshot_generation(filter);
+        if *generation != Some(newest) {
+            *generation = Some(newest);
+            *now = match Candidate::of(filter, source) {
+                Some(candidate) => Now::Possible(candidate),
+                None => Now::parts_of(filter, source),
+            };
+        }
+        if let Now::Possible(candidate) = now {
+            let values = candidate.values();
+            if values <= FEW_VALUES || self.rows_in as u64 >= values {
+                *now = match candidate.membership() {
+                    Ok(membership) => Now::There(membership),
+                    Err(_) => Now::parts_of(filter, source),
+                };
+            }
+        }
+    }
+
+    /// The comparisons in it, to be evaluated first.
+    pub(super) fn compared(&self) -> Option<&Predicate> {
+        match &self.form {
+            Form::Compared(predicate) => Some(predicate),
+            Form::Moving { now: Now::Parts { compared, .. }, .. } => compared.as_ref(),
+            Form::Plain(_) | Form::Moving { .. } => None,
+        }
+    }
+
+    /// Whether there is nothing in it but comparisons.
+    pub(super) fn is_all_compared(&self) -> bool {
+        matches!(&self.form, Form::Compared(_) | Form::Moving { now: Now::Parts { rest: None, .. }, .. })
+    }
+
+    /// What all but the comparisons say of each row.
+    ///
+    /// # Errors
+    /// Those of the evaluation.
+    pub(super) fn answers(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        match &self.form {
+            Form::Plain(predicate) => predicate.evaluate(batch),
+            Form::Moving { now: Now::There(membership), .. } => {
+                Ok(ColumnarValue::Array(Arc::new(membership.mask(batch))))
+            }
+            Form::Moving { now: Now::Parts { rest: Some(rest), .. }, .. } => rest.evaluate(batch),
+            Form::Moving { now: Now::Possible(_), filter, .. } => filter.evaluate(batch),
+            Form::Compared(_) | Form::Moving { now: Now::Parts { rest: None, .. }, .. } => {
+                Ok(ColumnarValue::from(datafusion::common::ScalarValue::from(true)))
+            }
+        }
+    }
+
+    /// Whether [`Self::answers`] takes as long for few rows as for many.
+    pub(super) fn is_cheap(&self) -> bool {
+        matches!(self.form, Form::Moving { now: Now::There(_), .. })
+    }
+
+    /// Takes note that of so many rows so many have passed.
+    pub(super) fn note(&mut self, asked: usize, passed: usize) {
+        self.rows_in += asked;
+        self.rows_out += passed;
+    }
+
+    /// Whether it takes away what it has to, or enough.
+    pub(super) fn is_worth_it(&self) -> bool {
+        !matches!(self.form, Form::Moving { .. })
+            || self.rows_in < TRIAL_ROWS
+            || (self.rows_in - self.rows_out) * 100 >= self.rows_in * SAVING_PERCENT_MIN
+    }
+}
+
+impl Now {
+    fn parts_of(filter: &Arc<dyn PhysicalExpr>, source: &Schema) -> Self {
+        match snapshot_physical_expr(Arc::clone(filter)) {
+            Ok(now) => {
+                let parts = split_conjunction(&now).into_iter().map(Arc::clone).collect();
+                let (compared, rest) = parted(parts, source);
+                Self::Parts { compared, rest: (!rest.is_empty()).then(|| conjunction(rest)) }
+            }
+            Err(_) => Self::Parts { compared: None, rest: Some(Arc::clone(filter)) },
+        }
+    }
+}
+
+/// What there is of comparisons in these, all of which have to hold, and the others.
+fn parted(
+    predicates: Vec<Arc<dyn PhysicalExpr>>,
+    source: &Schema,
+) -> (Option<Predicate>, Vec<Arc<dyn PhysicalExpr>>) {
+    let (mut compared, mut rest) = (Vec::new(), Vec::new());
+    for predicate in predicates {
+        match Predicate::of(&predicate, source) {
+            Some(predicate) => compared.push(predicate),
+            None => rest.push(predicate),
+        }
+    }
+    ((!compared.is_empty()).then(|| Predicate::all(compared)), rest)
+}
