@@ -6,17 +6,25 @@
 
 use arrow::buffer::BooleanBuffer;
 
-/// What `body` answers. For a loop to gain by it, what `body` calls must be inlined into it.
+/// A loop over values. For the loop to use what the processor has, `run` and all that it calls must be `#[inline(always)]`: what is
+/// compiled as a function of its own, as the compiler does with large closures, has the narrow registers again.
+trait Loop {
+    type Output;
+
+    fn run(self) -> Self::Output;
+}
+
+/// What the loop answers.
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "calls of functions that not every processor can run")]
-pub(crate) fn vectorized<R>(body: impl FnOnce() -> R) -> R {
+fn vectorized<L: Loop>(wanted: L) -> L::Output {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn with_64_bytes<R>(body: impl FnOnce() -> R) -> R {
-        body()
+    fn with_64_bytes<L: Loop>(wanted: L) -> L::Output {
+        wanted.run()
     }
     #[target_feature(enable = "avx2")]
-    fn with_32_bytes<R>(body: impl FnOnce() -> R) -> R {
-        body()
+    fn with_32_bytes<L: Loop>(wanted: L) -> L::Output {
+        wanted.run()
     }
     let has_64_bytes = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
@@ -24,66 +32,111 @@ pub(crate) fn vectorized<R>(body: impl FnOnce() -> R) -> R {
         && is_x86_feature_detected!("avx512vl");
     if has_64_bytes {
         // SAFETY: the processor has just said that it has these instructions.
-        unsafe { with_64_bytes(body) }
+        unsafe { with_64_bytes(wanted) }
     } else if is_x86_feature_detected!("avx2") {
         // SAFETY: as above.
-        unsafe { with_32_bytes(body) }
+        unsafe { with_32_bytes(wanted) }
     } else {
-        body()
+        wanted.run()
     }
 }
 
-/// What `body` answers. Other processors have one width, which the release uses.
+/// What the loop answers. Other processors have one width, which the release uses.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn vectorized<R>(body: impl FnOnce() -> R) -> R {
-    body()
+fn vectorized<L: Loop>(wanted: L) -> L::Output {
+    wanted.run()
+}
+
+/// What a value is asked. `passes` must be `#[inline(always)]`, as in a [`Loop`], and is best without a branch: `&` instead of `&&`.
+pub(crate) trait Test<T> {
+    fn passes(&self, value: T) -> bool;
 }
 
 /// For each value whether it passes the test.
-pub(crate) fn bits_where<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
+pub(crate) fn bits_where<T: Copy>(values: &[T], test: &impl Test<T>) -> BooleanBuffer {
     let mut words = vec![0_u64; values.len().div_ceil(u64::BITS as usize)];
-    vectorized(|| set_bits_where(values, &mut words, test));
+    vectorized(BitsWhere { values, words: &mut words, test });
     BooleanBuffer::new(words.into(), 0, values.len())
 }
 
-#[inline(always)]
-fn set_bits_where<T: Copy>(values: &[T], words: &mut [u64], test: impl Fn(T) -> bool) {
-    let mut chunks = values.chunks_exact(u64::BITS as usize);
-    let (full, rest) = words.split_at_mut(chunks.len());
-    for (chunk, word) in chunks.by_ref().zip(full) {
-        // That there are 64 of them is what lets the compiler compare many at once.
-        let chunk: &[T; 64] = chunk.try_into().expect("a chunk has that length");
-        *word = (0..64).fold(0, |word, row| word | u64::from(test(chunk[row])) << row);
-    }
-    for word in rest {
-        let bits = chunks.remainder().iter().map(|value| u64::from(test(*value)));
-        *word = (0..).zip(bits).fold(0, |word, (row, bit)| word | bit << row);
+struct BitsWhere<'a, T, F> {
+    values: &'a [T],
+    words: &'a mut [u64],
+    test: &'a F,
+}
+
+impl<T: Copy, F: Test<T>> Loop for BitsWhere<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let mut chunks = self.values.chunks_exact(u64::BITS as usize);
+        let (full, rest) = self.words.split_at_mut(chunks.len());
+        for (chunk, word) in chunks.by_ref().zip(full) {
+            // That there are 64 of them is what lets the compiler compare many at once.
+            let chunk: &[T; 64] = chunk.try_into().expect("a chunk has that length");
+            let mut bits = 0;
+            for (row, value) in chunk.iter().enumerate() {
+                bits |= u64::from(self.test.passes(*value)) << row;
+            }
+            *word = bits;
+        }
+        for word in rest {
+            for (row, value) in chunks.remainder().iter().enumerate() {
+                *word |= u64::from(self.test.passes(*value)) << row;
+            }
+        }
     }
 }
 
 /// The sum of all values.
 pub(crate) fn sum(values: &[i64]) -> i128 {
-    vectorized(|| {
+    vectorized(Sum { values })
+}
+
+struct Sum<'a> {
+    values: &'a [i64],
+}
+
+impl Loop for Sum<'_> {
+    type Output = i128;
+
+    #[inline(always)]
+    fn run(self) -> i128 {
         let mut sum = Halves::default();
-        values.iter().for_each(|value| sum.add(value.cast_unsigned()));
-        sum.total(values.len())
-    })
+        for value in self.values {
+            sum.add(value.cast_unsigned());
+        }
+        sum.total(self.values.len())
+    }
 }
 
 /// The sum of the values whose bits are set. The others count as zero instead of being passed over, which would be a branch
 /// for each value.
 pub(crate) fn sum_where(values: &[i64], bits: &BooleanBuffer) -> i128 {
-    let words = bits.bit_chunks();
-    vectorized(|| {
+    let words: Vec<u64> = bits.bit_chunks().iter_padded().collect();
+    vectorized(SumWhere { values, words: &words })
+}
+
+struct SumWhere<'a> {
+    values: &'a [i64],
+    words: &'a [u64],
+}
+
+impl Loop for SumWhere<'_> {
+    type Output = i128;
+
+    #[inline(always)]
+    fn run(self) -> i128 {
         let mut sum = Halves::default();
-        for (values, word) in values.chunks(u64::BITS as usize).zip(words.iter_padded()) {
+        for (values, word) in self.values.chunks(u64::BITS as usize).zip(self.words) {
             for (row, value) in values.iter().enumerate() {
                 let kept = (word >> row & 1).wrapping_neg();
                 sum.add(value.cast_unsigned() & kept);
             }
         }
-        sum.total(values.len())
-    })
+        sum.total(self.values.len())
+    }
 }
 
 /// A sum of the upper 32 bits of values and one of the lower ones, which no number of values that an array has can overflow.
@@ -141,17 +194,35 @@ mod tests {
         }
     }
 
+    struct Below(i64);
+
+    impl Test<i64> for Below {
+        #[inline(always)]
+        fn passes(&self, value: i64) -> bool {
+            value < self.0
+        }
+    }
+
+    struct OtherThan(i16);
+
+    impl Test<i16> for OtherThan {
+        #[inline(always)]
+        fn passes(&self, value: i16) -> bool {
+            value != self.0
+        }
+    }
+
     #[test]
     fn bits_are_those_of_the_test_one_by_one() {
         for length in LENGTHS {
             let values = values(length, 2);
             for bound in EDGES {
                 let expected: Vec<bool> = values.iter().map(|value| *value < bound).collect();
-                assert_eq!(bits_where(&values, |value| value < bound), BooleanBuffer::from(expected));
+                assert_eq!(bits_where(&values, &Below(bound)), BooleanBuffer::from(expected));
             }
             let short: Vec<i16> = values.iter().map(|value| *value as i16).collect();
             let expected: Vec<bool> = short.iter().map(|value| *value != 3).collect();
-            assert_eq!(bits_where(&short, |value| value != 3), BooleanBuffer::from(expected));
+            assert_eq!(bits_where(&short, &OtherThan(3)), BooleanBuffer::from(expected));
         }
     }
 }

@@ -14,7 +14,7 @@
 //! A row passes if the predicate is true; NULL is not. There is no negation above a comparison, so a comparison with NULL may count as
 //! false from the start.
 
-use crate::vector::bits_where;
+use crate::vector::{Test, bits_where};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringViewArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType, Schema};
@@ -49,17 +49,17 @@ pub(super) enum Predicate {
     Column(Comparison),
 }
 
-/// A test of one column's value.
+/// What one column's value is asked.
 #[derive(Debug, PartialEq)]
 pub(super) struct Comparison {
     column: usize,
-    test: Test,
+    question: Question,
     /// Whether the rows pass that fail the test; those with NULL never do.
     is_negated: bool,
 }
 
 #[derive(Debug, PartialEq)]
-enum Test {
+enum Question {
     /// It is not NULL.
     Known,
     /// It is true.
@@ -105,20 +105,20 @@ impl Predicate {
         if let Some(list) = predicate.downcast_ref::<InListExpr>() {
             return Self::of_list(list, schema);
         }
-        let asked = |column: &Arc<dyn PhysicalExpr>, test, is_negated| {
+        let asked = |column: &Arc<dyn PhysicalExpr>, question, is_negated| {
             let column = column.downcast_ref::<Column>()?.index();
-            Some(Self::Column(Comparison { column, test, is_negated }))
+            Some(Self::Column(Comparison { column, question, is_negated }))
         };
         if let Some(known) = predicate.downcast_ref::<IsNotNullExpr>() {
-            return asked(known.arg(), Test::Known, false);
+            return asked(known.arg(), Question::Known, false);
         }
         if let Some(unknown) = predicate.downcast_ref::<IsNullExpr>() {
-            return asked(unknown.arg(), Test::Known, true);
+            return asked(unknown.arg(), Question::Known, true);
         }
         if let Some(not) = predicate.downcast_ref::<NotExpr>() {
-            return asked(not.arg(), Test::True, true);
+            return asked(not.arg(), Question::True, true);
         }
-        asked(predicate, Test::True, false)
+        asked(predicate, Question::True, false)
     }
 
     /// `column IN (…)`, of few members.
@@ -167,8 +167,8 @@ impl Predicate {
     /// Makes this one true where the other one is true, too, if both have bounds for one column.
     fn narrow(&mut self, other: &Self) -> bool {
         let (Self::Column(this), Self::Column(other)) = (self, other) else { return false };
-        let (Test::Between(_, least, most), Test::Between(_, other_least, other_most)) =
-            (&mut this.test, &other.test)
+        let (Question::Between(_, least, most), Question::Between(_, other_least, other_most)) =
+            (&mut this.question, &other.question)
         else {
             return false;
         };
@@ -240,7 +240,7 @@ impl Comparison {
                 Operator::NotEq => true,
                 _ => return None,
             };
-            return Some(Self { column, test: Test::Text(Needle::new(text)), is_negated });
+            return Some(Self { column, question: Question::Text(Needle::new(text)), is_negated });
         }
         let (width, value) = number_of(literal, ty)?;
         let (least, most) = (i128::MIN, i128::MAX);
@@ -253,103 +253,73 @@ impl Comparison {
             _ => return None,
         };
         let is_negated = operator == Operator::NotEq;
-        Some(Self { column, test: Test::Between(width, least, most), is_negated })
+        Some(Self { column, question: Question::Between(width, least, most), is_negated })
     }
 
     fn passing(&self, rows: &RecordBatch, among: Option<&BooleanBuffer>) -> BooleanBuffer {
         let column = rows.column(self.column);
-        let passing = match &self.test {
-            Test::Known => {
-                let known = match column.nulls() {
-                    Some(known) => known.inner().clone(),
-                    None => BooleanBuffer::new_set(rows.num_rows()),
-                };
-                let known = if self.is_negated { !&known } else { known };
-                return both(known, among);
+        let known = column.nulls().map(NullBuffer::inner);
+        let passing = match &self.question {
+            Question::Known => {
+                both(known.cloned().unwrap_or_else(|| BooleanBuffer::new_set(rows.num_rows())), among)
             }
-            Test::True => {
-                let values = column.as_boolean().values();
-                both(if self.is_negated { !values } else { values.clone() }, among)
-            }
-            Test::Between(width, least, most) => {
+            Question::True => both(column.as_boolean().values().clone(), among),
+            Question::Between(width, least, most) => {
                 let (least, most) = (*least, *most);
                 match width {
-                    Width::Short => self.numbers::<i16>(column, among, least, most),
-                    Width::Word => self.numbers::<i32>(column, among, least, most),
-                    Width::Long => self.numbers::<i64>(column, among, least, most),
-                    Width::LowerHalf => self.lower_halves(column, among, least, most),
-                    Width::Whole => self.numbers::<i128>(column, among, least, most),
+                    Width::Short => numbers::<i16>(column, among, least, most),
+                    Width::Word => numbers::<i32>(column, among, least, most),
+                    Width::Long => numbers::<i64>(column, among, least, most),
+                    Width::LowerHalf => lower_halves(column, among, least, most),
+                    Width::Whole => numbers::<i128>(column, among, least, most),
                 }
             }
-            Test::Text(needle) => self.texts(column.as_string_view(), among, needle),
+            Question::Text(needle) => texts(column.as_string_view(), among, needle),
         };
-        both(passing, column.nulls().map(NullBuffer::inner))
-    }
-
-    fn numbers<T>(
-        &self,
-        column: &ArrayRef,
-        among: Option<&BooleanBuffer>,
-        least: i128,
-        most: i128,
-    ) -> BooleanBuffer
-    where
-        T: ArrowNativeType + Ord + Extremes + TryFrom<i128>,
-        i128: From<T>,
-    {
-        let data = column.to_data();
-        let values = &data.buffer::<T>(0)[..column.len()];
-        let Some((least, most)) = within::<T>(least, most) else { return self.none(values.len(), among) };
-        let is_negated = self.is_negated;
-        select(values, among, |value| (least <= value && value <= most) != is_negated)
-    }
-
-    fn lower_halves(
-        &self,
-        column: &ArrayRef,
-        among: Option<&BooleanBuffer>,
-        least: i128,
-        most: i128,
-    ) -> BooleanBuffer {
-        let data = column.to_data();
-        let values = &data.buffer::<i128>(0)[..column.len()];
-        let Some((least, most)) = within::<i64>(least, most) else { return self.none(values.len(), among) };
-        let is_negated = self.is_negated;
-        select(values, among, |value| {
-            let value = value as i64;
-            (least <= value && value <= most) != is_negated
-        })
-    }
-
-    fn texts(
-        &self,
-        column: &StringViewArray,
-        among: Option<&BooleanBuffer>,
-        needle: &Needle,
-    ) -> BooleanBuffer {
-        let (views, view, is_negated) = (&column.views()[..], needle.view, self.is_negated);
-        if needle.bytes.len() <= INLINE_BYTES {
-            return select(views, among, |value| (value == view) != is_negated);
-        }
-        let alike = select(views, among, |value| value as u64 == view as u64);
-        // What stands in the place of a NULL need not be a text.
-        let is_equal = |row: usize| column.is_valid(row) && column.value(row).as_bytes() == &*needle.bytes;
-        let equal = bits_of(alike.set_indices().filter(|row| is_equal(*row)), column.len());
-        match (is_negated, among) {
-            (false, _) => equal,
-            (true, None) => !&equal,
-            (true, Some(among)) => among & &!&equal,
+        let passing = match (self.is_negated, among) {
+            (false, _) => passing,
+            (true, Some(among)) => among ^ &passing,
+            (true, None) => !&passing,
+        };
+        match self.question {
+            Question::Known => passing,
+            _ => both(passing, known),
         }
     }
+}
 
-    /// What passes if no value is between the bounds.
-    fn none(&self, rows: usize, among: Option<&BooleanBuffer>) -> BooleanBuffer {
-        match among {
-            Some(among) if self.is_negated => among.clone(),
-            None if self.is_negated => BooleanBuffer::new_set(rows),
-            _ => BooleanBuffer::new_unset(rows),
-        }
+/// The rows whose values are between these, whatever stands in the place of NULL.
+fn numbers<T>(column: &ArrayRef, among: Option<&BooleanBuffer>, least: i128, most: i128) -> BooleanBuffer
+where
+    T: ArrowNativeType + Ord + Extremes + TryFrom<i128>,
+    i128: From<T>,
+{
+    let data = column.to_data();
+    let values = &data.buffer::<T>(0)[..column.len()];
+    match within(least, most) {
+        Some((least, most)) => select(values, among, &Between { least, most }),
+        None => BooleanBuffer::new_unset(values.len()),
     }
+}
+
+fn lower_halves(column: &ArrayRef, among: Option<&BooleanBuffer>, least: i128, most: i128) -> BooleanBuffer {
+    let data = column.to_data();
+    let values = &data.buffer::<i128>(0)[..column.len()];
+    match within(least, most) {
+        Some((least, most)) => select(values, among, &LowerHalfBetween(Between { least, most })),
+        None => BooleanBuffer::new_unset(values.len()),
+    }
+}
+
+fn texts(column: &StringViewArray, among: Option<&BooleanBuffer>, needle: &Needle) -> BooleanBuffer {
+    let (length_and_prefix, others) = (needle.view as u64, (needle.view >> u64::BITS) as u64);
+    if needle.bytes.len() <= INLINE_BYTES {
+        return select(column.views(), among, &IsView(length_and_prefix, others));
+    }
+    let alike = select(column.views(), among, &BeginsLike(length_and_prefix));
+    // What stands in the place of a NULL need not be a text.
+    let is_equal = |row: usize| column.is_valid(row) && column.value(row).as_bytes() == &*needle.bytes;
+    bits_of(alike.set_indices().filter(|row| is_equal(*row)), column.len())
 }
 
 impl Needle {
@@ -386,15 +356,56 @@ where
     Some((T::try_from(least).ok()?, T::try_from(most).ok()?))
 }
 
+/// Whether a number is between two.
+struct Between<T> {
+    least: T,
+    most: T,
+}
+
+impl<T: Ord> Test<T> for Between<T> {
+    #[inline(always)]
+    fn passes(&self, value: T) -> bool {
+        (self.least <= value) & (value <= self.most)
+    }
+}
+
+/// Whether the lower half of a number is.
+struct LowerHalfBetween(Between<i64>);
+
+impl Test<i128> for LowerHalfBetween {
+    #[inline(always)]
+    fn passes(&self, value: i128) -> bool {
+        self.0.passes(value as i64)
+    }
+}
+
+/// Whether both halves of a view are these: two comparisons of 64 bits are some registers at a time, and one of 128 is not.
+struct IsView(u64, u64);
+
+impl Test<u128> for IsView {
+    #[inline(always)]
+    fn passes(&self, view: u128) -> bool {
+        ((view as u64) ^ self.0) | (((view >> u64::BITS) as u64) ^ self.1) == 0
+    }
+}
+
+/// Whether a view has this length and these first bytes.
+struct BeginsLike(u64);
+
+impl Test<u128> for BeginsLike {
+    #[inline(always)]
+    fn passes(&self, view: u128) -> bool {
+        view as u64 == self.0
+    }
+}
+
 /// The rows whose values pass the test, among these, or of all.
-#[inline(always)]
-fn select<T: Copy>(values: &[T], among: Option<&BooleanBuffer>, test: impl Fn(T) -> bool) -> BooleanBuffer {
+fn select<T: Copy>(values: &[T], among: Option<&BooleanBuffer>, test: &impl Test<T>) -> BooleanBuffer {
     match among {
-        None => bits_where(values, test),
         Some(among) if among.count_set_bits() * FEW < values.len() => {
-            bits_of(among.set_indices().filter(|row| test(values[*row])), values.len())
+            bits_of(among.set_indices().filter(|row| test.passes(values[*row])), values.len())
         }
-        Some(among) => among & &bits_where(values, test),
+        _ => both(bits_where(values, test), among),
     }
 }
 

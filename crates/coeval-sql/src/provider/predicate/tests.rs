@@ -202,6 +202,7 @@ fn bounds_of_one_column_are_one_pass() {
     };
     let both = binary(bound(Operator::GtEq, 2_i64), Operator::And, bound(Operator::Lt, 9_i64), &schema);
     let predicate = Predicate::of(&both.expect("both are conditions"), &schema);
-    let expected = Comparison { column: 3, test: Test::Between(Width::Long, 2, 8), is_negated: false };
+    let expected =
+        Comparison { column: 3, question: Question::Between(Width::Long, 2, 8), is_negated: false };
     assert_eq!(predicate, Some(Predicate::Column(expected)));
 }
