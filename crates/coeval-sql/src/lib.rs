@@ -75,6 +75,7 @@ mod parameters;
 mod parse;
 mod password;
 mod pieces;
+mod plan_rule;
 mod point;
 mod progress;
 mod provider;

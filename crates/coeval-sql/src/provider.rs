@@ -19,7 +19,7 @@ mod statistics;
 mod table;
 
 pub(crate) use answers::{Answers, Question};
-pub(crate) use brick_aggregate::BeginBrickAggregates;
+pub(crate) use brick_aggregate::BEGIN_BRICK_AGGREGATES;
 pub use bricks::BrickScan;
 pub(crate) use dimensions::{Condition, conditions};
 pub(crate) use passed::counting;
