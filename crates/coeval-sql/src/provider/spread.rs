@@ -14,8 +14,8 @@ use crate::cluster::ClusterSnapshot;
 use crate::engine::{brick_schema, spread_number};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use coeval_operators::over_no_input;
 use coeval_store::{BrickId, BrickSchema, ChunkStats, ColumnStats, Number, Physical, TableDef};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -238,23 +238,7 @@ impl ExecutionPlan for SpreadScan {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() { Ok(self) } else { internal_err!("a scan has no children") }
-    }
+    over_no_input!();
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let Some(bricks) = self.parts.get(partition).cloned() else {

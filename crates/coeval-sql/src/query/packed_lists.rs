@@ -15,8 +15,8 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBa
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use bytes::Format;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
+use coeval_operators::over_one_input;
+use datafusion::common::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ColumnarValue;
@@ -287,29 +287,10 @@ impl ExecutionPlan for Packed {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
+    over_one_input!(input, |old, input| Self::over(input, old.packing.clone()));
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) if children.is_empty() => Ok(Self::over(input, self.packing.clone())),
-            _ => internal_err!("arrays of one input are packed"),
-        }
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -387,31 +368,14 @@ impl ExecutionPlan for Unpacked {
         self.node.properties()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.inner]
-    }
+    over_one_input!(inner, |old, inner| Arc::new(Self {
+        node: Arc::clone(&old.node),
+        inner,
+        packing: old.packing.clone(),
+    }));
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(inner) if children.is_empty() => {
-                Ok(Arc::new(Self { node: Arc::clone(&self.node), inner, packing: self.packing.clone() }))
-            }
-            _ => internal_err!("arrays of one node are unpacked"),
-        }
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
