@@ -8,7 +8,7 @@
 use super::{is_default, is_space, is_word, quoted_word};
 use crate::error::SqlError;
 use crate::names::fold;
-use crate::walk::WalkMut;
+use crate::walk::{WalkMut, step};
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, ObjectNamePart, OnConflictAction, OnInsert, Statement, TableAlias,
@@ -93,10 +93,7 @@ pub(super) fn skip_space(tokens: &[TokenWithSpan]) -> &[TokenWithSpan] {
 /// # Errors
 /// `42601` for a subscript that is no expression, `0A000` for a slice and for DEFAULT.
 pub(super) fn put_elements(statement: &mut Statement) -> Result<(), SqlError> {
-    match statement.walk_mut(&mut Elements) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    statement.try_walk_mut(&mut Elements)
 }
 
 struct Elements;
@@ -123,13 +120,7 @@ impl VisitorMut for Elements {
             },
             _ => return ControlFlow::Continue(()),
         };
-        match with_whole_arrays(std::mem::take(assignments), table.as_ref()) {
-            Ok(whole) => {
-                *assignments = whole;
-                ControlFlow::Continue(())
-            }
-            Err(error) => ControlFlow::Break(error),
-        }
+        step(with_whole_arrays(std::mem::take(assignments), table.as_ref()).map(|whole| *assignments = whole))
     }
 }
 

@@ -75,7 +75,7 @@ use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED};
 use crate::names::fold;
-use crate::walk::WalkMut;
+use crate::walk::{WalkMut, step};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -105,9 +105,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// `42601` for rows of different lengths, `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another, `42P19` for a
 /// recursion that has no end, `0A000` for sets where one value is chosen.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
-    if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0 }) {
-        return Err(error);
-    }
+    query.try_walk_mut(&mut Dialect { depth: 0 })?;
     casts::show_names(query);
     Ok(())
 }
@@ -117,10 +115,7 @@ pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
 /// # Errors
 /// As [`in_dialect`].
 pub(crate) fn expression_in_dialect(expression: &mut Expr) -> Result<(), SqlError> {
-    match expression.walk_mut(&mut Dialect { depth: 1 }) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    expression.try_walk_mut(&mut Dialect { depth: 1 })
 }
 
 /// Rewrites; `depth` says how many queries there are around the place that is visited.
@@ -141,10 +136,7 @@ impl VisitorMut for Dialect {
         part_columns::name_all(query);
         merged_columns::name_by_table(query, self.depth);
         self.depth += 1;
-        match super::refuse_nested(query) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        step(super::refuse_nested(query))
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
@@ -158,10 +150,7 @@ impl VisitorMut for Dialect {
         row_subqueries::rewrite_conditions(select);
         tables::count_in_from(select);
         grouping::as_one_group(select);
-        match grouping::outputs_by_place(select).and_then(|()| windows::write_out(select)) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        step(grouping::outputs_by_place(select).and_then(|()| windows::write_out(select)))
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {

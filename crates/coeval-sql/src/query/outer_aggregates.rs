@@ -15,7 +15,7 @@ use super::scopes::{FindRelation, Owner, Scopes, keeping_scopes};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::stack::with_room;
-use crate::walk::{Walk, WalkMut};
+use crate::walk::{Walk, WalkMut, step};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::context::SessionState;
@@ -40,10 +40,7 @@ pub(super) fn computed_outside(
         return Ok(());
     }
     let mut outside = Outside { scopes: Scopes::of_statement(find), functions, count: 0 };
-    match query.walk_mut(&mut outside) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    query.try_walk_mut(&mut outside)
 }
 
 /// The call of an aggregate that an expression is.
@@ -92,10 +89,7 @@ struct Outside<'f> {
 
 impl Outside<'_> {
     fn change_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
-        match self.change_body(&mut query.body, query.order_by.as_mut()) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        step(self.change_body(&mut query.body, query.order_by.as_mut()))
     }
 
     fn change_body(&mut self, body: &mut SetExpr, order: Option<&mut OrderBy>) -> Result<(), SqlError> {

@@ -36,7 +36,7 @@ use crate::plan_rule::PlanRule;
 use crate::provider::SpreadScan;
 use crate::sequences::SequenceAccess;
 use crate::stack::with_room;
-use crate::walk::Walk;
+use crate::walk::any_query;
 use coeval_operators::shared_subplans::SharedExec;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, Statistics};
@@ -49,10 +49,9 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
-use datafusion::sql::sqlparser::ast::{CteAsMaterialized, Query, Visitor};
+use datafusion::sql::sqlparser::ast::{CteAsMaterialized, Query};
 use same_nodes::{are_same, comparable_expressions, hash_of, is_known};
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// By how many times a join or a union gives fewer rows than it reads, if it is shared.
@@ -63,18 +62,10 @@ pub(super) const SHARED_SUBPLANS_SETTING: &str = "coeval.shared_subplans";
 
 /// Whether a query, or one within it, has a `WITH` query that is `NOT MATERIALIZED`.
 pub(super) fn asks_for_copies(query: &Query) -> bool {
-    struct Hints;
-    impl Visitor for Hints {
-        type Break = ();
-        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-            let mut named = query.with.iter().flat_map(|with| &with.cte_tables);
-            match named.any(|named| named.materialized == Some(CteAsMaterialized::NotMaterialized)) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        }
-    }
-    query.walk(&mut Hints).is_break()
+    any_query(query, |query| {
+        let mut named = query.with.iter().flat_map(|with| &with.cte_tables);
+        named.any(|named| named.materialized == Some(CteAsMaterialized::NotMaterialized))
+    })
 }
 
 /// The rule.

@@ -3,15 +3,14 @@
 
 use crate::parse::parse_expression;
 use crate::types::resolved_enum;
-use crate::walk::WalkMut;
+use crate::walk::change_expressions;
 use coeval_store::{ColumnType, DomainDef};
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Value, VisitorMut,
+    FunctionArguments, Ident, ObjectName, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use std::ops::ControlFlow;
 
 /// The function that gives a value on if it is in a domain: the value, the condition, the check's name (empty for NOT NULL), the
 /// domain's name.
@@ -19,8 +18,13 @@ pub(crate) const IN_DOMAIN: &str = "coeval_in_domain";
 
 /// A domain's check with an expression where it says `VALUE`.
 pub(crate) fn with_value(mut check: Expr, value: &Expr) -> Expr {
-    // The visitor never breaks off.
-    let _ = check.walk_mut(&mut InPlaceOfValue { value });
+    change_expressions(&mut check, |expression| {
+        let is_value = matches!(&*expression, Expr::Identifier(ident)
+            if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("value"));
+        if is_value {
+            *expression = nested(value);
+        }
+    });
     check
 }
 
@@ -79,23 +83,6 @@ fn in_domain(value: Expr, condition: Expr, check: &str, domain: &str) -> Expr {
 
 fn nested(expression: &Expr) -> Expr {
     Expr::Nested(Box::new(expression.clone()))
-}
-
-struct InPlaceOfValue<'v> {
-    value: &'v Expr,
-}
-
-impl VisitorMut for InPlaceOfValue<'_> {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        let is_value = matches!(&*expression, Expr::Identifier(ident)
-            if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("value"));
-        if is_value {
-            *expression = nested(self.value);
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 #[cfg(test)]

@@ -38,9 +38,7 @@ pub(super) fn write_out(select: &mut Select) -> Result<(), SqlError> {
     }
     let mut calls = Calls { known: &known, depth: 0 };
     for item in &mut select.projection {
-        if let ControlFlow::Break(error) = item.walk_mut(&mut calls) {
-            return Err(error);
-        }
+        item.try_walk_mut(&mut calls)?;
     }
     for NamedWindowDefinition(_, window) in &mut select.named_window {
         if let NamedWindowExpr::WindowSpec(spec) = window {

@@ -35,10 +35,7 @@ pub(super) const TO_NUMERIC: &str = "coeval_to_numeric";
 /// # Errors
 /// `22003` for a number of more than 38 digits, `22P02` for text that is no number.
 pub(crate) fn with_typed_literals<V: VisitMut>(syntax: &mut V) -> Result<(), SqlError> {
-    match syntax.walk_mut(&mut Literals) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    syntax.try_walk_mut(&mut Literals)
 }
 
 /// Whether a type is the mark of a literal that is an `int`.
