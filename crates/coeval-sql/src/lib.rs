@@ -46,6 +46,7 @@ mod changes;
 mod clock;
 mod cluster;
 mod column_name;
+mod constants;
 mod context;
 mod copy;
 mod ddl;

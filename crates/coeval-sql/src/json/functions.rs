@@ -6,6 +6,7 @@ use super::operators::MEMBER;
 use super::path::{Errors, Search, functions as path_functions};
 use super::written::push_value;
 use crate::allowance::Meter;
+use crate::constants::made_of;
 use crate::error::{SqlError, SqlState};
 use crate::types::json::{Kind, Part, canonical, order_key, push_string};
 use crate::types::{column_type_of_field, format_value, session_zone};
@@ -13,7 +14,7 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, ValueRef};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -723,27 +724,23 @@ impl ScalarUDFImpl for JsonFunction {
         {
             return Ok(document.clone());
         }
-        let is_constant = args.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_constant { 1 } else { args.number_rows };
-        let meter = Meter::begin(&args.config_options, self.entry.name);
-        let arrays: Vec<ArrayRef> =
-            args.args.iter().map(|argument| meter.column(argument, rows)).collect::<Result<_>>()?;
-        let zone = session_zone(&args.config_options);
-        let call = Arguments { arrays: &arrays, fields: &args.arg_fields, zone, meter: &meter };
-        let mut answers = Vec::with_capacity(rows);
-        for row in 0..rows {
-            meter.step()?;
-            let answer = (self.entry.body)(&call, row)?;
-            if let Some(Answer::Text(text)) = &answer {
-                meter.value(text.len())?;
+        made_of(&args.args, args.number_rows, |rows| {
+            let meter = Meter::begin(&args.config_options, self.entry.name);
+            let arrays: Vec<ArrayRef> =
+                args.args.iter().map(|argument| meter.column(argument, rows)).collect::<Result<_>>()?;
+            let zone = session_zone(&args.config_options);
+            let call = Arguments { arrays: &arrays, fields: &args.arg_fields, zone, meter: &meter };
+            let mut answers = Vec::with_capacity(rows);
+            for row in 0..rows {
+                meter.step()?;
+                let answer = (self.entry.body)(&call, row)?;
+                if let Some(Answer::Text(text)) = &answer {
+                    meter.value(text.len())?;
+                }
+                answers.push(answer);
             }
-            answers.push(answer);
-        }
-        let array = array_of(self.entry.gives, answers);
-        if is_constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?));
-        }
-        Ok(ColumnarValue::Array(array))
+            Ok(array_of(self.entry.gives, answers))
+        })
     }
 }
 

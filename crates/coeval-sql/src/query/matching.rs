@@ -7,12 +7,13 @@
 
 use super::likes;
 use crate::allowance::Meter;
+use crate::constants::made_of;
 use crate::functions::{Letters, Pattern, compiled_for_operator};
 use arrow::array::{ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::common::{DFSchema, Result, internal_err};
 use datafusion::logical_expr::expr::{Like, ScalarFunction};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
@@ -148,21 +149,17 @@ impl ScalarUDFImpl for Matches {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [text, pattern] = &arguments.args[..] else { return internal_err!("a text matches one pattern") };
         let meter = Meter::begin(&arguments.config_options, self.name());
-        let is_scalar = matches!((text, pattern), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let found = match pattern {
-            ColumnarValue::Scalar(constant) => match constant.try_as_str().flatten() {
-                Some(constant) => self.matching(&text.to_array(rows)?, constant, &meter)?,
-                None => BooleanArray::new_null(rows),
-            },
-            ColumnarValue::Array(_) if self.kind == Kind::Like => {
-                likes::matching_each(text, pattern, (rows, self.letters), &meter)?
-            }
-            ColumnarValue::Array(_) => return internal_err!("the pattern of ~ is a constant"),
-        };
-        if is_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?));
-        }
-        Ok(ColumnarValue::Array(Arc::new(found)))
+        made_of(&arguments.args, arguments.number_rows, |rows| {
+            Ok(Arc::new(match pattern {
+                ColumnarValue::Scalar(constant) => match constant.try_as_str().flatten() {
+                    Some(constant) => self.matching(&text.to_array(rows)?, constant, &meter)?,
+                    None => BooleanArray::new_null(rows),
+                },
+                ColumnarValue::Array(_) if self.kind == Kind::Like => {
+                    likes::matching_each(text, pattern, (rows, self.letters), &meter)?
+                }
+                ColumnarValue::Array(_) => return internal_err!("the pattern of ~ is a constant"),
+            }))
+        })
     }
 }

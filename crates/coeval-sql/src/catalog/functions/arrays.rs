@@ -4,6 +4,7 @@
 use super::{Call, Entry, Gives, called, strict};
 use crate::allowance::Meter;
 use crate::catalog::rows::Cell;
+use crate::constants::made_of;
 use crate::error::SqlError;
 use crate::types::{
     array_elements, column_type, column_type_of_field, element_text, scalar_of, session_zone, shown_elements,
@@ -240,14 +241,10 @@ impl ScalarUDFImpl for ArrayFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         // Of the other argument, no more counts than its type or its constant.
-        let is_constant = matches!(args.args[0], ColumnarValue::Scalar(_));
-        let rows = if is_constant { 1 } else { args.number_rows };
-        let made = self.made(&args, &args.args[0].to_array(rows)?)?;
-        let made = if self.is_of_char(&args) { without_blanks(made.as_list())? } else { made };
-        if is_constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?));
-        }
-        Ok(ColumnarValue::Array(made))
+        made_of(&args.args[..1], args.number_rows, |rows| {
+            let made = self.made(&args, &args.args[0].to_array(rows)?)?;
+            Ok(if self.is_of_char(&args) { without_blanks(made.as_list())? } else { made })
+        })
     }
 }
 
