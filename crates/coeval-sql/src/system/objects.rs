@@ -4,8 +4,10 @@
 use super::rows::{Rows, integer, table_defs, text, yes_or_no};
 use super::{DATABASE_NAME, INFORMATION_SCHEMA};
 use crate::catalog::ViewColumns;
+use crate::column_name::internal_name;
 use crate::stored::updatable::Updatable;
 use crate::temporary::is_temporary;
+use crate::types;
 use coeval_store::{
     CheckOption, ColumnDef, ColumnState, ColumnType, Identity, SECOND_DIGITS_MAX, Transaction, ValueRef,
     ViewDef,
@@ -112,7 +114,7 @@ pub(super) fn sequences(transaction: &Transaction) -> Rows {
             text(DATABASE_NAME),
             text(&sequence.name.schema),
             text(&sequence.name.name),
-            text(type_name(ty)),
+            text(&type_name(ty)),
             integer(number.precision),
             integer(number.radix),
             integer(number.scale),
@@ -146,7 +148,7 @@ fn push_column(rows: &mut Rows, place: &Place<'_>, column: &ColumnDef, default: 
         integer(i32::try_from(place.position).ok()),
         default.map_or(ValueRef::Null, text),
         yes_or_no(!column.not_null),
-        text(type_name(column.ty)),
+        text(&type_name(column.ty)),
         integer(length_max(column.ty)),
         integer(octets_max(column.ty)),
         integer(number.precision),
@@ -289,58 +291,19 @@ fn datetime_precision(column: &ColumnDef) -> Option<i32> {
 }
 
 /// The type without its length or precision.
-fn type_name(ty: ColumnType) -> &'static str {
+fn type_name(ty: ColumnType) -> String {
     match ty {
-        ColumnType::SmallInt => "smallint",
-        ColumnType::Int => "integer",
-        ColumnType::BigInt => "bigint",
-        ColumnType::Real => "real",
-        ColumnType::Double => "double precision",
-        ColumnType::Numeric { .. } => "numeric",
-        ColumnType::Boolean => "boolean",
-        ColumnType::Text => "text",
-        ColumnType::Varchar(_) => "character varying",
-        ColumnType::Char(_) => "character",
-        ColumnType::Bytea => "bytea",
-        ColumnType::Date => "date",
-        ColumnType::Time => "time without time zone",
-        ColumnType::Timestamp => "timestamp without time zone",
-        ColumnType::TimestampTz => "timestamp with time zone",
-        ColumnType::Interval => "interval",
-        ColumnType::Uuid => "uuid",
-        ColumnType::PgLsn => "pg_lsn",
-        ColumnType::Json => "json",
-        ColumnType::Jsonb => "jsonb",
-        ColumnType::Enum(_) => "USER-DEFINED",
-        ColumnType::Array(_) => "ARRAY",
+        ColumnType::Enum(_) => "USER-DEFINED".to_owned(),
+        ColumnType::Array(_) => "ARRAY".to_owned(),
+        other => types::type_name(other),
     }
 }
 
 /// The name of the type in PostgreSQL's catalog.
 fn internal_type_name(ty: ColumnType) -> String {
-    let name = match ty {
-        ColumnType::Array(element) => return format!("_{}", internal_type_name(element.column_type())),
-        ColumnType::Enum(ty) => &ty.def().name.name,
-        ColumnType::SmallInt => "int2",
-        ColumnType::Int => "int4",
-        ColumnType::BigInt => "int8",
-        ColumnType::Real => "float4",
-        ColumnType::Double => "float8",
-        ColumnType::Numeric { .. } => "numeric",
-        ColumnType::Boolean => "bool",
-        ColumnType::Text => "text",
-        ColumnType::Varchar(_) => "varchar",
-        ColumnType::Char(_) => "bpchar",
-        ColumnType::Bytea => "bytea",
-        ColumnType::Date => "date",
-        ColumnType::Time => "time",
-        ColumnType::Timestamp => "timestamp",
-        ColumnType::TimestampTz => "timestamptz",
-        ColumnType::Interval => "interval",
-        ColumnType::Uuid => "uuid",
-        ColumnType::PgLsn => "pg_lsn",
-        ColumnType::Json => "json",
-        ColumnType::Jsonb => "jsonb",
-    };
-    name.to_owned()
+    match ty {
+        ColumnType::Array(element) => format!("_{}", internal_type_name(element.column_type())),
+        ColumnType::Enum(ty) => ty.def().name.name.clone(),
+        other => internal_name(&types::type_name(other)),
+    }
 }
