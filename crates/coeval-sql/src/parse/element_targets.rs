@@ -8,11 +8,11 @@
 use super::{is_default, is_space, is_word, quoted_word};
 use crate::error::SqlError;
 use crate::names::fold;
+use crate::select::call;
 use crate::walk::{WalkMut, step};
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, OnConflictAction, OnInsert, Statement, TableAlias,
-    TableFactor, TableObject, VisitorMut,
+    Assignment, AssignmentTarget, Expr, Ident, ObjectName, ObjectNamePart, OnConflictAction, OnInsert,
+    Statement, TableAlias, TableFactor, TableObject, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -163,7 +163,7 @@ fn with_whole_arrays(
         });
         let array = whole[place].value.clone();
         let arguments = std::iter::once(array).chain(subscripts).chain([assignment.value]);
-        whole[place].value = with_element(arguments.collect());
+        whole[place].value = call(ARRAY_WITH, arguments.collect());
     }
     Ok(whole)
 }
@@ -190,23 +190,4 @@ fn parsed(subscript: &str) -> Result<Expr, SqlError> {
             .with_hint("Set the elements, or the whole array.")),
         other => Err(SqlError::syntax(format!("syntax error at or near \"{other}\" in a subscript"))),
     }
-}
-
-fn with_element(arguments: Vec<Expr>) -> Expr {
-    let plain = |argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument));
-    let list = FunctionArgumentList {
-        duplicate_treatment: None,
-        args: arguments.into_iter().map(plain).collect(),
-        clauses: Vec::new(),
-    };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(ARRAY_WITH)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }

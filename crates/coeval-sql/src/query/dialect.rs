@@ -75,12 +75,13 @@ use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED};
 use crate::names::fold;
+use crate::select::call;
 use crate::walk::{WalkMut, step};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select,
-    SetExpr, Spanned, Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SetExpr, Spanned,
+    Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -756,27 +757,6 @@ fn number(digits: &str) -> Expr {
 
 pub(super) fn text(value: &str) -> Expr {
     Expr::Value(Value::SingleQuotedString(value.to_owned()).into())
-}
-
-pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    let list = FunctionArgumentList {
-        duplicate_treatment: None,
-        args: arguments
-            .into_iter()
-            .map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)))
-            .collect(),
-        clauses: Vec::new(),
-    };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }
 
 /// A query that is one SELECT.

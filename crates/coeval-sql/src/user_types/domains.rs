@@ -2,13 +2,11 @@
 //! Domains in statements: a cast to one is a cast to the type below, and a look at what the domain asks of the value.
 
 use crate::parse::parse_expression;
+use crate::select::call;
 use crate::types::resolved_enum;
 use crate::walk::change_expressions;
 use coeval_store::{ColumnType, DomainDef};
-use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Value,
-};
+use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Value};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -65,20 +63,7 @@ pub(super) fn checked(cast: &Expr, domain: &DomainDef) -> Expr {
 
 fn in_domain(value: Expr, condition: Expr, check: &str, domain: &str) -> Expr {
     let text = |text: &str| Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
-    let arguments = [value, condition, text(check), text(domain)];
-    let arguments = arguments.map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)));
-    let list =
-        FunctionArgumentList { duplicate_treatment: None, args: Vec::from(arguments), clauses: Vec::new() };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(IN_DOMAIN)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    call(IN_DOMAIN, vec![value, condition, text(check), text(domain)])
 }
 
 fn nested(expression: &Expr) -> Expr {

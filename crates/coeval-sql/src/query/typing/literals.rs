@@ -13,14 +13,15 @@ use crate::error::SqlError;
 use crate::names::fold;
 use crate::scalar::cast_function::{CAST, description, is_own};
 use crate::scalar::{decimal_literal, number_literal};
+use crate::select::call;
 use crate::types::{IntervalUnit, column_type, format_interval, no_time, read_interval_in};
 use crate::walk::WalkMut;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause,
-    NamedWindowDefinition, NamedWindowExpr, ObjectName, ObjectNamePart, OrderByKind, Query, Select,
-    TableFactor, TimezoneInfo, UnaryOperator, Value, VisitMut, VisitorMut, WindowFrameBound, WindowType,
+    FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause, NamedWindowDefinition,
+    NamedWindowExpr, ObjectName, ObjectNamePart, OrderByKind, Query, Select, TableFactor, TimezoneInfo,
+    UnaryOperator, Value, VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -285,25 +286,6 @@ fn to_numeric(input: &Expr) -> Result<Expr, SqlError> {
         return Ok(cast_to(input.clone(), exact(precision, scale)));
     }
     Ok(call(TO_NUMERIC, vec![input.clone()]))
-}
-
-fn call(function: &str, arguments: Vec<Expr>) -> Expr {
-    let plain = |argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument));
-    let arguments = FunctionArgumentList {
-        duplicate_treatment: None,
-        args: arguments.into_iter().map(plain).collect(),
-        clauses: Vec::new(),
-    };
-    Expr::Function(Function {
-        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new(function))]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(arguments),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }
 
 /// A cast that the engine does itself. The type of a parameter is what it is cast to, so it needs none.
