@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Queries and calls put together from parts of others.
+//! Queries, calls and casts put together from parts of others.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr,
-    Ident, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, TableAlias, TableFactor,
-    TableWithJoins, With,
+    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, GroupByExpr, Ident, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr,
+    TableAlias, TableFactor, TableWithJoins, With,
 };
 
 /// `WITH with SELECT projection FROM from WHERE selection`.
@@ -127,4 +127,10 @@ pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
         over: None,
         within_group: Vec::new(),
     })
+}
+
+/// `expression::data_type`.
+pub(crate) fn cast(expression: Expr, data_type: DataType) -> Expr {
+    let expr = Box::new(expression);
+    Expr::Cast { kind: CastKind::DoubleColon, expr, data_type, array: false, format: None }
 }

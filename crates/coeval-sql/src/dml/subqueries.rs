@@ -13,7 +13,7 @@ use crate::walk::{WalkMut, step};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, value_at};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, VisitorMut,
+    Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -152,11 +152,5 @@ pub(super) fn literal(text: Option<String>, ty: ColumnType) -> Result<Expr, SqlE
         .and_then(|mut parser| parser.parse_data_type())
         .map_err(|error| SqlError::internal(error.to_string()))?;
     let value = text.map_or(Value::Null, Value::SingleQuotedString);
-    Ok(Expr::Cast {
-        kind: CastKind::DoubleColon,
-        expr: Box::new(Expr::Value(value.into())),
-        data_type: declared,
-        array: false,
-        format: None,
-    })
+    Ok(crate::select::cast(Expr::Value(value.into()), declared))
 }

@@ -12,8 +12,8 @@ use crate::parse::is_default;
 use crate::select;
 use crate::walk::change_expressions;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, CastKind, DataType, Delete, Expr, FromTable, Ident, OnConflictAction,
-    OnInsert, Query, SelectItem, SetExpr, Statement, TableAlias, TableObject, TableWithJoins, Update,
+    Assignment, AssignmentTarget, DataType, Delete, Expr, FromTable, Ident, OnConflictAction, OnInsert,
+    Query, SelectItem, SetExpr, Statement, TableAlias, TableObject, TableWithJoins, Update,
     UpdateTableFromKind, Value, With,
 };
 
@@ -208,13 +208,10 @@ fn number_rows_written(query: &mut Query) {
                 _ => None,
             };
             if last.is_some_and(|name| fold(name) == XMAX) {
-                *part = Expr::Cast {
-                    kind: CastKind::DoubleColon,
-                    expr: Box::new(Expr::Value(Value::Number("0".to_owned(), false).into())),
-                    data_type: DataType::Int8(None),
-                    array: false,
-                    format: None,
-                };
+                *part = select::cast(
+                    Expr::Value(Value::Number("0".to_owned(), false).into()),
+                    DataType::Int8(None),
+                );
                 is_changed = true;
             }
         });

@@ -6,7 +6,7 @@ use crate::select::call;
 use crate::types::resolved_enum;
 use crate::walk::change_expressions;
 use coeval_store::{ColumnType, DomainDef};
-use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Value};
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Value};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -52,13 +52,7 @@ pub(super) fn checked(cast: &Expr, domain: &DomainDef) -> Expr {
         checked = in_domain(checked, nested(&condition), &check.name, &name);
     }
     // The function knows no lengths: the type has them.
-    Expr::Cast {
-        kind: CastKind::DoubleColon,
-        expr: Box::new(nested(&checked)),
-        data_type: base_type(domain),
-        array: false,
-        format: None,
-    }
+    crate::select::cast(nested(&checked), base_type(domain))
 }
 
 fn in_domain(value: Expr, condition: Expr, check: &str, domain: &str) -> Expr {

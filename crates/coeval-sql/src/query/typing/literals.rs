@@ -13,7 +13,7 @@ use crate::error::SqlError;
 use crate::names::fold;
 use crate::scalar::cast_function::{CAST, description, is_own};
 use crate::scalar::{decimal_literal, number_literal};
-use crate::select::call;
+use crate::select::{self, call};
 use crate::types::{IntervalUnit, column_type, format_interval, no_time, read_interval_in};
 use crate::walk::WalkMut;
 use coeval_store::ColumnType;
@@ -253,7 +253,7 @@ fn negative(whole: &Expr, text: &str) -> Result<Option<Expr>, SqlError> {
     };
     let bare = Expr::UnaryOp { op: *op, expr: digits };
     Ok(match number_literal(&format!("-{text}"))?.1 {
-        ColumnType::Int => Some(cast_to(bare, int_literal())),
+        ColumnType::Int => Some(select::cast(bare, int_literal())),
         ColumnType::BigInt => Some(bare),
         _ => None,
     })
@@ -266,13 +266,13 @@ fn int_literal() -> DataType {
 
 fn number(expression: &Expr, text: &str) -> Result<Option<Expr>, SqlError> {
     Ok(match number_literal(text)? {
-        (_, ColumnType::Int) => Some(cast_to(expression.clone(), int_literal())),
+        (_, ColumnType::Int) => Some(select::cast(expression.clone(), int_literal())),
         (_, ColumnType::Numeric { precision, scale }) => {
-            Some(cast_to(expression.clone(), exact(precision, scale)))
+            Some(select::cast(expression.clone(), exact(precision, scale)))
         }
         (_, ColumnType::Double) => {
             let text = Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
-            Some(cast_to(text, DataType::DoublePrecision))
+            Some(select::cast(text, DataType::DoublePrecision))
         }
         _ => None,
     })
@@ -283,7 +283,7 @@ fn to_numeric(input: &Expr) -> Result<Expr, SqlError> {
         && let Some(text) = value.value.clone().into_string()
         && let (_, ColumnType::Numeric { precision, scale }) = decimal_literal(&text)?
     {
-        return Ok(cast_to(input.clone(), exact(precision, scale)));
+        return Ok(select::cast(input.clone(), exact(precision, scale)));
     }
     Ok(call(TO_NUMERIC, vec![input.clone()]))
 }
@@ -312,11 +312,6 @@ pub(in crate::query) fn own_call(input: Expr, to: ColumnType) -> Result<Expr, Sq
 
 fn exact(precision: u8, scale: i8) -> DataType {
     DataType::Numeric(ExactNumberInfo::PrecisionAndScale(u64::from(precision), i64::from(scale)))
-}
-
-pub(super) fn cast_to(expression: Expr, data_type: DataType) -> Expr {
-    let expr = Box::new(expression);
-    Expr::Cast { kind: CastKind::DoubleColon, expr, data_type, array: false, format: None }
 }
 
 /// Takes the mark off a literal that is no value.
