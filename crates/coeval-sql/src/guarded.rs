@@ -7,6 +7,7 @@
 //! the other: as it is written, then the smaller one first. Whose condition has nothing to guard pays nothing, and one that fails
 //! is computed three times, however many sides it has.
 
+use crate::join_filter::with_changed_filter;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::{and_kleene, or_kleene};
 use arrow::datatypes::{DataType, FieldRef, Schema};
@@ -21,9 +22,6 @@ use datafusion::physical_expr::expressions::{
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::joins::utils::JoinFilter;
-use datafusion::physical_plan::joins::{
-    HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec, NestedLoopJoinExecBuilder,
-};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::fmt;
@@ -57,24 +55,10 @@ fn guard_node(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execut
             }
             None => None,
         }
-    } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-        match join.filter().map(guarded_filter).transpose()?.flatten() {
-            Some(filter) => {
-                Some(Arc::new(HashJoinExecBuilder::from(join).with_filter(Some(filter)).build()?))
-            }
-            None => None,
-        }
-    } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
-        match join.filter().map(guarded_filter).transpose()?.flatten() {
-            Some(filter) => {
-                Some(Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(Some(filter)).build()?))
-            }
-            None => None,
-        }
     } else if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         guarded_projection(projection)?
     } else {
-        None
+        with_changed_filter(node.as_ref(), guarded_filter)?
     };
     Ok(guarded.map_or_else(|| Transformed::no(node), Transformed::yes))
 }

@@ -161,13 +161,8 @@ impl ConflictPlan {
         table: &TableDef,
         row: &Row,
     ) -> Result<Option<Key>, SqlError> {
-        for arbiter in &self.arbiters {
-            let owner = arbiter.owner(transaction, table, row)?;
-            if owner.is_some() {
-                return Ok(owner);
-            }
-        }
-        Ok(None)
+        let mut owners = self.arbiters.iter().map(|arbiter| arbiter.owner(transaction, table, row));
+        owners.find_map(Result::transpose).transpose()
     }
 
     /// The owner of one of the row's keys. Where writes take locks it is the newest one, and locked if it is going

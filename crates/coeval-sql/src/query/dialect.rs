@@ -66,8 +66,10 @@ mod variadic;
 mod windows;
 
 pub(super) use distinct_on::{are_same, meant};
+pub(super) use grouping::place_of;
 pub(crate) use recursion::check_all as check_recursions;
 pub(crate) use rows::compares;
+pub(super) use set_order::output_name;
 pub(super) use sets::OR_EMPTY;
 pub(super) use tables::CHANGE_HEAD;
 

@@ -11,6 +11,7 @@
 mod bytes;
 
 use crate::cancel;
+use crate::join_filter::with_changed_filter;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -24,10 +25,7 @@ use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::utils::{JoinFilter, JoinOnRef};
-use datafusion::physical_plan::joins::{
-    CrossJoinExec, HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec, NestedLoopJoinExecBuilder,
-    SortMergeJoinExec,
-};
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::{
@@ -138,7 +136,7 @@ fn kept_columns(node: &dyn ExecutionPlan) -> Option<Vec<HashSet<usize>>> {
 /// The join, with a condition that sees the arrays.
 fn with_condition(node: Arc<dyn ExecutionPlan>, packings: &[Packing]) -> Result<Arc<dyn ExecutionPlan>> {
     use datafusion::common::JoinSide;
-    let condition = |filter: &JoinFilter| {
+    let seeing = with_changed_filter(node.as_ref(), |filter| {
         let is_packed = |place: usize| {
             let column = &filter.column_indices()[place];
             let side = match column.side {
@@ -150,26 +148,14 @@ fn with_condition(node: Arc<dyn ExecutionPlan>, packings: &[Packing]) -> Result<
         };
         let packing = Packing::of(filter.schema(), is_packed);
         if packing.formats.is_empty() {
-            return filter.clone();
+            return Ok(None);
         }
         let schema = packing.packed_schema(filter.schema());
         let inner = Arc::clone(filter.expression());
         let sees = Arc::new(Condition { inner, packing, unpacked: Arc::clone(filter.schema()) });
-        JoinFilter::new(sees, filter.column_indices().to_vec(), schema)
-    };
-    if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>()
-        && let Some(filter) = join.filter()
-    {
-        let builder = NestedLoopJoinExecBuilder::from(join).with_filter(Some(condition(filter)));
-        return Ok(Arc::new(builder.build()?));
-    }
-    if let Some(join) = node.downcast_ref::<HashJoinExec>()
-        && let Some(filter) = join.filter()
-    {
-        let builder = HashJoinExecBuilder::from(join).with_filter(Some(condition(filter)));
-        return Ok(Arc::new(builder.build()?));
-    }
-    Ok(node)
+        Ok(Some(JoinFilter::new(sees, filter.column_indices().to_vec(), schema)))
+    })?;
+    Ok(seeing.unwrap_or(node))
 }
 
 /// Which columns are values instead of arrays, and how each is written.

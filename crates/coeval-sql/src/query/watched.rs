@@ -14,6 +14,7 @@ use super::window_memory::with_counted_window;
 use crate::allowance::{Allowance, making};
 use crate::cancel::Lifeline;
 use crate::carried::Carry;
+use crate::join_filter::with_changed_filter;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use coeval_operators::over_one_input;
@@ -25,9 +26,6 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::joins::utils::JoinFilter;
-use datafusion::physical_plan::joins::{
-    HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec, NestedLoopJoinExecBuilder,
-};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
 use futures::StreamExt;
@@ -87,24 +85,12 @@ fn with_watched_condition(
     node: Arc<dyn ExecutionPlan>,
     lifeline: &Lifeline,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let condition = |filter: &JoinFilter| {
+    let watched = with_changed_filter(node.as_ref(), |filter| {
         let inner = Arc::clone(filter.expression());
         let watched = Arc::new(WatchedCondition { inner, lifeline: lifeline.clone() });
-        JoinFilter::new(watched, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
-    };
-    if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>()
-        && let Some(filter) = join.filter()
-    {
-        let builder = NestedLoopJoinExecBuilder::from(join).with_filter(Some(condition(filter)));
-        return Ok(Arc::new(builder.build()?));
-    }
-    if let Some(join) = node.downcast_ref::<HashJoinExec>()
-        && let Some(filter) = join.filter()
-    {
-        let builder = HashJoinExecBuilder::from(join).with_filter(Some(condition(filter)));
-        return Ok(Arc::new(builder.build()?));
-    }
-    Ok(node)
+        Ok(Some(JoinFilter::new(watched, filter.column_indices().to_vec(), Arc::clone(filter.schema()))))
+    })?;
+    Ok(watched.unwrap_or(node))
 }
 
 /// An operator each batch of which looks at the lifeline.

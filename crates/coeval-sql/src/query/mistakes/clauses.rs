@@ -5,7 +5,7 @@ use super::{at, first, own_aggregate, placed};
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
-use crate::query::dialect::{are_same, meant};
+use crate::query::dialect::{are_same, meant, place_of};
 use crate::query::outer_aggregates::aggregate;
 use crate::query::scopes::{FindRelation, Scopes};
 use crate::stack::with_room;
@@ -247,17 +247,6 @@ fn refuse_places<'e>(
     let Some(outside) = expressions.find(is_outside) else { return Ok(()) };
     let message = format!("{clause} position {outside} is not in select list");
     Err(placed(SqlError::new(SqlState::InvalidColumnReference, message), outside))
-}
-
-/// The place of an output that an expression is.
-fn place_of(expression: &Expr) -> Option<usize> {
-    match expression {
-        Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => digits.parse().ok(),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// `42601` for rows of different lengths.
