@@ -113,6 +113,7 @@ mod user_types;
 mod values;
 mod vector;
 mod walk;
+mod wrapped;
 
 pub use archiving::{Archiving, ArchivingStatus, BackupExtent, Backups};
 pub use cancel::{CancelHandle, CancelReason, ReplicaWait, StatementNumber};

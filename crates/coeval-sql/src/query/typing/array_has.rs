@@ -5,6 +5,7 @@
 use crate::allowance::Meter;
 use crate::constants::made_of;
 use crate::types::{column_type_of_arrow, common_arrow_type, require_comparison};
+use crate::wrapped::as_wrapped;
 use arrow::array::{Array, AsArray, BooleanArray, StructArray};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -14,7 +15,7 @@ use datafusion::functions_nested::array_has::array_has_udf;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::Arc;
 
@@ -83,20 +84,10 @@ fn numbers_of_one_type(types: &[DataType]) -> Option<Vec<DataType>> {
 }
 
 impl ScalarUDFImpl for ArrayHas {
-    fn name(&self) -> &str {
-        self.general.name()
-    }
+    as_wrapped!(general: name, return_type, return_field_from_args);
 
     fn signature(&self) -> &Signature {
         &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.general.return_type(types)
-    }
-
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.general.return_field_from_args(arguments)
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
