@@ -151,7 +151,9 @@ impl Node {
             }
             Self::In { input, list, polarity } => {
                 let input = input.eval(inputs)?;
-                let equals = |member: &Node| Ok(sql_equal(input.value(), member.eval(inputs)?.value()));
+                let equals = |member: &Node| -> Result<Option<bool>, SqlError> {
+                    Ok(sql_equal(input.value(), member.eval(inputs)?.value()))
+                };
                 Ok(decided::<true>(list.iter().map(equals))?.map(|truth| polarity.apply(truth)))
             }
             Self::Among { input, members, polarity } => {
