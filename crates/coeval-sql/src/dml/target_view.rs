@@ -195,7 +195,7 @@ impl TargetView {
         is_of_others: &dyn Fn(&str) -> bool,
     ) -> Result<Expr, SqlError> {
         let mut written = expression.clone();
-        try_change_expressions(&mut written, |part| {
+        try_change_expressions(&mut written, |part| -> Result<(), SqlError> {
             if let Some(replaced) = self.part_of_table(part, name, is_of_others)? {
                 *part = replaced;
             }

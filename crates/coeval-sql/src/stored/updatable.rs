@@ -370,7 +370,7 @@ fn over_base(expression: &Expr, relation: &str, below: &[UpdatableColumn]) -> Op
         return None;
     }
     let mut written = expression.clone();
-    let done = try_change_expressions(&mut written, |part| {
+    let done = try_change_expressions(&mut written, |part| -> Result<(), ()> {
         if matches!(part, Expr::Nested(_)) {
             return Ok(());
         }
