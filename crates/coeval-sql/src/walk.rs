@@ -173,52 +173,45 @@ impl<F: FnMut(&mut Query)> VisitorMut for Queries<F> {
     }
 }
 
-/// Expressions that are in no query within what is walked over.
-struct OutsideQueries<F> {
+/// Expressions, with how many queries there are around each within what is walked over.
+struct WithDepths<F> {
     visit: F,
-    /// How many queries there are around the place.
     depth: usize,
 }
 
-impl<F: FnMut(&Expr) -> bool> Visitor for OutsideQueries<F> {
-    type Break = ();
+impl<E, F: FnMut(&Expr, usize) -> ControlFlow<E>> Visitor for WithDepths<F> {
+    type Break = E;
 
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<E> {
         self.depth += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<E> {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        if self.depth == 0 && (self.visit)(expression) {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<E> {
+        (self.visit)(expression, self.depth)
     }
 }
 
-impl<F: FnMut(&mut Expr)> VisitorMut for OutsideQueries<F> {
-    type Break = ();
+impl<E, F: FnMut(&mut Expr, usize) -> ControlFlow<E>> VisitorMut for WithDepths<F> {
+    type Break = E;
 
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<E> {
         self.depth += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<E> {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0 {
-            (self.visit)(expression);
-        }
-        ControlFlow::Continue(())
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<E> {
+        (self.visit)(expression, self.depth)
     }
 }
 
@@ -307,15 +300,49 @@ pub(crate) fn change_queries(syntax: &mut impl VisitMut, change: impl FnMut(&mut
     let _ = syntax.walk_mut(&mut Queries(change));
 }
 
+/// What is found in the first expression that has it. With each goes how many queries there are around it.
+pub(crate) fn find_at_depth<T>(
+    syntax: &impl Visit,
+    mut find: impl FnMut(&Expr, usize) -> Option<T>,
+) -> Option<T> {
+    let visit = |expression: &Expr, depth: usize| until(find(expression, depth));
+    syntax.walk(&mut WithDepths { visit, depth: 0 }).break_value()
+}
+
+/// What is found in the first expression that has it, those in subqueries aside.
+pub(crate) fn find_outside_queries<T>(
+    syntax: &impl Visit,
+    mut find: impl FnMut(&Expr) -> Option<T>,
+) -> Option<T> {
+    find_at_depth(syntax, |expression, depth| if depth == 0 { find(expression) } else { None })
+}
+
 /// Whether an expression is like that, those in subqueries aside.
-pub(crate) fn any_outside_queries(syntax: &impl Visit, is_so: impl FnMut(&Expr) -> bool) -> bool {
-    syntax.walk(&mut OutsideQueries { visit: is_so, depth: 0 }).is_break()
+pub(crate) fn any_outside_queries(syntax: &impl Visit, mut is_so: impl FnMut(&Expr) -> bool) -> bool {
+    find_outside_queries(syntax, |expression| is_so(expression).then_some(())).is_some()
+}
+
+/// Changes each expression, before those within it, but none in a subquery, up to the first that cannot be.
+///
+/// # Errors
+/// Those of `change`.
+pub(crate) fn try_change_outside_queries<E>(
+    syntax: &mut impl VisitMut,
+    mut change: impl FnMut(&mut Expr) -> Result<(), E>,
+) -> Result<(), E> {
+    let visit = |expression: &mut Expr, depth: usize| {
+        if depth == 0 { step(change(expression)) } else { ControlFlow::Continue(()) }
+    };
+    syntax.try_walk_mut(&mut WithDepths { visit, depth: 0 })
 }
 
 /// Changes each expression, before those within it, but none in a subquery.
-pub(crate) fn change_outside_queries(syntax: &mut impl VisitMut, change: impl FnMut(&mut Expr)) {
+pub(crate) fn change_outside_queries(syntax: &mut impl VisitMut, mut change: impl FnMut(&mut Expr)) {
     // Nothing breaks off the visit.
-    let _ = syntax.walk_mut(&mut OutsideQueries { visit: change, depth: 0 });
+    let _ = try_change_outside_queries(syntax, |expression| -> Result<(), ()> {
+        change(expression);
+        Ok(())
+    });
 }
 
 #[cfg(test)]
