@@ -10,6 +10,7 @@ mod extent;
 mod membership;
 mod passed;
 mod prune;
+mod request;
 mod same_reads;
 mod scan;
 mod selectivity;
