@@ -108,6 +108,7 @@ mod temporary;
 mod tique;
 mod token;
 mod types;
+mod unique_keys;
 mod upstream;
 mod user_types;
 mod values;
