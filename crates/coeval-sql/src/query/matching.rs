@@ -8,7 +8,8 @@
 use super::likes;
 use crate::allowance::Meter;
 use crate::constants::made_of;
-use crate::functions::{Letters, Pattern, compiled_for_operator};
+use crate::functions::{Pattern, compiled_for_operator};
+use crate::scalar::LetterCase;
 use arrow::array::{ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
@@ -25,10 +26,10 @@ use std::sync::{Arc, LazyLock};
 pub(super) fn functions() -> &'static [Arc<ScalarUDF>; 4] {
     static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
         [
-            (Kind::Like, Letters::Sensitive),
-            (Kind::Like, Letters::Ignored),
-            (Kind::Regex, Letters::Sensitive),
-            (Kind::Regex, Letters::Ignored),
+            (Kind::Like, LetterCase::Sensitive),
+            (Kind::Like, LetterCase::Ignored),
+            (Kind::Regex, LetterCase::Sensitive),
+            (Kind::Regex, LetterCase::Ignored),
         ]
         .map(|(kind, letters)| Arc::new(ScalarUDF::from(Matches::new(kind, letters))))
     });
@@ -40,22 +41,23 @@ pub(super) fn heeding_matches(part: Expr) -> Result<Transformed<Expr>> {
     let (text, pattern, kind, letters, is_negated) = match part {
         // Patterns with another escape are written anew.
         Expr::Like(Like { negated, expr, pattern, escape_char: None | likes::ESCAPE, case_insensitive }) => {
-            let letters = if case_insensitive { Letters::Ignored } else { Letters::Sensitive };
+            let letters = if case_insensitive { LetterCase::Ignored } else { LetterCase::Sensitive };
             (expr, pattern, Kind::Like, letters, negated)
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if matches!(*right, Expr::Literal(..)) => {
             let (letters, is_negated) = match op {
-                Operator::RegexMatch => (Letters::Sensitive, false),
-                Operator::RegexIMatch => (Letters::Ignored, false),
-                Operator::RegexNotMatch => (Letters::Sensitive, true),
-                Operator::RegexNotIMatch => (Letters::Ignored, true),
+                Operator::RegexMatch => (LetterCase::Sensitive, false),
+                Operator::RegexIMatch => (LetterCase::Ignored, false),
+                Operator::RegexNotMatch => (LetterCase::Sensitive, true),
+                Operator::RegexNotIMatch => (LetterCase::Ignored, true),
                 _ => return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),
             };
             (left, right, Kind::Regex, letters, is_negated)
         }
         part => return Ok(Transformed::no(part)),
     };
-    let func = &functions()[2 * usize::from(kind == Kind::Regex) + usize::from(letters == Letters::Ignored)];
+    let func =
+        &functions()[2 * usize::from(kind == Kind::Regex) + usize::from(letters == LetterCase::Ignored)];
     let call = Expr::ScalarFunction(ScalarFunction { func: Arc::clone(func), args: vec![*text, *pattern] });
     Ok(Transformed::yes(if is_negated { Expr::Not(Box::new(call)) } else { call }))
 }
@@ -90,12 +92,12 @@ enum Kind {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Matches {
     kind: Kind,
-    letters: Letters,
+    letters: LetterCase,
     signature: Signature,
 }
 
 impl Matches {
-    fn new(kind: Kind, letters: Letters) -> Self {
+    fn new(kind: Kind, letters: LetterCase) -> Self {
         Self { kind, letters, signature: Signature::any(2, Volatility::Immutable) }
     }
 
@@ -131,10 +133,10 @@ fn of_texts(
 impl ScalarUDFImpl for Matches {
     fn name(&self) -> &'static str {
         match (self.kind, self.letters) {
-            (Kind::Like, Letters::Sensitive) => "coeval_like",
-            (Kind::Like, Letters::Ignored) => "coeval_ilike",
-            (Kind::Regex, Letters::Sensitive) => "coeval_matches",
-            (Kind::Regex, Letters::Ignored) => "coeval_imatches",
+            (Kind::Like, LetterCase::Sensitive) => "coeval_like",
+            (Kind::Like, LetterCase::Ignored) => "coeval_ilike",
+            (Kind::Regex, LetterCase::Sensitive) => "coeval_matches",
+            (Kind::Regex, LetterCase::Ignored) => "coeval_imatches",
         }
     }
 
