@@ -8,9 +8,9 @@
 //! is computed three times, however many sides it has.
 
 use crate::join_filter::with_changed_filter;
+use crate::wrapped::as_wrapped;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::{and_kleene, or_kleene};
-use arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -255,17 +255,7 @@ impl fmt::Display for Guarded {
 }
 
 impl PhysicalExpr for Guarded {
-    fn data_type(&self, schema: &Schema) -> Result<DataType> {
-        self.logic.data_type(schema)
-    }
-
-    fn nullable(&self, schema: &Schema) -> Result<bool> {
-        self.logic.nullable(schema)
-    }
-
-    fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
-        self.logic.return_field(schema)
-    }
+    as_wrapped!(logic: data_type, nullable, return_field, fmt_sql);
 
     fn evaluate(&self, rows: &RecordBatch) -> Result<ColumnarValue> {
         let (left, right) = (self.logic().left(), self.logic().right());
@@ -291,17 +281,13 @@ impl PhysicalExpr for Guarded {
         let logic = Arc::clone(&self.logic).with_new_children(children)?;
         Ok(Arc::new(Self { logic, way: self.way }))
     }
-
-    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.logic.fmt_sql(f)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use arrow::array::{ArrayRef, Int32Array};
-    use arrow::datatypes::Field;
+    use arrow::datatypes::{DataType, Field, Schema};
     use datafusion::physical_expr::expressions::{binary, col, lit};
 
     /// `left operator 10 / b = 5`, over `b` = 0, 1, 2, NULL.

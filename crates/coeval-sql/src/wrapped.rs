@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Functions that do what another one does, but for some of their methods.
+//! Functions and expressions that do what another one does, but for some of their methods.
 
-/// Methods of [`ScalarUDFImpl`](datafusion::logical_expr::ScalarUDFImpl) that are those of the function in this field.
+/// Methods of [`ScalarUDFImpl`](datafusion::logical_expr::ScalarUDFImpl) or [`PhysicalExpr`](datafusion::physical_plan::PhysicalExpr)
+/// that are those of the function or the expression in this field.
 macro_rules! as_wrapped {
     ($inner:ident: $($method:ident),+) => {
         $(as_wrapped!(@ $method $inner);)+
@@ -38,6 +39,20 @@ macro_rules! as_wrapped {
     (@ invoke_with_args $inner:ident) => {
         as_wrapped!(= $inner.invoke_with_args(arguments: datafusion::logical_expr::ScalarFunctionArgs)
             -> datafusion::common::Result<datafusion::logical_expr::ColumnarValue>);
+    };
+    (@ data_type $inner:ident) => {
+        as_wrapped!(= $inner.data_type(schema: &arrow::datatypes::Schema)
+            -> datafusion::common::Result<arrow::datatypes::DataType>);
+    };
+    (@ nullable $inner:ident) => {
+        as_wrapped!(= $inner.nullable(schema: &arrow::datatypes::Schema) -> datafusion::common::Result<bool>);
+    };
+    (@ return_field $inner:ident) => {
+        as_wrapped!(= $inner.return_field(schema: &arrow::datatypes::Schema)
+            -> datafusion::common::Result<arrow::datatypes::FieldRef>);
+    };
+    (@ fmt_sql $inner:ident) => {
+        as_wrapped!(= $inner.fmt_sql(f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result);
     };
     (= $inner:ident.$method:ident($($argument:ident: $ty:ty)?) -> $result:ty) => {
         fn $method(&self $(, $argument: $ty)?) -> $result {

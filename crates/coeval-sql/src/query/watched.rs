@@ -15,8 +15,8 @@ use crate::allowance::{Allowance, making};
 use crate::cancel::Lifeline;
 use crate::carried::Carry;
 use crate::join_filter::with_changed_filter;
+use crate::wrapped::as_wrapped;
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, FieldRef, Schema};
 use coeval_operators::over_one_input;
 use coeval_operators::shared_subplans::connect;
 use datafusion::common::config::ConfigOptions;
@@ -166,17 +166,7 @@ impl fmt::Display for WatchedCondition {
 }
 
 impl PhysicalExpr for WatchedCondition {
-    fn data_type(&self, schema: &Schema) -> Result<DataType> {
-        self.inner.data_type(schema)
-    }
-
-    fn nullable(&self, schema: &Schema) -> Result<bool> {
-        self.inner.nullable(schema)
-    }
-
-    fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
-        self.inner.return_field(schema)
-    }
+    as_wrapped!(inner: data_type, nullable, return_field, fmt_sql);
 
     fn evaluate(&self, rows: &RecordBatch) -> Result<ColumnarValue> {
         self.lifeline.check()?;
@@ -197,9 +187,5 @@ impl PhysicalExpr for WatchedCondition {
             }
             _ => internal_err!("one condition is watched"),
         }
-    }
-
-    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt_sql(f)
     }
 }
