@@ -18,11 +18,12 @@
 //! second step as rows went into groups before. Sets of which none has all columns stay as they are: the finest groups, which are none
 //! of theirs, may be far more than theirs.
 
+use crate::over_one_input;
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt64Array, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{internal_datafusion_err, internal_err};
+use datafusion::common::internal_datafusion_err;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
@@ -32,8 +33,7 @@ use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, InputOrderMode, PhysicalExpr,
-    PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, InputOrderMode, PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::HashMap;
@@ -162,31 +162,12 @@ impl ExecutionPlan for GroupingSetsExec {
         self.aggregate.properties()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.groups]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (Some(groups), true) = (children.pop(), children.is_empty()) else {
-            return internal_err!("grouping sets are made of one input");
-        };
-        Ok(Arc::new(Self {
-            aggregate: self.aggregate.clone(),
-            sets: Arc::clone(&self.sets),
-            groups,
-            metrics: ExecutionPlanMetricsSet::new(),
-        }))
-    }
+    over_one_input!(groups, |old, groups| Arc::new(Self {
+        aggregate: old.aggregate.clone(),
+        sets: Arc::clone(&old.sets),
+        groups,
+        metrics: ExecutionPlanMetricsSet::new(),
+    }));
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let made = Made {

@@ -21,6 +21,7 @@
 
 pub mod coded_groups;
 pub mod grouping_sets;
+mod inputs;
 #[cfg(test)]
 mod model;
 pub mod narrow_decimals;

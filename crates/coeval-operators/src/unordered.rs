@@ -12,9 +12,9 @@
 //! Where only the first groups are wanted in that order (`GROUP BY a, b ORDER BY a LIMIT 10`), the order stays: they are there long
 //! before the last row is read. The same goes for a GROUP BY of which all columns are in order, for which no table is needed.
 
+use crate::over_one_input;
 use arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Statistics, internal_err};
+use datafusion::common::Statistics;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -149,29 +149,10 @@ impl ExecutionPlan for UnorderedExec {
         self.rows.schema()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.rows]
-    }
+    over_one_input!(rows, |old, rows| Arc::new(Self::new(rows)));
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.is_empty()) {
-            (Some(rows), true) => Ok(Arc::new(Self::new(rows))),
-            _ => internal_err!("rows without an order are those of one input"),
-        }
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

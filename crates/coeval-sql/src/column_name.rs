@@ -102,14 +102,14 @@ fn type_name(ty: &DataType) -> String {
         DataType::Custom(name, _) => match name.0.last().and_then(ObjectNamePart::as_ident) {
             // Another type than the word without quotes: `"char"`.
             Some(ident) if ident.quote_style.is_some() => ident.value.clone(),
-            last => type_word(last.map_or("", |ident| ident.value.as_str())),
+            last => internal_name(last.map_or("", |ident| ident.value.as_str())),
         },
-        ty => type_word(&ty.to_string()),
+        ty => internal_name(&ty.to_string()),
     }
 }
 
 /// PostgreSQL's internal name of a type, which names a cast.
-fn type_word(declared: &str) -> String {
+pub(crate) fn internal_name(declared: &str) -> String {
     let lower = declared.to_lowercase();
     let base = lower.split('(').next().unwrap_or_default().trim();
     match base {

@@ -61,6 +61,9 @@ pub struct ErrorObject {
     pub constraint: Option<String>,
 }
 
+/// A statement's own result, where `Result` is that of DataFusion.
+pub(crate) type SqlResult<T> = Result<T, SqlError>;
+
 impl ErrorObject {
     /// A column of a table.
     pub(crate) fn column(table: &coeval_store::QualifiedName, column: &str) -> Self {

@@ -6,12 +6,11 @@ use crate::error::SqlError;
 use crate::names;
 use crate::query::locks_rows;
 use crate::servers::{SCHEMA, SERVERS};
-use crate::walk::visit_relations;
+use crate::walk::find_relation;
 use coeval_store::{ObjectRef, QualifiedName, TableDef, ValueRef};
 use datafusion::sql::sqlparser::ast::{
     FromTable, Insert, ObjectName, Statement, TableFactor, TableObject, TableWithJoins, Visit,
 };
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// The table of this name, if its rows are on a server.
@@ -22,11 +21,7 @@ pub(crate) fn foreign_def(context: &StatementContext<'_>, name: &ObjectName) -> 
 
 /// The first table of a server that a statement names anywhere.
 pub(crate) fn first_foreign<V: Visit>(context: &StatementContext<'_>, syntax: &V) -> Option<Arc<TableDef>> {
-    let found = visit_relations(syntax, |name| match foreign_def(context, name) {
-        Some(def) => ControlFlow::Break(def),
-        None => ControlFlow::Continue(()),
-    });
-    found.break_value()
+    find_relation(syntax, |name| foreign_def(context, name))
 }
 
 /// The name of the table that a statement changes.

@@ -7,9 +7,10 @@
 //! the other: as it is written, then the smaller one first. Whose condition has nothing to guard pays nothing, and one that fails
 //! is computed three times, however many sides it has.
 
+use crate::join_filter::with_changed_filter;
+use crate::wrapped::as_wrapped;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::{and_kleene, or_kleene};
-use arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -21,9 +22,6 @@ use datafusion::physical_expr::expressions::{
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::joins::utils::JoinFilter;
-use datafusion::physical_plan::joins::{
-    HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec, NestedLoopJoinExecBuilder,
-};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::fmt;
@@ -57,24 +55,10 @@ fn guard_node(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execut
             }
             None => None,
         }
-    } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-        match join.filter().map(guarded_filter).transpose()?.flatten() {
-            Some(filter) => {
-                Some(Arc::new(HashJoinExecBuilder::from(join).with_filter(Some(filter)).build()?))
-            }
-            None => None,
-        }
-    } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
-        match join.filter().map(guarded_filter).transpose()?.flatten() {
-            Some(filter) => {
-                Some(Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(Some(filter)).build()?))
-            }
-            None => None,
-        }
     } else if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         guarded_projection(projection)?
     } else {
-        None
+        with_changed_filter(node.as_ref(), guarded_filter)?
     };
     Ok(guarded.map_or_else(|| Transformed::no(node), Transformed::yes))
 }
@@ -271,17 +255,7 @@ impl fmt::Display for Guarded {
 }
 
 impl PhysicalExpr for Guarded {
-    fn data_type(&self, schema: &Schema) -> Result<DataType> {
-        self.logic.data_type(schema)
-    }
-
-    fn nullable(&self, schema: &Schema) -> Result<bool> {
-        self.logic.nullable(schema)
-    }
-
-    fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
-        self.logic.return_field(schema)
-    }
+    as_wrapped!(logic: data_type, nullable, return_field, fmt_sql);
 
     fn evaluate(&self, rows: &RecordBatch) -> Result<ColumnarValue> {
         let (left, right) = (self.logic().left(), self.logic().right());
@@ -307,17 +281,13 @@ impl PhysicalExpr for Guarded {
         let logic = Arc::clone(&self.logic).with_new_children(children)?;
         Ok(Arc::new(Self { logic, way: self.way }))
     }
-
-    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.logic.fmt_sql(f)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use arrow::array::{ArrayRef, Int32Array};
-    use arrow::datatypes::Field;
+    use arrow::datatypes::{DataType, Field, Schema};
     use datafusion::physical_expr::expressions::{binary, col, lit};
 
     /// `left operator 10 / b = 5`, over `b` = 0, 1, 2, NULL.

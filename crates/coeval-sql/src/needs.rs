@@ -5,10 +5,9 @@
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::rights::{Checks, Object};
-use crate::walk::Walk;
+use crate::walk::any_expression;
 use coeval_store::{Privilege, TableDef};
-use datafusion::sql::sqlparser::ast::{Delete, Expr, Insert, OnConflictAction, OnInsert, Update, Visitor};
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::{Delete, Expr, Insert, OnConflictAction, OnInsert, Update};
 
 /// Of an INSERT.
 pub(crate) fn needs_of_insert(insert: &Insert) -> &'static [Privilege] {
@@ -72,23 +71,13 @@ pub(crate) fn require_of_target(
 
 /// Whether expressions name columns, or have subqueries, which may.
 fn names_columns(expressions: &[Expr]) -> bool {
-    struct Finder;
-    impl Visitor for Finder {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-            match expression {
-                // DEFAULT is read as a name.
-                Expr::Identifier(ident) if ident.value.eq_ignore_ascii_case("default") => {
-                    ControlFlow::Continue(())
-                }
-                Expr::Identifier(_)
-                | Expr::CompoundIdentifier(_)
-                | Expr::Subquery(_)
-                | Expr::Exists { .. }
-                | Expr::InSubquery { .. } => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
+    let names_one = |expression: &Expr| match expression {
+        // DEFAULT is read as a name.
+        Expr::Identifier(ident) => !ident.value.eq_ignore_ascii_case("default"),
+        Expr::CompoundIdentifier(_) | Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
+            true
         }
-    }
-    expressions.iter().any(|expression| expression.walk(&mut Finder).is_break())
+        _ => false,
+    };
+    expressions.iter().any(|expression| any_expression(expression, names_one))
 }

@@ -11,6 +11,7 @@ mod membership;
 mod passed;
 mod predicate;
 mod prune;
+mod request;
 mod row_filter;
 mod same_reads;
 mod scan;
@@ -21,7 +22,7 @@ mod statistics;
 mod table;
 
 pub(crate) use answers::{Answers, Question};
-pub(crate) use brick_aggregate::BeginBrickAggregates;
+pub(crate) use brick_aggregate::BEGIN_BRICK_AGGREGATES;
 pub use bricks::BrickScan;
 pub(crate) use dimensions::{Condition, conditions};
 pub(crate) use passed::counting;

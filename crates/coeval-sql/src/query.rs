@@ -6,7 +6,6 @@ mod apply;
 mod arithmetic;
 mod array_bounds;
 mod bands;
-mod coded_groups;
 mod concatenation;
 mod dialect;
 mod doubled;
@@ -18,7 +17,6 @@ mod field_reads;
 mod files;
 mod generic_plan;
 mod group_top;
-mod grouping_sets;
 mod join_conditions;
 mod join_order;
 mod join_rows;
@@ -29,7 +27,7 @@ mod likes;
 mod local_moments;
 mod matching;
 mod mistakes;
-mod narrow_decimals;
+mod operator_rules;
 mod ordering;
 mod origins;
 mod outer_aggregates;
@@ -64,19 +62,17 @@ mod window_memory;
 mod windowed;
 
 pub(crate) use arithmetic::{CheckedArithmetic, checked_function, checked_operators};
-pub(crate) use array_bounds::ArrayBounds;
+pub(crate) use array_bounds::ARRAY_BOUNDS;
 pub(crate) use bands::BandJoins;
-pub(crate) use coded_groups::{CodedGroups, UnorderedGroups};
 pub(crate) use dialect::{check_recursions, compares, plain_type, refuse_collation};
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use extremes::ExistenceByExtremes;
 pub(crate) use field_reads::FieldReads;
-pub(crate) use group_top::GroupTop;
-pub(crate) use grouping_sets::GroupingSets;
+pub(crate) use group_top::GROUP_TOP;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_sides::JoinSides;
-pub(crate) use narrow_decimals::NarrowDecimals;
+pub(crate) use operator_rules::{CODED_GROUPS, GROUPING_SETS, NARROW_DECIMALS, UNORDERED_GROUPS};
 pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;
 pub(crate) use recursive_schemas::RecursiveSchemas;
@@ -84,8 +80,8 @@ pub(crate) use run::{
     LISTED_MAX, WithoutPieces, collect, collect_with_hidden, optimized_physical_plan, run, run_to_measure,
     single_row, stream,
 };
-pub(crate) use series::StreamSeries;
-pub(crate) use shared_subplans::SharedSubplans;
+pub(crate) use series::STREAM_SERIES;
+pub(crate) use shared_subplans::SHARED_SUBPLANS;
 pub(crate) use spawned::tasks_work_for_their_queries;
 pub(crate) use spreading::CountSpreading;
 pub(crate) use subqueries::{calls_volatile, has_subquery};
@@ -93,7 +89,7 @@ pub(crate) use typing::{ROUNDED_TIME, with_postgres_types};
 pub(crate) use unregistered::{ZONED_FUNCTIONS, unregistered_aggregates, unregistered_scalars};
 pub(crate) use watch::Watch;
 pub(crate) use watched::{WATCHED, watched};
-pub(crate) use whole_groups::WholeGroups;
+pub(crate) use whole_groups::WHOLE_GROUPS;
 
 pub(crate) use output_names::{named as named_outputs, shown as shown_names};
 

@@ -24,6 +24,7 @@ mod pattern;
 mod promotion;
 mod scope;
 
+pub(crate) use arithmetic::ArithmeticOp;
 pub(crate) use checks::{check_compiler, compile_generated, parse_stored};
 pub(crate) use compile::{
     AggregateCall, AggregateFunction, AggregateScope, Compiler, DistinctInput, Refusal, SequenceNames,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Queries put together from parts of others.
+//! Queries, calls and casts put together from parts of others.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, TableAlias,
-    TableFactor, TableWithJoins, With,
+    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, GroupByExpr, Ident, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr,
+    TableAlias, TableFactor, TableWithJoins, With,
 };
 
 /// `WITH with SELECT projection FROM from WHERE selection`.
@@ -106,4 +107,30 @@ pub(crate) fn quoted(name: impl Into<String>) -> Ident {
 /// `table.column`.
 pub(crate) fn column(table: &Ident, name: &str) -> Expr {
     Expr::CompoundIdentifier(vec![table.clone(), quoted(name)])
+}
+
+/// `name(arguments)`.
+pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let plain = |argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument));
+    let list = FunctionArgumentList {
+        duplicate_treatment: None,
+        args: arguments.into_iter().map(plain).collect(),
+        clauses: Vec::new(),
+    };
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// `expression::data_type`.
+pub(crate) fn cast(expression: Expr, data_type: DataType) -> Expr {
+    let expr = Box::new(expression);
+    Expr::Cast { kind: CastKind::DoubleColon, expr, data_type, array: false, format: None }
 }

@@ -49,13 +49,12 @@ use crate::engine::{Engine, LONG_TEXT_BYTES};
 use crate::error::{SqlError, SqlState, place_in};
 use crate::hand_over::aside;
 use crate::memory::{Kept, SyntaxMemory, run_with};
-use crate::open_objects::OpenObjects;
 use crate::parameters::refuse_parameters;
 use crate::point::Rows;
 use crate::quota::QuotaShare;
 use crate::registry::{OpenTransaction, TransactionStatus};
 use crate::result::{CommandTag, StatementResult};
-use crate::rights::{Authority, Checks, Object, Rights};
+use crate::rights::{Authority, Object, Rights};
 use crate::server_part::ServerPart;
 use crate::settings::Settings;
 use crate::spread_part::{self, Declared, SpreadPart, Within};
@@ -209,6 +208,36 @@ fn end_spread<T>(
     };
     part.commit(engine, mode).map(|()| value)
 }
+
+/// The context of a statement of a session, from those of its parts that a block does not need meanwhile.
+macro_rules! statement_context {
+    ($session:ident, $transaction:expr, $sql:expr, $clock:expr, $parameters:expr, $parameter_types:expr) => {
+        $crate::context::StatementContext {
+            engine: &$session.engine,
+            settings: &mut $session.settings,
+            sequences: &mut $session.sequences,
+            transaction: $transaction,
+            parameters: $parameters,
+            parameter_types: $parameter_types,
+            clock: $clock,
+            advisory_locks: &$session.advisory_locks,
+            sql: $sql,
+            checks: $crate::rights::Checks::All,
+            open: $crate::open_objects::OpenObjects::new(
+                &$session.named,
+                &$session.cursors,
+                &$session.frames,
+            ),
+            tique: &$session.tique,
+            spread: &$session.spread,
+            scan_foreign: $crate::tique::scan,
+            parts: None,
+            notices: &mut $session.notices,
+        }
+    };
+}
+
+use statement_context;
 
 /// One client of a database. Dropping it rolls back what is open.
 ///
@@ -669,24 +698,7 @@ impl Session {
         if let Err(error) = begun {
             return Err(self.fail(place_in(error.into(), sql)));
         }
-        let mut context = StatementContext {
-            engine,
-            settings: &mut self.settings,
-            sequences: &mut self.sequences,
-            transaction,
-            parameters,
-            parameter_types,
-            clock,
-            advisory_locks: &self.advisory_locks,
-            sql,
-            checks: Checks::All,
-            open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
-            tique: &self.tique,
-            spread: &self.spread,
-            scan_foreign: tique::scan,
-            parts: None,
-            notices: &mut self.notices,
-        };
+        let mut context = statement_context!(self, transaction, sql, clock, parameters, parameter_types);
         let outcome = until_settled(&mut context, body).map_err(|error| self.cancel.named(error));
         let durable = self.acknowledgements.depend(engine.store(), context.transaction);
         self.floor.note_snapshot(context.transaction.begin_version());
@@ -726,24 +738,8 @@ impl Session {
             claim(&mut self.priority, &self.settings, engine, &mut transaction);
             begin_statement(&mut transaction, &self.settings, &self.cancel, sql)?;
             self.notices.truncate(said);
-            let mut context = StatementContext {
-                engine,
-                settings: &mut self.settings,
-                sequences: &mut self.sequences,
-                transaction: &mut transaction,
-                parameters,
-                parameter_types,
-                clock: Clock::start(),
-                advisory_locks: &self.advisory_locks,
-                sql,
-                checks: Checks::All,
-                open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
-                tique: &self.tique,
-                spread: &self.spread,
-                scan_foreign: tique::scan,
-                parts: None,
-                notices: &mut self.notices,
-            };
+            let (clock, lent) = (Clock::start(), &mut transaction);
+            let mut context = statement_context!(self, lent, sql, clock, parameters, parameter_types);
             let settled = until_settled(&mut context, &mut body).map_err(|error| self.cancel.named(error));
             let settled = before_commit(&mut context, settled);
             self.floor.note_snapshot(transaction.begin_version());

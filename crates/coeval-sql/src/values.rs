@@ -7,9 +7,10 @@ use crate::query;
 use crate::result::RowSet;
 use crate::rights::Checks;
 use crate::sequences;
-use crate::stored::expressions::{self, search};
+use crate::stored::expressions;
 use crate::stored::parse_query;
 use crate::types::assign_array;
+use crate::walk::any_expression;
 use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::compute::concat;
 use arrow::datatypes::SchemaRef;
@@ -130,14 +131,12 @@ pub(crate) fn default_column(
 pub(crate) fn is_volatile(context: &StatementContext<'_>, expr: &Expr) -> bool {
     use datafusion::logical_expr::Volatility;
     let functions = context.engine.template().scalar_functions();
-    let volatile = |expr: &Expr| {
-        let Expr::Function(function) = expr else { return None };
+    any_expression(expr, |expr| {
+        let Expr::Function(function) = expr else { return false };
         let name = function.name.to_string().to_lowercase();
         let known = functions.get(&name).map(|function| function.signature().volatility);
         // A function that DataFusion does not know is one of ours; `now` is one of the stable ones.
-        (known == Some(Volatility::Volatile)
-            || matches!(name.as_str(), "nextval" | "gen_random_uuid" | "uuid_generate_v4"))
-        .then_some(())
-    };
-    search(expr, volatile).is_some()
+        known == Some(Volatility::Volatile)
+            || matches!(name.as_str(), "nextval" | "gen_random_uuid" | "uuid_generate_v4")
+    })
 }

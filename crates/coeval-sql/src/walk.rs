@@ -105,6 +105,11 @@ pub(crate) trait Walk: Visit {
         let _ = self.visit(&mut Walker(&mut keeping));
         keeping.outcome()
     }
+
+    /// The same, where whatever breaks off is an error.
+    fn try_walk<V: Visitor>(&self, visitor: &mut V) -> Result<(), V::Break> {
+        self.walk(visitor).break_value().map_or(Ok(()), Err)
+    }
 }
 
 impl<T: Visit> Walk for T {}
@@ -118,19 +123,38 @@ pub(crate) trait WalkMut: VisitMut {
         let _ = self.visit(&mut WalkerMut(&mut keeping));
         keeping.outcome()
     }
+
+    /// The same, where whatever breaks off is an error.
+    fn try_walk_mut<V: VisitorMut>(&mut self, visitor: &mut V) -> Result<(), V::Break> {
+        self.walk_mut(visitor).break_value().map_or(Ok(()), Err)
+    }
 }
 
 impl<T: VisitMut> WalkMut for T {}
 
-struct Expressions<F>(F);
+/// Visitors of one step, which is given to a function.
+macro_rules! one_step {
+    ($($visitor:ident $step:ident $node:ty),*) => {
+        $(
+            struct $visitor<F>(F);
 
-impl<E, F: FnMut(&Expr) -> ControlFlow<E>> Visitor for Expressions<F> {
-    type Break = E;
+            impl<E, F: FnMut(&$node) -> ControlFlow<E>> Visitor for $visitor<F> {
+                type Break = E;
 
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<E> {
-        self.0(expression)
-    }
+                fn $step(&mut self, node: &$node) -> ControlFlow<E> {
+                    self.0(node)
+                }
+            }
+        )*
+    };
 }
+
+one_step!(
+    Expressions pre_visit_expr Expr,
+    Queries pre_visit_query Query,
+    Relations pre_visit_relation ObjectName,
+    Selects pre_visit_select Select
+);
 
 impl<E, F: FnMut(&mut Expr) -> ControlFlow<E>> VisitorMut for Expressions<F> {
     type Break = E;
@@ -140,98 +164,185 @@ impl<E, F: FnMut(&mut Expr) -> ControlFlow<E>> VisitorMut for Expressions<F> {
     }
 }
 
-/// Expressions that are in no query within what is walked over.
-struct OutsideQueries<F> {
+impl<F: FnMut(&mut Query)> VisitorMut for Queries<F> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.0(query);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Expressions, with how many queries there are around each within what is walked over.
+struct WithDepths<F> {
     visit: F,
-    /// How many queries there are around the place.
     depth: usize,
 }
 
-impl<F: FnMut(&Expr) -> bool> Visitor for OutsideQueries<F> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        if self.depth == 0 && (self.visit)(expression) {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-impl<F: FnMut(&mut Expr)> VisitorMut for OutsideQueries<F> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0 {
-            (self.visit)(expression);
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-struct Relations<F>(F);
-
-impl<E, F: FnMut(&ObjectName) -> ControlFlow<E>> Visitor for Relations<F> {
+impl<E, F: FnMut(&Expr, usize) -> ControlFlow<E>> Visitor for WithDepths<F> {
     type Break = E;
 
-    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<E> {
-        self.0(relation)
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<E> {
+        self.depth += 1;
+        ControlFlow::Continue(())
     }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<E> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<E> {
+        (self.visit)(expression, self.depth)
+    }
+}
+
+impl<E, F: FnMut(&mut Expr, usize) -> ControlFlow<E>> VisitorMut for WithDepths<F> {
+    type Break = E;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<E> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<E> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<E> {
+        (self.visit)(expression, self.depth)
+    }
+}
+
+/// Goes on unless it has failed.
+pub(crate) fn step<E>(done: Result<(), E>) -> ControlFlow<E> {
+    done.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+}
+
+/// Goes on until something is found.
+fn until<T>(found: Option<T>) -> ControlFlow<T> {
+    found.map_or(ControlFlow::Continue(()), ControlFlow::Break)
+}
+
+/// What is found in the first expression that has it, those around it looked at before it.
+pub(crate) fn find_expression<T>(syntax: &impl Visit, mut find: impl FnMut(&Expr) -> Option<T>) -> Option<T> {
+    syntax.walk(&mut Expressions(|expression: &Expr| until(find(expression)))).break_value()
+}
+
+/// Whether an expression is like that.
+pub(crate) fn any_expression(syntax: &impl Visit, mut is_so: impl FnMut(&Expr) -> bool) -> bool {
+    find_expression(syntax, |expression| is_so(expression).then_some(())).is_some()
 }
 
 /// Each expression, before those within it.
-pub(crate) fn visit_expressions<E>(
+pub(crate) fn each_expression(syntax: &impl Visit, mut visit: impl FnMut(&Expr)) {
+    find_expression(syntax, |expression| {
+        visit(expression);
+        None::<()>
+    });
+}
+
+/// What is found in the first query that has it, those around it looked at before it.
+pub(crate) fn find_query<T>(syntax: &impl Visit, mut find: impl FnMut(&Query) -> Option<T>) -> Option<T> {
+    syntax.walk(&mut Queries(|query: &Query| until(find(query)))).break_value()
+}
+
+/// Whether a query is like that.
+pub(crate) fn any_query(syntax: &impl Visit, mut is_so: impl FnMut(&Query) -> bool) -> bool {
+    find_query(syntax, |query| is_so(query).then_some(())).is_some()
+}
+
+/// Whether a SELECT is like that.
+pub(crate) fn any_select(syntax: &impl Visit, mut is_so: impl FnMut(&Select) -> bool) -> bool {
+    syntax.walk(&mut Selects(|select: &Select| until(is_so(select).then_some(())))).is_break()
+}
+
+/// What is found in the first name of a relation that has it.
+pub(crate) fn find_relation<T>(
     syntax: &impl Visit,
-    visit: impl FnMut(&Expr) -> ControlFlow<E>,
-) -> ControlFlow<E> {
-    syntax.walk(&mut Expressions(visit))
-}
-
-/// Each expression, behind those within it.
-pub(crate) fn visit_expressions_mut<E>(
-    syntax: &mut impl VisitMut,
-    visit: impl FnMut(&mut Expr) -> ControlFlow<E>,
-) -> ControlFlow<E> {
-    syntax.walk_mut(&mut Expressions(visit))
-}
-
-/// Whether an expression is like that, those in subqueries aside.
-pub(crate) fn any_outside_queries(syntax: &impl Visit, is_so: impl FnMut(&Expr) -> bool) -> bool {
-    syntax.walk(&mut OutsideQueries { visit: is_so, depth: 0 }).is_break()
-}
-
-/// Changes each expression, before those within it, but none in a subquery.
-pub(crate) fn change_outside_queries(syntax: &mut impl VisitMut, change: impl FnMut(&mut Expr)) {
-    // Nothing breaks off the visit.
-    let _ = syntax.walk_mut(&mut OutsideQueries { visit: change, depth: 0 });
+    mut find: impl FnMut(&ObjectName) -> Option<T>,
+) -> Option<T> {
+    syntax.walk(&mut Relations(|name: &ObjectName| until(find(name)))).break_value()
 }
 
 /// Each name of a relation.
-pub(crate) fn visit_relations<E>(
+pub(crate) fn each_relation(syntax: &impl Visit, mut visit: impl FnMut(&ObjectName)) {
+    find_relation(syntax, |name| {
+        visit(name);
+        None::<()>
+    });
+}
+
+/// Changes each expression, behind those within it, up to the first that cannot be.
+///
+/// # Errors
+/// Those of `change`.
+pub(crate) fn try_change_expressions<E>(
+    syntax: &mut impl VisitMut,
+    mut change: impl FnMut(&mut Expr) -> Result<(), E>,
+) -> Result<(), E> {
+    syntax.try_walk_mut(&mut Expressions(|expression: &mut Expr| step(change(expression))))
+}
+
+/// Changes each expression, behind those within it.
+pub(crate) fn change_expressions(syntax: &mut impl VisitMut, mut change: impl FnMut(&mut Expr)) {
+    // Nothing breaks off the visit.
+    let _ = syntax.walk_mut(&mut Expressions(|expression: &mut Expr| {
+        change(expression);
+        ControlFlow::<()>::Continue(())
+    }));
+}
+
+/// Changes each query, before those within it.
+pub(crate) fn change_queries(syntax: &mut impl VisitMut, change: impl FnMut(&mut Query)) {
+    // Nothing breaks off the visit.
+    let _ = syntax.walk_mut(&mut Queries(change));
+}
+
+/// What is found in the first expression that has it. With each goes how many queries there are around it.
+pub(crate) fn find_at_depth<T>(
     syntax: &impl Visit,
-    visit: impl FnMut(&ObjectName) -> ControlFlow<E>,
-) -> ControlFlow<E> {
-    syntax.walk(&mut Relations(visit))
+    mut find: impl FnMut(&Expr, usize) -> Option<T>,
+) -> Option<T> {
+    let visit = |expression: &Expr, depth: usize| until(find(expression, depth));
+    syntax.walk(&mut WithDepths { visit, depth: 0 }).break_value()
+}
+
+/// What is found in the first expression that has it, those in subqueries aside.
+pub(crate) fn find_outside_queries<T>(
+    syntax: &impl Visit,
+    mut find: impl FnMut(&Expr) -> Option<T>,
+) -> Option<T> {
+    find_at_depth(syntax, |expression, depth| if depth == 0 { find(expression) } else { None })
+}
+
+/// Whether an expression is like that, those in subqueries aside.
+pub(crate) fn any_outside_queries(syntax: &impl Visit, mut is_so: impl FnMut(&Expr) -> bool) -> bool {
+    find_outside_queries(syntax, |expression| is_so(expression).then_some(())).is_some()
+}
+
+/// Changes each expression, before those within it, but none in a subquery, up to the first that cannot be.
+///
+/// # Errors
+/// Those of `change`.
+pub(crate) fn try_change_outside_queries<E>(
+    syntax: &mut impl VisitMut,
+    mut change: impl FnMut(&mut Expr) -> Result<(), E>,
+) -> Result<(), E> {
+    let visit = |expression: &mut Expr, depth: usize| {
+        if depth == 0 { step(change(expression)) } else { ControlFlow::Continue(()) }
+    };
+    syntax.try_walk_mut(&mut WithDepths { visit, depth: 0 })
+}
+
+/// Changes each expression, before those within it, but none in a subquery.
+pub(crate) fn change_outside_queries(syntax: &mut impl VisitMut, mut change: impl FnMut(&mut Expr)) {
+    // Nothing breaks off the visit.
+    let _ = try_change_outside_queries(syntax, |expression| -> Result<(), ()> {
+        change(expression);
+        Ok(())
+    });
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use super::reader::SharedReaderExec;
 use super::subplan::Subplan;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use crate::over_one_input;
 use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -69,28 +69,7 @@ impl ExecutionPlan for SharedExec {
         vec![true]
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) if children.is_empty() => {
-                Ok(Arc::new(Self { subplan: Arc::clone(&self.subplan), input }))
-            }
-            _ => internal_err!("a shared subplan has one input"),
-        }
-    }
+    over_one_input!(input, |old, input| Arc::new(Self { subplan: Arc::clone(&old.subplan), input }));
 
     /// A second run would read what the first one has left.
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {

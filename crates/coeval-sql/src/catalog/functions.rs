@@ -26,7 +26,7 @@ pub(super) use type_names::formatted as type_name;
 use super::access::{CatalogAccess, access};
 use super::rows::Cell;
 use crate::allowance::Meter;
-use crate::error::{SqlError, SqlState};
+use crate::error::{SqlError, SqlResult, SqlState};
 use crate::lock_graph::WaitGraph;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::ColumnType;
@@ -90,12 +90,12 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    fn access(&self) -> std::result::Result<&CatalogAccess, SqlError> {
+    fn access(&self) -> SqlResult<&CatalogAccess> {
         access(self.options)
     }
 
     /// Which session waits for which.
-    fn waits(&self) -> std::result::Result<&WaitGraph, SqlError> {
+    fn waits(&self) -> SqlResult<&WaitGraph> {
         if let Some(waits) = self.waits.get() {
             return Ok(waits);
         }
@@ -133,7 +133,7 @@ impl Call<'_> {
     }
 
     /// The class that an argument of type `regclass` names or numbers.
-    fn class(&self, index: usize) -> std::result::Result<Option<i32>, SqlError> {
+    fn class(&self, index: usize) -> SqlResult<Option<i32>> {
         match (self.oid(index), self.text(index)) {
             (Some(oid), _) => Ok(Some(oid)),
             (None, Some(name)) => names::class_of(self.access()?.objects(), name).map(Some),
@@ -142,7 +142,7 @@ impl Call<'_> {
     }
 }
 
-type Body = fn(&Call<'_>) -> std::result::Result<Cell, SqlError>;
+type Body = fn(&Call<'_>) -> SqlResult<Cell>;
 
 /// An entry in the list of functions.
 struct Entry {

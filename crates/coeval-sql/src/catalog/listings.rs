@@ -6,7 +6,7 @@ use super::classes::{class_size, sequence_type};
 use super::deparse::{self, Style};
 use super::functions::type_name;
 use super::objects::{Class, Kind, Objects};
-use super::rows::{Cell, Table};
+use super::rows::{Cell, Table, zeros};
 use super::{Source, sequence_row};
 use crate::oids;
 use crate::relations::RelationKind;
@@ -125,28 +125,18 @@ fn push_table_statistics(table: &mut Table, class: &Class, transaction: &Transac
     if !matches!(class.kind, Kind::Table(_)) {
         return;
     }
-    let zero = || Cell::Int(0);
-    table.push([
+    let known: [(&str, Cell); 4] = [
         ("relid", class.oid.into()),
         ("schemaname", class.schema.as_str().into()),
         ("relname", class.name.as_str().into()),
         ("n_live_tup", class_size(transaction.world(), class).0.into()),
-        ("n_dead_tup", zero()),
-        ("seq_scan", zero()),
-        ("seq_tup_read", zero()),
-        ("idx_scan", zero()),
-        ("idx_tup_fetch", zero()),
-        ("n_tup_ins", zero()),
-        ("n_tup_upd", zero()),
-        ("n_tup_del", zero()),
-        ("n_tup_hot_upd", zero()),
-        ("n_mod_since_analyze", zero()),
-        ("n_ins_since_vacuum", zero()),
-        ("vacuum_count", zero()),
-        ("autovacuum_count", zero()),
-        ("analyze_count", zero()),
-        ("autoanalyze_count", zero()),
-    ]);
+    ];
+    let read = zeros("seq_scan seq_tup_read idx_scan idx_tup_fetch");
+    let changed = zeros(
+        "n_dead_tup n_tup_ins n_tup_upd n_tup_del n_tup_hot_upd n_mod_since_analyze n_ins_since_vacuum",
+    );
+    let cleaned = zeros("vacuum_count autovacuum_count analyze_count autoanalyze_count");
+    table.push_all(known.into_iter().chain(read).chain(changed).chain(cleaned));
 }
 
 fn push_names(table: &mut Table, class: &Class, letter: &str) {

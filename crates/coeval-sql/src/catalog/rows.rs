@@ -191,6 +191,11 @@ impl Table {
     }
 }
 
+/// Columns that are zero in a view, where they would be NULL otherwise; there is a blank between their names.
+pub(super) fn zeros(names: &'static str) -> impl Iterator<Item = (&'static str, Cell)> {
+    names.split(' ').map(|name| (name, Cell::Int(0)))
+}
+
 fn default(relation: &Relation, column: &Column) -> Cell {
     if relation.kind == RelationKind::View || !column.is_never_null() {
         return Cell::Null;

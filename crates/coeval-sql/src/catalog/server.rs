@@ -2,7 +2,7 @@
 //! Relations about the server and the session: databases, settings, prepared statements, cursors, time zones.
 
 use super::Source;
-use super::rows::{Cell, Table};
+use super::rows::{Cell, Table, zeros};
 use super::time_zones;
 use crate::oids;
 use crate::settings::{of_database, written_name};
@@ -43,25 +43,17 @@ fn push_database(table: &mut Table, source: &Source<'_>) {
 
 fn push_database_statistics(table: &mut Table, source: &Source<'_>) {
     let version = i64::try_from(source.engine.store().world().version().get()).unwrap_or(i64::MAX);
-    table.push([
+    let known: [(&str, Cell); 4] = [
         ("datid", oids::DATABASE.into()),
         ("datname", source.settings.database().into()),
         ("numbackends", source.engine.store().active_snapshots().into()),
         // Each version of the world is a commit, of one transaction or of several.
         ("xact_commit", version.into()),
-        ("xact_rollback", Cell::Int(0)),
-        ("blks_read", Cell::Int(0)),
-        ("blks_hit", Cell::Int(0)),
-        ("tup_returned", Cell::Int(0)),
-        ("tup_fetched", Cell::Int(0)),
-        ("tup_inserted", Cell::Int(0)),
-        ("tup_updated", Cell::Int(0)),
-        ("tup_deleted", Cell::Int(0)),
-        ("conflicts", Cell::Int(0)),
-        ("temp_files", Cell::Int(0)),
-        ("temp_bytes", Cell::Int(0)),
-        ("deadlocks", Cell::Int(0)),
-    ]);
+    ];
+    let blocks = zeros("xact_rollback blks_read blks_hit");
+    let rows = zeros("tup_returned tup_fetched tup_inserted tup_updated tup_deleted");
+    let others = zeros("conflicts temp_files temp_bytes deadlocks");
+    table.push_all(known.into_iter().chain(blocks).chain(rows).chain(others));
 }
 
 fn push_prepared_statements(table: &mut Table, source: &Source<'_>) {

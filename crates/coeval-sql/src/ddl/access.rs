@@ -99,14 +99,7 @@ impl Owned {
 
     /// Its kind.
     pub(super) fn kind(&self) -> Kind {
-        match self {
-            Self::Table(_) => Kind::Table,
-            Self::View(_) => Kind::View,
-            Self::Sequence(_) => Kind::Sequence,
-            Self::Schema(..) => Kind::Schema,
-            Self::Type(_) => Kind::Type,
-            Self::Server(..) => Kind::Server,
-        }
+        self.as_object().kind()
     }
 
     /// It, for those who ask what may be done with it.
@@ -135,25 +128,12 @@ impl Owned {
 
     /// Its name without a schema.
     pub(super) fn bare_name(&self) -> &str {
-        match self {
-            Self::Table(def) => &def.name.name,
-            Self::View(view) => &view.name.name,
-            Self::Sequence(sequence) => &sequence.name.name,
-            Self::Schema(schema, _) => schema,
-            Self::Server(server, _) => server,
-            Self::Type(def) => &def.name().name,
-        }
+        self.as_object().name()
     }
 
     /// The schema it lies in; none for a schema itself.
     pub(super) fn schema_name(&self) -> Option<&str> {
-        match self {
-            Self::Table(def) => Some(&def.name.schema),
-            Self::View(view) => Some(&view.name.schema),
-            Self::Sequence(sequence) => Some(&sequence.name.schema),
-            Self::Type(def) => Some(&def.name().schema),
-            Self::Schema(..) | Self::Server(..) => None,
-        }
+        self.as_object().schema()
     }
 
     /// Whose it is and what others may do.

@@ -7,6 +7,7 @@
 
 use super::alter_table::{add_constraint, put};
 use super::columns::{self, Place};
+use super::schema::Existing;
 use super::{create_table, generated_columns, lookup};
 use crate::cancel;
 use crate::context::StatementContext;
@@ -18,15 +19,6 @@ use coeval_store::{
 };
 use datafusion::sql::sqlparser::ast::{self, ColumnOption, Expr};
 use std::sync::Arc;
-
-/// What to do if a column of this name is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Existing {
-    /// `IF NOT EXISTS`.
-    Keep,
-    /// An error.
-    Refuse,
-}
 
 /// Adds the column; returns the table's number, which is new if a primary key came with it.
 ///

@@ -4,6 +4,7 @@
 use super::constraints::DeclaredKey;
 use super::dependents::{self, Behavior};
 use super::lookup;
+use super::schema::Existing;
 use super::{
     add_column, alter_column, constraints, drop_column, drop_constraint, index_memory, naming, rename,
     rewrite, validate,
@@ -70,8 +71,7 @@ fn apply(
     let def = Arc::clone(context.transaction.table_def(id)?);
     match operation {
         AlterTableOperation::AddColumn { if_not_exists, column_def, column_position: None, .. } => {
-            let existing =
-                if *if_not_exists { add_column::Existing::Keep } else { add_column::Existing::Refuse };
+            let existing = if *if_not_exists { Existing::Keep } else { Existing::Refuse };
             return add_column::execute(context, &def, column_def, existing);
         }
         AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {

@@ -10,7 +10,7 @@ use coeval_store::{CatalogChange, QualifiedName, SequenceDef, SequenceId, SpaceI
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Whether what depends on a dropped object goes too.
+/// Whether what depends on a dropped object, or on a right that is taken back, goes too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behavior {
     /// It goes.

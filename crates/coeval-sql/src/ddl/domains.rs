@@ -26,7 +26,7 @@ use coeval_store::{
     CatalogChange, CheckDef, ColumnDef, DomainDef, EnumDef, QualifiedName, TableDef, TypeDef, Validity,
 };
 use datafusion::sql::sqlparser::ast::{
-    CastKind, ColumnOption, ColumnOptionDef, DataType, Expr, Ident, ObjectName, Value as AstValue,
+    ColumnOption, ColumnOptionDef, DataType, Expr, Ident, ObjectName, Value as AstValue,
 };
 use std::sync::Arc;
 
@@ -160,13 +160,7 @@ fn new_check(
     while let Expr::Nested(inner) = condition {
         condition = inner;
     }
-    let nothing = Expr::Cast {
-        kind: CastKind::DoubleColon,
-        expr: Box::new(Expr::Value(AstValue::Null.into())),
-        data_type: base_type(domain),
-        array: false,
-        format: None,
-    };
+    let nothing = crate::select::cast(Expr::Value(AstValue::Null.into()), base_type(domain));
     let tried = with_value(condition.clone(), &nothing);
     let schema = values::schema_of(context, &*parse_query(&format!("SELECT ({tried})"))?)?;
     match schema.field(0).data_type() {

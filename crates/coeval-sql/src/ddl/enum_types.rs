@@ -18,17 +18,16 @@ use crate::rights::Object;
 use crate::stored::view_query_of;
 use crate::user_types::find;
 use crate::values;
-use crate::walk::visit_expressions;
+use crate::walk::any_expression;
 use coeval_store::{
     CatalogChange, ColumnDef, ColumnType, DomainDef, ElementType, EnumDef, EnumType, LabelPlace,
     QualifiedName, SpaceId, TableDef, TypeDef, ViewColumn, ViewDef,
 };
 use datafusion::sql::sqlparser::ast::{
     AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, ArrayElemTypeDef, DataType,
-    Expr, Ident, ObjectName, UserDefinedTypeRepresentation, Value as AstValue, Visit,
+    Expr, Ident, ObjectName, UserDefinedTypeRepresentation, Value as AstValue,
 };
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// PostgreSQL's limit for names, and so for labels.
@@ -424,14 +423,14 @@ fn texts_with(
     let mut found = Vec::new();
     for view in context.transaction.catalog().views() {
         cancel::check()?;
-        if mentions(&*view_query_of(view)?, is_wanted) {
+        if any_expression(&*view_query_of(view)?, is_wanted) {
             found.push(format!("view {}", view.name));
         }
     }
     for table in lookup::tables(context) {
         cancel::check()?;
         for check in &table.checks {
-            if mentions(&expressions::parse(&check.expression)?, is_wanted) {
+            if any_expression(&expressions::parse(&check.expression)?, is_wanted) {
                 found.push(format!("constraint {} on table {}", check.name, table.name));
             }
         }
@@ -441,20 +440,12 @@ fn texts_with(
                 None => None,
             };
             let generated = column.generated.as_deref().map(expressions::parse).transpose()?;
-            if default.iter().chain(&generated).any(|expr| mentions(expr, is_wanted)) {
+            if default.iter().chain(&generated).any(|expr| any_expression(expr, is_wanted)) {
                 found.push(format!("column {} of table {}", column.name, table.name));
             }
         }
     }
     Ok(found)
-}
-
-fn mentions<V: Visit>(syntax: &V, is_wanted: &dyn Fn(&Expr) -> bool) -> bool {
-    let flow = visit_expressions(syntax, |expr| match is_wanted(expr) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    });
-    flow.is_break()
 }
 
 /// Whether an expression is this text.

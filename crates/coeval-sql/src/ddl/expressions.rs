@@ -4,12 +4,12 @@
 use super::lookup;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::stored::expressions::search;
 pub(super) use crate::stored::expressions::{
-    check_columns, named_sequences, names_column, names_column_anywhere, parse, refuse_in_default,
-    refuse_subquery, rename_column, rename_sequence, rename_table,
+    check_columns, named_sequences, names_column, parse, refuse_in_default, refuse_subquery, rename_column,
+    rename_sequence, rename_table,
 };
 use crate::values::is_volatile;
+use crate::walk::{any_expression, find_expression};
 use coeval_store::{ColumnType, ObjectRef, QualifiedName};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Value as AstValue};
 
@@ -68,7 +68,7 @@ pub(super) fn refuse_aggregates_in(
     place: &str,
 ) -> Result<(), SqlError> {
     let aggregates = context.engine.template().aggregate_functions();
-    let refused = search(expr, |expr| {
+    let refused = find_expression(expr, |expr| {
         let Expr::Function(function) = expr else { return None };
         if function.over.is_some() {
             return Some("window");
@@ -101,13 +101,13 @@ pub(super) fn is_changing(context: &StatementContext<'_>, expr: &Expr) -> bool {
     use datafusion::logical_expr::Volatility;
     let functions = context.engine.template().scalar_functions();
     let changing = |expr: &Expr| {
-        let Expr::Function(function) = expr else { return None };
+        let Expr::Function(function) = expr else { return false };
         let name = function.name.to_string().to_lowercase();
         let known = functions.get(&name).map(|function| function.signature().volatility);
         let is_known = matches!(known, Some(Volatility::Volatile | Volatility::Stable));
         let is_time =
             matches!(name.as_str(), "now" | "current_date" | "current_timestamp" | "localtimestamp");
-        (is_known || is_time).then_some(())
+        is_known || is_time
     };
-    is_volatile(context, expr) || search(expr, changing).is_some()
+    is_volatile(context, expr) || any_expression(expr, changing)
 }

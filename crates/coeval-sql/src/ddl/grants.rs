@@ -2,8 +2,9 @@
 //! GRANT and REVOKE of privileges on objects.
 
 use super::access::Owned;
+use super::dependents::Behavior;
 use super::lookup;
-use super::role_syntax::{GrantOption, Objects, Reach, RoleName};
+use super::role_syntax::{GrantOption, Objects, RoleName};
 use super::roles::owner_named;
 use crate::cancel;
 use crate::context::StatementContext;
@@ -54,7 +55,7 @@ pub(super) fn revoke(
     objects: &Objects,
     from: &[RoleName],
     option: GrantOption,
-    reach: Reach,
+    behavior: Behavior,
 ) -> Result<(), SqlError> {
     if let Objects::Unchecked(kind) = objects {
         return Err(SqlError::unsupported(format!("REVOKE on a {kind}")));
@@ -67,7 +68,7 @@ pub(super) fn revoke(
         let mut access = owned.access().clone();
         for grantee in &grantees {
             let Some(name) = grantee.in_access(&access) else { continue };
-            take_back(&mut access, &name, &grantor, revoked, option, reach)?;
+            take_back(&mut access, &name, &grantor, revoked, option, behavior)?;
         }
         access.grants.retain(|grant| !grant.privileges.is_empty());
         owned.put(context, access)?;
@@ -217,7 +218,7 @@ fn take_back(
     grantor: &Option<String>,
     privileges: Privileges,
     option: GrantOption,
-    reach: Reach,
+    behavior: Behavior,
 ) -> Result<(), SqlError> {
     let mut left = vec![(grantee.clone(), grantor.clone(), privileges, option)];
     while let Some((grantee, grantor, privileges, option)) = left.pop() {
@@ -242,7 +243,7 @@ fn take_back(
                 .filter(is_passed_on)
                 .map(|other| (other.grantee.clone(), grantee.clone(), lost, GrantOption::Unnamed)),
         );
-        if reach == Reach::Restrict && left.len() > before {
+        if behavior == Behavior::Restrict && left.len() > before {
             let error = SqlError::new(SqlState::DependentObjectsStillExist, "dependent privileges exist");
             return Err(error.with_hint("Use CASCADE to revoke them too."));
         }
@@ -271,14 +272,14 @@ mod tests {
         let thread = std::thread::Builder::new().stack_size(128 << 10);
         let work = thread.spawn(move || {
             let (first, owner) = (role(1), role(0));
-            take_back(&mut taken, &first, &owner, select, GrantOption::Unnamed, Reach::Cascade).unwrap();
+            take_back(&mut taken, &first, &owner, select, GrantOption::Unnamed, Behavior::Cascade).unwrap();
             taken
         });
         let taken = work.unwrap().join().unwrap();
         assert!(taken.grants.iter().all(|grant| grant.privileges.is_empty() && grant.grantable.is_empty()));
         // Of one in the middle, what was granted before it stays.
         let (one, by) = (role(LINKS / 2), role(LINKS / 2 - 1));
-        take_back(&mut access, &one, &by, select, GrantOption::Named, Reach::Cascade).unwrap();
+        take_back(&mut access, &one, &by, select, GrantOption::Named, Behavior::Cascade).unwrap();
         let left = access.grants.iter().filter(|grant| !grant.privileges.is_empty()).count();
         assert_eq!(left, LINKS / 2, "it keeps the privilege, and those behind it lose theirs");
     }

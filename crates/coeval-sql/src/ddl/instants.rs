@@ -7,13 +7,10 @@
 
 use crate::query::compares;
 use crate::types::{format_value, parse_value};
-use crate::walk::WalkMut;
+use crate::walk::change_expressions;
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, TableDef};
-use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, TimezoneInfo, Value, ValueWithSpan, VisitMut, VisitorMut,
-};
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::{DataType, Expr, TimezoneInfo, Value, ValueWithSpan, VisitMut};
 use std::sync::Arc;
 
 /// A zone that is hours away from the other one that texts are read in.
@@ -21,8 +18,8 @@ const FAR_AWAY: Tz = Tz::Asia__Tokyo;
 
 /// Puts the offset of this zone behind literals of instants that have none; columns are those of these tables.
 pub(super) fn fix<V: VisitMut>(syntax: &mut V, zone: Tz, tables: &[Arc<TableDef>]) {
-    // Nothing breaks off the visit.
-    let _ = syntax.walk_mut(&mut Fixer { zone, tables });
+    let fixer = Fixer { zone, tables };
+    change_expressions(syntax, |expression| fixer.fix_within(expression));
 }
 
 struct Fixer<'t> {
@@ -78,16 +75,8 @@ impl Fixer<'_> {
             self.fix_literal(left);
         }
     }
-}
 
-fn is_instant_type(ty: &DataType) -> bool {
-    matches!(ty, DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz))
-}
-
-impl VisitorMut for Fixer<'_> {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+    fn fix_within(&self, expression: &mut Expr) {
         match expression {
             Expr::Cast { expr, data_type, .. } if is_instant_type(data_type) => self.fix_literal(expr),
             Expr::TypedString(typed) if is_instant_type(&typed.data_type) => self.fix_value(&mut typed.value),
@@ -104,6 +93,9 @@ impl VisitorMut for Fixer<'_> {
             }
             _ => {}
         }
-        ControlFlow::Continue(())
     }
+}
+
+fn is_instant_type(ty: &DataType) -> bool {
+    matches!(ty, DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz))
 }

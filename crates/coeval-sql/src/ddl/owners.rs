@@ -14,7 +14,7 @@
 use super::access::Owned;
 use super::dependents::{self, Behavior, Users};
 use super::drop::{drop_owned_relation, relation_of};
-use super::role_syntax::{Reach, RoleName};
+use super::role_syntax::RoleName;
 use super::roles;
 use crate::cancel;
 use crate::context::StatementContext;
@@ -178,12 +178,8 @@ fn may_act_for(context: &StatementContext<'_>, role: Option<&str>, what: &str) -
 pub(super) fn drop_owned(
     context: &mut StatementContext<'_>,
     names: &[RoleName],
-    reach: Reach,
+    behavior: Behavior,
 ) -> Result<(), SqlError> {
-    let behavior = match reach {
-        Reach::Restrict => Behavior::Restrict,
-        Reach::Cascade => Behavior::Cascade,
-    };
     let mut users = Users::default();
     let mut old = Vec::with_capacity(names.len());
     for name in names {

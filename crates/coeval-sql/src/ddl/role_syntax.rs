@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Statements about roles and rights, read: CREATE, ALTER and DROP ROLE, GRANT, REVOKE, REASSIGN and DROP OWNED.
 
+use super::dependents::Behavior;
 use super::drop::Missing;
 use crate::names::fold;
 use crate::parse::{rewind, take_word, to_next_word};
@@ -71,16 +72,6 @@ pub(crate) enum Objects {
     Servers(Vec<String>),
 }
 
-/// What becomes of what depends on something that goes: of grants that others made with a grant option that is taken back, of
-/// others' objects on those of a role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// `RESTRICT`, or nothing said.
-    Restrict,
-    /// `CASCADE`.
-    Cascade,
-}
-
 /// Whether the right to grant goes along, or goes alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GrantOption {
@@ -139,7 +130,7 @@ pub(crate) enum RoleStatement {
         /// Whether only the right to grant it is taken back.
         option: GrantOption,
         /// What else goes.
-        reach: Reach,
+        behavior: Behavior,
     },
     /// REASSIGN OWNED.
     Reassign {
@@ -149,7 +140,7 @@ pub(crate) enum RoleStatement {
         to: RoleName,
     },
     /// DROP OWNED.
-    DropOwned(Vec<RoleName>, Reach),
+    DropOwned(Vec<RoleName>, Behavior),
 }
 
 type Parsed<T> = Result<T, ParserError>;
@@ -191,7 +182,7 @@ impl RoleStatement {
                 skip(parser, 2);
                 expect_word(parser, "by")?;
                 let names = role_names(parser)?;
-                Self::DropOwned(names, reach(parser))
+                Self::DropOwned(names, behavior(parser))
             }
             (Some("reassign"), "owned") => {
                 skip(parser, 2);
@@ -229,8 +220,8 @@ impl RoleStatement {
         }
         if take_word(parser, "drop") {
             let (granted, from) = (Granted::Roles(vec![name]), members(parser)?);
-            let (option, reach) = (GrantOption::Unnamed, Reach::Restrict);
-            return Ok(Self::Revoke { granted, from, option, reach });
+            let (option, behavior) = (GrantOption::Unnamed, Behavior::Restrict);
+            return Ok(Self::Revoke { granted, from, option, behavior });
         }
         Ok(Self::Alter { name, options: role_options(parser)? })
     }
@@ -264,16 +255,17 @@ impl RoleStatement {
         expect_word(parser, "from")?;
         let from = role_names(parser)?;
         granted_by(parser)?;
-        Ok(Self::Revoke { granted, from, option, reach: reach(parser) })
+        Ok(Self::Revoke { granted, from, option, behavior: behavior(parser) })
     }
 }
 
-fn reach(parser: &mut Parser<'_>) -> Reach {
+/// `CASCADE` or `RESTRICT`, which is meant where neither stands.
+pub(super) fn behavior(parser: &mut Parser<'_>) -> Behavior {
     if take_word(parser, "cascade") {
-        return Reach::Cascade;
+        return Behavior::Cascade;
     }
     take_word(parser, "restrict");
-    Reach::Restrict
+    Behavior::Restrict
 }
 
 /// The `distance`th word from here on, in lower case, if it is one without quotes.

@@ -2,7 +2,7 @@
 //! CREATE, ALTER and DROP ROLE, and membership in roles.
 
 use super::access::Owned;
-use super::role_syntax::{GrantOption, Granted, Reach, RoleName, RoleOption, RoleStatement};
+use super::role_syntax::{GrantOption, Granted, RoleName, RoleOption, RoleStatement};
 use super::{drop::Missing, grants, owners};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -62,17 +62,21 @@ pub(super) fn execute(
             grants::grant(context, privileges.as_deref(), objects, to, *option)?;
             "GRANT"
         }
-        RoleStatement::Revoke { granted: Granted::Privileges(privileges, objects), from, option, reach } => {
-            let reach: Reach = *reach;
-            grants::revoke(context, privileges.as_deref(), objects, from, *option, reach)?;
+        RoleStatement::Revoke {
+            granted: Granted::Privileges(privileges, objects),
+            from,
+            option,
+            behavior,
+        } => {
+            grants::revoke(context, privileges.as_deref(), objects, from, *option, *behavior)?;
             "REVOKE"
         }
         RoleStatement::Reassign { from, to } => {
             owners::reassign(context, from, to)?;
             "REASSIGN OWNED"
         }
-        RoleStatement::DropOwned(names, reach) => {
-            owners::drop_owned(context, names, *reach)?;
+        RoleStatement::DropOwned(names, behavior) => {
+            owners::drop_owned(context, names, *behavior)?;
             "DROP OWNED"
         }
     };

@@ -14,17 +14,14 @@ use crate::stored::{view_query, view_query_of};
 use crate::temporary::is_temporary;
 use crate::types::column_type_of_field;
 use crate::values;
-use crate::walk::Walk;
+use crate::walk::any_select;
 use arrow::datatypes::{DataType, Field, Schema};
 use coeval_store::{
     CatalogChange, CheckOption, ColumnType, ElementType, ObjectRef, QualifiedName, TableDef, ViewColumn,
     ViewDef,
 };
-use datafusion::sql::sqlparser::ast::{
-    CreateTableOptions, CreateView, Query, SelectItem, SqlOption, Visitor,
-};
+use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem, SqlOption};
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// CREATE [OR REPLACE] VIEW: the query is planned once, so that what is kept is known to mean something.
@@ -248,20 +245,10 @@ fn refuse_other_columns(
     Ok(())
 }
 
-struct WildcardFinder;
-
-impl Visitor for WildcardFinder {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &datafusion::sql::sqlparser::ast::Select) -> ControlFlow<()> {
-        let wild =
-            |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
-        if select.projection.iter().any(wild) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
 fn has_wildcard(body: &Query) -> bool {
-    body.walk(&mut WildcardFinder).is_break()
+    let is_wildcard =
+        |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+    any_select(body, |select| select.projection.iter().any(is_wildcard))
 }
 
 /// The query with the columns it has today spelled out, so that a column added to a table later does not

@@ -2,7 +2,7 @@
 //! Which views use a column, judged by name: views are kept as text.
 
 use super::dependents;
-use super::expressions::names_column_anywhere;
+use super::expressions::names_column;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::stored::view_query_of;
@@ -17,7 +17,7 @@ pub(super) fn views_using(
 ) -> Result<Vec<QualifiedName>, SqlError> {
     let mut using = Vec::new();
     for view in dependents::views_on(context, relation)? {
-        if names_column_anywhere(&*view_query_of(&view)?, column) {
+        if names_column(&*view_query_of(&view)?, column) {
             using.push(view.name.clone());
         }
     }

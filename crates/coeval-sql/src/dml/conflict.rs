@@ -1,48 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ON CONFLICT: which unique keys decide, and who owns them.
+//! ON CONFLICT: which unique keys decide.
 
 use super::target::Target;
 use crate::error::{SqlError, SqlState};
 use crate::parse::{TARGET_EXPRESSION, TARGET_PREDICATE};
 use crate::stored::index_keys;
-use coeval_store::{
-    ColumnDef, ColumnState, Direction, IndexDef, Key, KeyRange, KeyWriter, StoreError, TableDef, Transaction,
-    Uniqueness, Value,
-};
+use crate::unique_keys::UniqueKey;
+use coeval_store::{ColumnDef, ColumnState, TableDef};
 use datafusion::sql::sqlparser::ast::{ConflictTarget, Ident, ObjectName};
-
-/// A unique key of a table.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Arbiter {
-    /// Its primary key.
-    PrimaryKey,
-    /// The unique index at this place of the definition.
-    Index(usize),
-}
 
 /// The unique keys that an ON CONFLICT clause means: all of them if it names none.
 ///
 /// # Errors
 /// `42P10` if no unique key has the named columns, `42704` for an unknown constraint, `42703` for an
 /// unknown column.
-pub(super) fn arbiters(target: &Target, clause: Option<&ConflictTarget>) -> Result<Vec<Arbiter>, SqlError> {
+pub(super) fn arbiters(target: &Target, clause: Option<&ConflictTarget>) -> Result<Vec<UniqueKey>, SqlError> {
     match clause {
-        None => Ok(all(&target.def)),
+        None => Ok(UniqueKey::all(&target.def)),
         Some(ConflictTarget::Columns(columns)) => by_columns(target, columns),
         Some(ConflictTarget::OnConstraint(name)) => by_name(&target.def, name).map(|arbiter| vec![arbiter]),
     }
 }
 
-fn unique_indexes(def: &TableDef) -> impl Iterator<Item = (usize, &IndexDef)> {
-    def.indexes.iter().enumerate().filter(|(_, index)| index.uniqueness.is_unique())
-}
-
-fn all(def: &TableDef) -> Vec<Arbiter> {
-    let primary = def.has_declared_primary_key().then_some(Arbiter::PrimaryKey);
-    primary.into_iter().chain(unique_indexes(def).map(|(place, _)| Arbiter::Index(place))).collect()
-}
-
-fn by_columns(target: &Target, names: &[Ident]) -> Result<Vec<Arbiter>, SqlError> {
+fn by_columns(target: &Target, names: &[Ident]) -> Result<Vec<UniqueKey>, SqlError> {
     let def = &target.def;
     let (mut wanted, mut predicate, mut is_known) = (Vec::new(), None, true);
     for name in names {
@@ -65,11 +45,11 @@ fn by_columns(target: &Target, names: &[Ident]) -> Result<Vec<Arbiter>, SqlError
         columns.iter().all(|column| wanted.iter().any(|wanted| wanted.contains(column)))
             && wanted.iter().all(|wanted| wanted.iter().any(|column| columns.contains(column)))
     };
-    let found: Vec<Arbiter> = all(def)
+    let found: Vec<UniqueKey> = UniqueKey::all(def)
         .into_iter()
         .filter(|arbiter| match arbiter {
-            Arbiter::PrimaryKey => matches(&def.primary_key),
-            Arbiter::Index(place) => {
+            UniqueKey::Primary => matches(&def.primary_key),
+            UniqueKey::Index(place) => {
                 let index = &def.indexes[*place];
                 matches(index_keys::keys_of(def, &index.columns))
                     && index_keys::implies(predicate, index_keys::predicate_of(def, index))
@@ -83,51 +63,10 @@ fn by_columns(target: &Target, names: &[Ident]) -> Result<Vec<Arbiter>, SqlError
     Ok(found)
 }
 
-fn by_name(def: &TableDef, name: &ObjectName) -> Result<Arbiter, SqlError> {
+fn by_name(def: &TableDef, name: &ObjectName) -> Result<UniqueKey, SqlError> {
     let (_, name) = crate::names::split_name(name)?;
-    if def.has_declared_primary_key() && name == def.primary_key_name {
-        return Ok(Arbiter::PrimaryKey);
-    }
-    let constraint = |index: &IndexDef| index.uniqueness == Uniqueness::Constraint && index.name == name;
-    let found = def.indexes.iter().position(constraint);
-    found.map(Arbiter::Index).ok_or_else(|| {
+    UniqueKey::of_constraint(def, &name).ok_or_else(|| {
         let message = format!("constraint \"{name}\" for table \"{}\" does not exist", def.name.name);
         SqlError::new(SqlState::UndefinedObject, message)
     })
-}
-
-impl Arbiter {
-    /// The row that has this key's columns in common with the values, own writes included. NULLs have
-    /// nothing in common.
-    ///
-    /// # Errors
-    /// If the table or index is gone: a bug.
-    pub(super) fn owner(
-        &self,
-        transaction: &Transaction,
-        def: &TableDef,
-        values: &[Value],
-    ) -> Result<Option<Key>, StoreError> {
-        let columns = match self {
-            Self::PrimaryKey => &def.primary_key,
-            Self::Index(place) => &def.indexes[*place].columns,
-        };
-        if columns.iter().any(|&column| values[column] == Value::Null) {
-            return Ok(None);
-        }
-        match self {
-            Self::PrimaryKey => {
-                let key = def.key_of(|column| values[column].borrow());
-                Ok(transaction.get(def.id, &key)?.is_some().then_some(key))
-            }
-            Self::Index(place) => {
-                let mut prefix = KeyWriter::new();
-                columns.iter().for_each(|&column| prefix.push_nullable(values[column].borrow()));
-                let range = KeyRange::prefix(prefix.as_slice());
-                let mut entries =
-                    transaction.scan_index(def.id, def.indexes[*place].id, &range, Direction::Forward)?;
-                Ok(entries.next().transpose()?.map(|entry| entry.primary_key))
-            }
-        }
-    }
 }

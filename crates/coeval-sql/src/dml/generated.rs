@@ -4,9 +4,10 @@
 use super::environment::StatementEnvironment;
 use super::expressions::{ColumnExpression, Expressions};
 use crate::context::StatementContext;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::rights::{self, Kind};
 use crate::scalar::{Environment, Inputs, NoRows, Scope, parse_stored};
+use crate::sequences::as_column;
 use coeval_store::{Catalog, ColumnDef, ColumnType, SequenceDef, StoreError, TableDef, Value};
 use std::sync::Arc;
 
@@ -60,7 +61,7 @@ impl Generator {
     pub(super) fn value(&self, environment: &StatementEnvironment<'_>) -> Result<Value, SqlError> {
         match self {
             Self::Null => Ok(Value::Null),
-            Self::Sequence(sequence, ty) => fit(environment.next_value(sequence)?, *ty),
+            Self::Sequence(sequence, ty) => as_column(environment.next_value(sequence)?, *ty),
             Self::Default(expression) => {
                 let inputs = Inputs { rows: &NoRows, parameters: &[], environment };
                 expression.value(inputs, environment.zone)
@@ -76,13 +77,4 @@ impl Generator {
             Self::Default(expression) => expression.is_constant(),
         }
     }
-}
-
-fn fit(value: i64, ty: ColumnType) -> Result<Value, SqlError> {
-    let fitted = match ty {
-        ColumnType::SmallInt => i16::try_from(value).ok().map(Value::Int16),
-        ColumnType::Int => i32::try_from(value).ok().map(Value::Int32),
-        _ => Some(Value::Int64(value)),
-    };
-    fitted.ok_or_else(|| SqlError::new(SqlState::NumericValueOutOfRange, format!("{ty} out of range")))
 }

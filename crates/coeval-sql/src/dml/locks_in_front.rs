@@ -4,12 +4,9 @@
 
 use super::parts::whole_table;
 use crate::query::locks_rows;
-use crate::walk::{Walk, WalkMut};
+use crate::walk::{any_query, change_queries};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
-use datafusion::sql::sqlparser::ast::{
-    Cte, Query, SetExpr, Statement, TableAlias, Visitor, VisitorMut, With,
-};
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::{Cte, Query, SetExpr, Statement, TableAlias, With};
 
 /// How the names of such parts begin: no relation's name does.
 pub(super) const PART: &str = "\u{1}locked ";
@@ -19,7 +16,7 @@ pub(crate) fn with_locks_in_front(statement: &Statement) -> Option<Query> {
     let has_locks = match statement {
         Statement::Query(query) => locks_inside(query),
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Merge(_) => {
-            statement.walk(&mut Looking).is_break()
+            any_query(statement, locks_rows)
         }
         _ => false,
     };
@@ -35,10 +32,13 @@ pub(crate) fn with_locks_in_front(statement: &Statement) -> Option<Query> {
         Statement::Merge(_) => alone(SetExpr::Merge(statement.clone())),
         _ => return None,
     };
-    let mut found = Found { parts: Vec::new() };
-    // Nothing breaks off the visit. Parts that are there already run as they are.
-    let _ = query.body.walk_mut(&mut found);
-    if found.parts.is_empty() {
+    let mut parts: Vec<Cte> = Vec::new();
+    // Parts that are there already run as they are.
+    change_queries(&mut query.body, |query| {
+        let number = parts.len();
+        parts.extend(taken(query, number));
+    });
+    if parts.is_empty() {
         return None;
     }
     let with = query.with.get_or_insert_with(|| With {
@@ -46,7 +46,7 @@ pub(crate) fn with_locks_in_front(statement: &Statement) -> Option<Query> {
         recursive: false,
         cte_tables: Vec::new(),
     });
-    with.cte_tables.extend(found.parts);
+    with.cte_tables.extend(parts);
     Some(query)
 }
 
@@ -54,65 +54,31 @@ fn alone(body: SetExpr) -> Query {
     crate::select::of_body(None, body)
 }
 
-struct Found {
-    parts: Vec<Cte>,
-}
-
-impl Found {
-    fn take(&mut self, query: &mut Query) {
-        if !locks_rows(query) {
-            return;
-        }
-        let name = crate::select::quoted(format!("{PART}{}", self.parts.len()));
-        let instead = whole_table(None, &name);
-        let alias = TableAlias { explicit: true, name, columns: Vec::new(), at: None };
-        self.parts.push(Cte {
-            alias,
-            query: Box::new(std::mem::replace(query, instead)),
-            from: None,
-            materialized: None,
-            closing_paren_token: AttachedToken::empty(),
-        });
+/// A query that locks rows as a part of this number; the part's rows take its place.
+fn taken(query: &mut Query, number: usize) -> Option<Cte> {
+    if !locks_rows(query) {
+        return None;
     }
-}
-
-impl VisitorMut for Found {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.take(query);
-        ControlFlow::Continue(())
-    }
+    let name = crate::select::quoted(format!("{PART}{number}"));
+    let instead = whole_table(None, &name);
+    let alias = TableAlias { explicit: true, name, columns: Vec::new(), at: None };
+    Some(Cte {
+        alias,
+        query: Box::new(std::mem::replace(query, instead)),
+        from: None,
+        materialized: None,
+        closing_paren_token: AttachedToken::empty(),
+    })
 }
 
 /// Whether a query inside of this one locks rows.
 pub(super) fn locks_inside(query: &Query) -> bool {
-    query.body.walk(&mut Looking).is_break()
-}
-
-/// Breaks off at the first query that locks rows.
-struct Looking;
-
-impl Visitor for Looking {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        if locks_rows(query) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
+    any_query(&query.body, locks_rows)
 }
 
 /// The query, locking nothing: for its columns and parameters, which are the same.
 pub(crate) fn without_locks(query: &Query) -> Query {
-    struct Clearing;
-    impl VisitorMut for Clearing {
-        type Break = ();
-        fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-            query.locks.clear();
-            ControlFlow::Continue(())
-        }
-    }
     let mut unlocked = query.clone();
-    // Nothing breaks off the visit.
-    let _ = unlocked.walk_mut(&mut Clearing);
+    change_queries(&mut unlocked, |query| query.locks.clear());
     unlocked
 }

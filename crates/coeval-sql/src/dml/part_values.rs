@@ -22,12 +22,12 @@ use crate::relations::CatalogType;
 use crate::result::RowSet;
 use crate::select;
 use crate::types::column_type_of_field;
-use crate::walk::{Walk, WalkMut};
+use crate::walk::{WalkMut, any_query};
 use arrow::datatypes::Field;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Ident, ObjectNamePart, Query, SelectItem, SetExpr, Statement, TableFactor,
-    TableWithJoins, UpdateTableFromKind, Visitor, VisitorMut,
+    TableWithJoins, UpdateTableFromKind, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -41,7 +41,7 @@ const ROWS_MAX: usize = 1_000;
 pub(super) fn with_values(context: &StatementContext<'_>, mut statement: Query) -> Result<Query, SqlError> {
     let Some(parts) = context.parts.as_deref() else { return Ok(statement) };
     // A name in WITH inside of the statement may hide a part.
-    if statement.walk(&mut LooksForWith).is_break() {
+    if any_query(&statement, |query| query.with.is_some()) {
         return Ok(statement);
     }
     let mut known = Known { context, parts };
@@ -57,22 +57,10 @@ pub(super) fn with_values(context: &StatementContext<'_>, mut statement: Query) 
         _ => return Ok(statement),
     };
     if let Some(mut changed) = condition.take() {
-        if let ControlFlow::Break(error) = changed.walk_mut(&mut known) {
-            return Err(error);
-        }
+        changed.try_walk_mut(&mut known)?;
         *condition = Some(known.with_implied(changed, tables)?);
     }
     Ok(statement)
-}
-
-struct LooksForWith;
-
-impl Visitor for LooksForWith {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        if query.with.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
 }
 
 /// The rows of parts, and how values are written.

@@ -15,16 +15,15 @@ use crate::point::PointPlan;
 use crate::query;
 use crate::result::{RowSet, StatementResult};
 use crate::select;
-use crate::walk::Walk;
+use crate::walk::each_relation;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::Savepoint;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     Cte, FromTable, Ident, ObjectName, ObjectNamePart, Query, SelectItem, Statement, TableAlias, TableFactor,
-    TableObject, Visitor, WildcardAdditionalOptions, With,
+    TableObject, WildcardAdditionalOptions, With,
 };
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Whether a query's WITH changes or locks rows, or makes rows that are others each time and are read several times.
@@ -213,20 +212,13 @@ fn is_named(query: &Query, name: &Ident) -> bool {
 
 /// How often a query names a table so.
 fn count_named(query: &Query, name: &str) -> usize {
-    struct Names<'n>(&'n str, usize);
-    impl Visitor for Names<'_> {
-        type Break = ();
-        fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-            if let [ObjectNamePart::Identifier(ident)] = relation.0.as_slice() {
-                self.1 += usize::from(fold(ident) == self.0);
-            }
-            ControlFlow::Continue(())
+    let mut count = 0;
+    each_relation(query, |relation| {
+        if let [ObjectNamePart::Identifier(ident)] = relation.0.as_slice() {
+            count += usize::from(fold(ident) == name);
         }
-    }
-    let mut names = Names(name, 0);
-    // Nothing breaks off the visit.
-    let _ = query.walk(&mut names);
-    names.1
+    });
+    count
 }
 
 /// The rows with their columns named as the part says.

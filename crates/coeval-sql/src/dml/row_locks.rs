@@ -16,16 +16,15 @@ use crate::query;
 use crate::result::{RowSet, StatementResult};
 use crate::row_locking::RowLocking;
 use crate::stored::ROW_ID_COLUMN;
-use crate::walk::Walk;
+use crate::walk::find_outside_queries;
 use arrow::array::{RecordBatch, UInt64Array};
 use coeval_store::{IfLocked, Privilege, RowLock, TableDef};
 use coeval_txn::LockStrength;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
     Expr, Fetch, GroupByExpr, Ident, LimitClause, ObjectName, Query, Select, SetExpr, TableFactor,
-    Value as AstValue, Visitor,
+    Value as AstValue,
 };
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A table in the FROM clause whose rows are to be locked.
@@ -274,45 +273,17 @@ fn refuse_groups(select: &Select, clause: &str, functions: &SessionState) -> Res
     if select.having.is_some() {
         return Err(not_allowed(clause, "HAVING clause"));
     }
-    match select.projection.walk(&mut Groups { functions, depth: 0 }) {
-        ControlFlow::Break(what) => Err(not_allowed(clause, what)),
-        ControlFlow::Continue(()) => Ok(()),
-    }
-}
-
-/// Looks for aggregates and window functions outside subqueries.
-struct Groups<'s> {
-    functions: &'s SessionState,
-    depth: usize,
-}
-
-impl Visitor for Groups<'_> {
-    type Break = &'static str;
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Self::Break> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Self::Break> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<Self::Break> {
-        let Expr::Function(function) = expression else { return ControlFlow::Continue(()) };
-        if self.depth > 0 {
-            return ControlFlow::Continue(());
-        }
+    let calls = find_outside_queries(&select.projection, |expression| {
+        let Expr::Function(function) = expression else { return None };
         if function.over.is_some() {
-            return ControlFlow::Break("window functions");
+            return Some("window functions");
         }
         let name = function.name.to_string().to_lowercase();
-        if !function.within_group.is_empty() || self.functions.aggregate_functions().contains_key(&name) {
-            return ControlFlow::Break("aggregate functions");
-        }
-        ControlFlow::Continue(())
-    }
+        let is_aggregate =
+            !function.within_group.is_empty() || functions.aggregate_functions().contains_key(&name);
+        is_aggregate.then_some("aggregate functions")
+    });
+    calls.map_or(Ok(()), |what| Err(not_allowed(clause, what)))
 }
 
 /// The tables of the FROM clause that the locking clauses mean.

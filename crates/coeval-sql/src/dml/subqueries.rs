@@ -9,11 +9,11 @@ use crate::error::{SqlError, SqlState};
 use crate::query::{self, has_subquery};
 use crate::result::RowSet;
 use crate::types::{column_type_of_arrow, format_value};
-use crate::walk::WalkMut;
+use crate::walk::{WalkMut, step};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, value_at};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, VisitorMut,
+    Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -38,30 +38,23 @@ pub(super) fn evaluated(
     }
     let mut statement = statement.clone();
     let mut evaluation = Evaluation { context };
-    let done = match &mut statement {
+    match &mut statement {
         Statement::Insert(insert) => {
-            let mut done = returned(&mut insert.returning, &mut evaluation);
-            if let (true, Some(OnInsert::OnConflict(clause))) = (done.is_continue(), &mut insert.on)
+            returned(&mut insert.returning, &mut evaluation)?;
+            if let Some(OnInsert::OnConflict(clause)) = &mut insert.on
                 && let OnConflictAction::DoUpdate(update) = &mut clause.action
             {
-                done = update.walk_mut(&mut evaluation);
+                update.try_walk_mut(&mut evaluation)?;
             }
-            done
         }
-        Statement::Update(update) => returned(&mut update.returning, &mut evaluation),
-        Statement::Delete(delete) => returned(&mut delete.returning, &mut evaluation),
-        _ => ControlFlow::Continue(()),
-    };
-    match done {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(Some(statement)),
+        Statement::Update(update) => returned(&mut update.returning, &mut evaluation)?,
+        Statement::Delete(delete) => returned(&mut delete.returning, &mut evaluation)?,
+        _ => {}
     }
+    Ok(Some(statement))
 }
 
-fn returned(
-    list: &mut Option<Vec<SelectItem>>,
-    evaluation: &mut Evaluation<'_, '_>,
-) -> ControlFlow<SqlError> {
+fn returned(list: &mut Option<Vec<SelectItem>>, evaluation: &mut Evaluation<'_, '_>) -> Result<(), SqlError> {
     list.iter_mut().flatten().try_for_each(|item| {
         // The column keeps the name that its subquery gave it.
         if let SelectItem::UnnamedExpr(expression) = item
@@ -70,7 +63,7 @@ fn returned(
             let alias = crate::select::quoted(crate::column_name::column_name(expression));
             *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias };
         }
-        item.walk_mut(evaluation)
+        item.try_walk_mut(evaluation)
     })
 }
 
@@ -95,13 +88,7 @@ impl VisitorMut for Evaluation<'_, '_> {
             }),
             _ => return ControlFlow::Continue(()),
         };
-        match replaced {
-            Ok(replaced) => {
-                *expression = replaced;
-                ControlFlow::Continue(())
-            }
-            Err(error) => ControlFlow::Break(error),
-        }
+        step(replaced.map(|replaced| *expression = replaced))
     }
 }
 
@@ -165,11 +152,5 @@ pub(super) fn literal(text: Option<String>, ty: ColumnType) -> Result<Expr, SqlE
         .and_then(|mut parser| parser.parse_data_type())
         .map_err(|error| SqlError::internal(error.to_string()))?;
     let value = text.map_or(Value::Null, Value::SingleQuotedString);
-    Ok(Expr::Cast {
-        kind: CastKind::DoubleColon,
-        expr: Box::new(Expr::Value(value.into())),
-        data_type: declared,
-        array: false,
-        format: None,
-    })
+    Ok(crate::select::cast(Expr::Value(value.into()), declared))
 }

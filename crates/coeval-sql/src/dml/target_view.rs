@@ -12,10 +12,9 @@ use crate::rights::{CHANGED_VIEW, Checks, Object, Rights};
 use crate::scalar::ScopeTable;
 use crate::select::quoted;
 use crate::stored::updatable::{BASE, NotUpdatable, Updatable, UpdatableColumn, operand, renamed_base};
-use crate::walk::visit_expressions_mut;
+use crate::walk::try_change_expressions;
 use coeval_store::{Privilege, TableDef, ViewDef};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// What the row that was proposed goes by in DO UPDATE.
@@ -196,19 +195,13 @@ impl TargetView {
         is_of_others: &dyn Fn(&str) -> bool,
     ) -> Result<Expr, SqlError> {
         let mut written = expression.clone();
-        let outcome =
-            visit_expressions_mut(&mut written, |part| match self.part_of_table(part, name, is_of_others) {
-                Ok(Some(replaced)) => {
-                    *part = replaced;
-                    ControlFlow::Continue(())
-                }
-                Ok(None) => ControlFlow::Continue(()),
-                Err(error) => ControlFlow::Break(error),
-            });
-        match outcome {
-            ControlFlow::Break(error) => Err(error),
-            ControlFlow::Continue(()) => Ok(written),
-        }
+        try_change_expressions(&mut written, |part| -> Result<(), SqlError> {
+            if let Some(replaced) = self.part_of_table(part, name, is_of_others)? {
+                *part = replaced;
+            }
+            Ok(())
+        })?;
+        Ok(written)
     }
 
     fn part_of_table(

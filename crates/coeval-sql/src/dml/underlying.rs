@@ -10,13 +10,12 @@ use crate::names::fold;
 use crate::parameters::index_of;
 use crate::parse::is_default;
 use crate::select;
-use crate::walk::visit_expressions_mut;
+use crate::walk::change_expressions;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, CastKind, DataType, Delete, Expr, FromTable, Ident, OnConflictAction,
-    OnInsert, Query, SelectItem, SetExpr, Statement, TableAlias, TableObject, TableWithJoins, Update,
+    Assignment, AssignmentTarget, DataType, Delete, Expr, FromTable, Ident, OnConflictAction, OnInsert,
+    Query, SelectItem, SetExpr, Statement, TableAlias, TableObject, TableWithJoins, Update,
     UpdateTableFromKind, Value, With,
 };
-use std::ops::ControlFlow;
 
 /// Queries that together have all expressions of the statement, to infer types from.
 pub(super) fn underlying(
@@ -202,24 +201,19 @@ fn number_rows_written(query: &mut Query) {
         };
         let name = column_name(expression);
         let mut is_changed = false;
-        // Nothing breaks off the visit.
-        let _ = visit_expressions_mut(expression, |part| {
+        change_expressions(expression, |part| {
             let last = match part {
                 Expr::Identifier(name) => Some(&*name),
                 Expr::CompoundIdentifier(parts) => parts.last(),
                 _ => None,
             };
             if last.is_some_and(|name| fold(name) == XMAX) {
-                *part = Expr::Cast {
-                    kind: CastKind::DoubleColon,
-                    expr: Box::new(Expr::Value(Value::Number("0".to_owned(), false).into())),
-                    data_type: DataType::Int8(None),
-                    array: false,
-                    format: None,
-                };
+                *part = select::cast(
+                    Expr::Value(Value::Number("0".to_owned(), false).into()),
+                    DataType::Int8(None),
+                );
                 is_changed = true;
             }
-            ControlFlow::<()>::Continue(())
         });
         if let (SelectItem::UnnamedExpr(expression), true) = (&*output, is_changed) {
             *output = select::item(expression.clone(), name);

@@ -10,38 +10,26 @@ use coeval_store::{
 
 impl From<ConstraintError> for SqlError {
     fn from(error: ConstraintError) -> Self {
-        let (message, object) = (error.to_string(), object_of(&error));
-        let error = match error {
-            ConstraintError::Unique { table, key, .. } => Self::new(SqlState::UniqueViolation, message)
-                .with_detail(format!("Key {key} already exists."))
-                .with_secrets(Secrets::key_of(*table)),
-            ConstraintError::NotNull { .. } => Self::new(SqlState::NotNullViolation, message),
+        let (made, object) = (Self::new(of_constraint(&error), error.to_string()), object_of(&error));
+        let made = match error {
+            ConstraintError::Unique { table, key, .. } => {
+                made.with_detail(format!("Key {key} already exists.")).with_secrets(Secrets::key_of(*table))
+            }
             ConstraintError::ForeignKeyMissing { table, parent, key, .. } => {
                 let said = |key: &str| format!("Key{key} is not present in table \"{parent}\".");
                 let secrets = Secrets { instead: Some(said("")), ..Secrets::key_of(*table) };
-                Self::new(SqlState::ForeignKeyViolation, message)
-                    .with_detail(said(&format!(" {key}")))
-                    .with_secrets(secrets)
+                made.with_detail(said(&format!(" {key}"))).with_secrets(secrets)
             }
             ConstraintError::ForeignKeyReferenced { table, parent, key, .. } => {
                 let said = |key: &str| format!("Key{key} is still referenced from table \"{table}\".");
                 let secrets = Secrets { instead: Some(said("")), ..Secrets::key_of(*parent) };
-                Self::new(SqlState::ForeignKeyViolation, message)
-                    .with_detail(said(&format!(" {key}")))
-                    .with_secrets(secrets)
+                made.with_detail(said(&format!(" {key}"))).with_secrets(secrets)
             }
-            ConstraintError::Expression { state, .. } => {
-                Self::new(SqlState::of_code(state).unwrap_or(SqlState::CheckViolation), message)
-            }
-            ConstraintError::Check { .. } | ConstraintError::DomainCheck { .. } => {
-                Self::new(SqlState::CheckViolation, message)
-            }
-            ConstraintError::DomainNull { .. } => Self::new(SqlState::NotNullViolation, message),
-            other => Self::new(SqlState::IntegrityConstraintViolation, other.to_string()),
+            _ => made,
         };
         match object {
-            Some(object) => error.with_object(object),
-            None => error,
+            Some(object) => made.with_object(object),
+            None => made,
         }
     }
 }
@@ -81,48 +69,48 @@ fn object_of(error: &ConstraintError) -> Option<ErrorObject> {
 
 impl From<StoreError> for SqlError {
     fn from(error: StoreError) -> Self {
-        let message = error.to_string();
+        let made = Self::new(SqlState::of(&error), error.to_string());
         match error {
             StoreError::Constraint(error) => error.into(),
             StoreError::Conflict(conflict) => {
                 let secrets = secrets_of(&conflict);
-                Self::new(SqlState::SerializationFailure, message)
-                    .with_detail(conflict.detail)
+                made.with_detail(conflict.detail)
                     .with_hint("The transaction might succeed if retried.")
                     .with_secrets(secrets)
             }
             StoreError::RowLock(RowLockError::Deadlock { tables, detail }) => {
                 let tables = tables.into_iter().map(TableName::Space).collect();
-                Self::new(SqlState::DeadlockDetected, message).with_detail(detail).with_secrets(Secrets {
-                    tables,
-                    session: None,
-                    instead: None,
-                })
+                made.with_detail(detail).with_secrets(Secrets { tables, session: None, instead: None })
             }
             StoreError::Arrow(error) => error.into(),
-            StoreError::BrickTable { .. } => Self::new(SqlState::FeatureNotSupported, message).with_hint(
+            StoreError::BrickTable { .. } => made.with_hint(
                 "Rows of brick tables are appended, and deleted by whole bricks. Use a table without USING brick for \
                  rows that are found or changed one by one.",
             ),
-            StoreError::BrickDefinition { .. } => Self::new(SqlState::FeatureNotSupported, message)
-                .with_hint("Make another table with CREATE TABLE and fill it with INSERT ... SELECT."),
+            StoreError::BrickDefinition { .. } => {
+                made.with_hint("Make another table with CREATE TABLE and fill it with INSERT ... SELECT.")
+            }
             StoreError::BrickLoad(error) => of_load(&error),
-            StoreError::CutBrick(_) => Self::new(SqlState::FeatureNotSupported, message)
+            StoreError::CutBrick(_) => made
                 .with_hint("Widen or narrow the condition to the borders of the ranges of the table's dimensions."),
-            StoreError::OutcomeUnknown(_) => Self::new(SqlState::TransactionResolutionUnknown, message)
-                .with_hint("Look for what it did once the database is open again, before you run it again."),
-            StoreError::NotReplicated => Self::new(SqlState::TransactionResolutionUnknown, message).with_hint(
+            StoreError::OutcomeUnknown(_) => {
+                made.with_hint("Look for what it did once the database is open again, before you run it again.")
+            }
+            StoreError::NotReplicated => made.with_hint(
                 "Do not run it again: it is on disk here, and is seen once enough of the replicas that synchronous_standby_names \
                  names have it. pg_stat_replication shows those that are connected.",
             ),
-            StoreError::Stopped(reason) if reason.is_superseded() => Self::new(SqlState::ReadOnlySqlTransaction, message)
-                .with_hint("Connect to the machine that was promoted; start this one with --replica-of it."),
+            StoreError::Stopped(reason) if reason.is_superseded() => {
+                made.with_hint("Connect to the machine that was promoted; start this one with --replica-of it.")
+            }
             StoreError::OutOfMemory(what) => super::memory::out_of_memory_for_changes(what),
-            StoreError::DamagedTable { .. } => Self::new(SqlState::DataCorrupted, message)
-                .with_hint("\"coeval check --repair\" makes anew what can be derived, and says what is lost."),
-            StoreError::TransactionSize { .. } => Self::new(SqlState::ProgramLimitExceeded, message)
-                .with_hint("Commit after fewer rows: a COPY or INSERT of all of them can be several."),
-            other => Self::new(SqlState::of(&other), message),
+            StoreError::DamagedTable { .. } => {
+                made.with_hint("\"coeval check --repair\" makes anew what can be derived, and says what is lost.")
+            }
+            StoreError::TransactionSize { .. } => {
+                made.with_hint("Commit after fewer rows: a COPY or INSERT of all of them can be several.")
+            }
+            _ => made,
         }
     }
 }
@@ -132,17 +120,7 @@ impl SqlState {
     #[must_use]
     pub fn of(error: &StoreError) -> Self {
         match error {
-            StoreError::Constraint(ConstraintError::Unique { .. }) => Self::UniqueViolation,
-            StoreError::Constraint(ConstraintError::NotNull { .. } | ConstraintError::DomainNull { .. }) => {
-                Self::NotNullViolation
-            }
-            StoreError::Constraint(
-                ConstraintError::ForeignKeyMissing { .. } | ConstraintError::ForeignKeyReferenced { .. },
-            ) => Self::ForeignKeyViolation,
-            StoreError::Constraint(ConstraintError::Check { .. } | ConstraintError::DomainCheck { .. }) => {
-                Self::CheckViolation
-            }
-            StoreError::Constraint(_) => Self::IntegrityConstraintViolation,
+            StoreError::Constraint(error) => of_constraint(error),
             StoreError::Conflict(_) => Self::SerializationFailure,
             StoreError::RowLock(RowLockError::Deadlock { .. }) => Self::DeadlockDetected,
             StoreError::RowLock(RowLockError::NotAvailable(_) | RowLockError::Timeout) => {
@@ -160,7 +138,7 @@ impl SqlState {
             | StoreError::Corrupt { .. }
             | StoreError::IncompleteDatabase { .. }
             | StoreError::DamagedTable { .. } => Self::DataCorrupted,
-            StoreError::OutcomeUnknown(_) => Self::TransactionResolutionUnknown,
+            StoreError::OutcomeUnknown(_) | StoreError::NotReplicated => Self::TransactionResolutionUnknown,
             StoreError::UnsupportedVersion { .. } => Self::FeatureNotSupported,
             StoreError::BrickTable { .. }
             | StoreError::BrickDefinition { .. }
@@ -196,6 +174,22 @@ impl SqlState {
             StoreError::Log(error) | StoreError::Stopped(error) => of_log(error),
             _ => Self::InternalError,
         }
+    }
+}
+
+/// The class of a violation.
+fn of_constraint(error: &ConstraintError) -> SqlState {
+    match error {
+        ConstraintError::Unique { .. } => SqlState::UniqueViolation,
+        ConstraintError::NotNull { .. } | ConstraintError::DomainNull { .. } => SqlState::NotNullViolation,
+        ConstraintError::ForeignKeyMissing { .. } | ConstraintError::ForeignKeyReferenced { .. } => {
+            SqlState::ForeignKeyViolation
+        }
+        ConstraintError::Expression { state, .. } => {
+            SqlState::of_code(state).unwrap_or(SqlState::CheckViolation)
+        }
+        ConstraintError::Check { .. } | ConstraintError::DomainCheck { .. } => SqlState::CheckViolation,
+        _ => SqlState::IntegrityConstraintViolation,
     }
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `enum_first`, `enum_last`, `enum_range`: the labels of an enum type, which is that of the arguments, NULL or not.
 
+use crate::constants::made_of;
 use crate::error::{SqlError, SqlState};
 use crate::types::{column_type_of_arrow, type_in_words};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{
     ColumnBuilder, ColumnType, ElementType, EnumType, ListEncoder, Value, ValueRef, value_at,
 };
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
     Volatility,
@@ -107,32 +108,28 @@ impl ScalarUDFImpl for Labels {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let types: Vec<DataType> = arguments.args.iter().map(ColumnarValue::data_type).collect();
         let ty = self.subject(types.iter())?;
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let bounds = arguments
-            .args
-            .iter()
-            .map(|argument| {
-                let array = argument.to_array(rows)?;
-                Ok(crate::scalar::cast_function::cast_array(
-                    &array,
-                    ColumnType::Enum(ty),
-                    chrono_tz::Tz::UTC,
-                )?)
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let mut builder = ColumnBuilder::new(self.result(ty), rows);
-        for row in 0..rows {
-            let bound = |index: usize| bounds.get(index).and_then(|array| value_at(array, row).as_i64());
-            // With one argument only its type counts.
-            let (first, last) = if bounds.len() == 1 { (None, None) } else { (bound(0), bound(1)) };
-            builder.push(self.answer(ty, first, last).borrow());
-        }
-        let done = builder.finish();
-        if is_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
-        }
-        Ok(ColumnarValue::Array(done))
+        made_of(&arguments.args, arguments.number_rows, |rows| {
+            let bounds = arguments
+                .args
+                .iter()
+                .map(|argument| {
+                    let array = argument.to_array(rows)?;
+                    Ok(crate::scalar::cast_function::cast_array(
+                        &array,
+                        ColumnType::Enum(ty),
+                        chrono_tz::Tz::UTC,
+                    )?)
+                })
+                .collect::<Result<Vec<_>>>()?;
+            let mut builder = ColumnBuilder::new(self.result(ty), rows);
+            for row in 0..rows {
+                let bound = |index: usize| bounds.get(index).and_then(|array| value_at(array, row).as_i64());
+                // With one argument only its type counts.
+                let (first, last) = if bounds.len() == 1 { (None, None) } else { (bound(0), bound(1)) };
+                builder.push(self.answer(ty, first, last).borrow());
+            }
+            Ok(builder.finish())
+        })
     }
 }
 

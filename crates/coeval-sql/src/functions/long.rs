@@ -9,16 +9,15 @@ use super::search::Places;
 use super::{Entry, Function, called, strict};
 use crate::allowance::{Meter, VALUE_BYTES_MAX, too_large};
 use crate::error::{SqlError, SqlState};
+use crate::wrapped::as_wrapped;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 use coeval_store::{ColumnType, Value};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::{string, unicode};
-use datafusion::logical_expr::interval_arithmetic::Interval;
-use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
 };
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -341,37 +340,8 @@ impl Size {
 }
 
 impl ScalarUDFImpl for Long {
-    fn name(&self) -> &str {
-        self.usual.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.usual.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.usual.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.usual.return_type(types)
-    }
-
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.usual.return_field_from_args(arguments)
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.usual.coerce_types(types)
-    }
-
-    fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
-        self.usual.evaluate_bounds(inputs)
-    }
-
-    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.usual.output_ordering(inputs)
-    }
+    as_wrapped!(usual: name, aliases, signature, return_type, return_field_from_args, coerce_types);
+    as_wrapped!(usual: evaluate_bounds, output_ordering);
 
     fn documentation(&self) -> Option<&Documentation> {
         self.usual.documentation()

@@ -17,8 +17,8 @@ use crate::error::SqlError;
 use coeval_store::{ColumnType, Value};
 pub(super) use lists::ENTRIES as LIST_ENTRIES;
 pub(crate) use lists::{MATCHES_ALL, MATCHES_ANY};
-pub(crate) use pattern::{Letters, Pattern, compiled_for_operator, pattern_of_operator};
 use pattern::{Options, compiled};
+pub(crate) use pattern::{Pattern, compiled_for_operator, pattern_of_operator};
 use regex::Captures;
 use std::rc::Rc;
 

@@ -6,14 +6,15 @@ use super::operators::MEMBER;
 use super::path::{Errors, Search, functions as path_functions};
 use super::written::push_value;
 use crate::allowance::Meter;
-use crate::error::{SqlError, SqlState};
+use crate::constants::made_of;
+use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::json::{Kind, Part, canonical, order_key, push_string};
 use crate::types::{column_type_of_field, format_value, session_zone};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, ValueRef};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -44,7 +45,7 @@ struct Arguments<'a> {
     meter: &'a Meter,
 }
 
-type Body = fn(&Arguments<'_>, usize) -> std::result::Result<Option<Answer>, SqlError>;
+type Body = fn(&Arguments<'_>, usize) -> SqlResult<Option<Answer>>;
 
 /// What a function gives for a row.
 enum Answer {
@@ -220,7 +221,7 @@ pub(crate) fn writes_values(name: &str) -> bool {
 ///
 /// # Errors
 /// If there is none: a bug.
-pub(crate) fn function(name: &str) -> std::result::Result<Arc<ScalarUDF>, SqlError> {
+pub(crate) fn function(name: &str) -> SqlResult<Arc<ScalarUDF>> {
     static FUNCTIONS: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
         functions().into_iter().map(|function| (function.name().to_owned(), Arc::new(function))).collect()
     });
@@ -241,7 +242,7 @@ fn text(part: Part<'_>) -> Answer {
     Answer::Text(part.text().to_owned())
 }
 
-fn same(call: &Arguments<'_>, row: usize) -> std::result::Result<Option<Answer>, SqlError> {
+fn same(call: &Arguments<'_>, row: usize) -> SqlResult<Option<Answer>> {
     Ok(call.text(0, row).map(|text| Answer::Text(text.to_owned())))
 }
 
@@ -249,11 +250,11 @@ fn plain(part: Part<'_>) -> Option<Answer> {
     part.plain().map(|text| Answer::Text(text.into_owned()))
 }
 
-fn type_of(call: &Arguments<'_>, row: usize) -> std::result::Result<Option<Answer>, SqlError> {
+fn type_of(call: &Arguments<'_>, row: usize) -> SqlResult<Option<Answer>> {
     Ok(call.document(0, row).map(|document| Answer::Text(document.kind().name().to_owned())))
 }
 
-fn length(call: &Arguments<'_>, row: usize) -> std::result::Result<Option<Answer>, SqlError> {
+fn length(call: &Arguments<'_>, row: usize) -> SqlResult<Option<Answer>> {
     let Some(document) = call.document(0, row) else { return Ok(None) };
     if document.kind() != Kind::Array {
         let what = if document.kind() == Kind::Object { "a non-array" } else { "a scalar" };
@@ -264,7 +265,7 @@ fn length(call: &Arguments<'_>, row: usize) -> std::result::Result<Option<Answer
 }
 
 /// `-`: without a member, or without these, or without an element.
-fn deleted(call: &Arguments<'_>, row: usize) -> std::result::Result<Option<Answer>, SqlError> {
+fn deleted(call: &Arguments<'_>, row: usize) -> SqlResult<Option<Answer>> {
     let Some(document) = call.given(0, row)? else { return Ok(None) };
     let document = Part::of(&document);
     let key = &call.arrays[1];
@@ -296,7 +297,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// A document that may be a literal: then it is looked at here.
-    fn given(&self, index: usize, row: usize) -> std::result::Result<Option<String>, SqlError> {
+    fn given(&self, index: usize, row: usize) -> SqlResult<Option<String>> {
         let Some(text) = self.text(index, row) else { return Ok(None) };
         crate::types::parse_value(text, ColumnType::Json, Tz::UTC)?;
         canonical(text).map(Some)
@@ -308,8 +309,8 @@ impl<'a> Arguments<'a> {
         &self,
         row: usize,
         errors: Option<Errors>,
-        answer: impl FnOnce(&Search<'_>, &str) -> std::result::Result<Option<Answer>, SqlError>,
-    ) -> std::result::Result<Option<Answer>, SqlError> {
+        answer: impl FnOnce(&Search<'_>, &str) -> SqlResult<Option<Answer>>,
+    ) -> SqlResult<Option<Answer>> {
         let (Some(document), Some(path)) = (self.jsonb(0, row)?, self.text(1, row)) else { return Ok(None) };
         let variables = match self.arrays.get(2) {
             None => None,
@@ -328,7 +329,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// A document as `jsonb` is written: one that is a `jsonb` is so already.
-    fn jsonb(&self, index: usize, row: usize) -> std::result::Result<Option<Cow<'a, str>>, SqlError> {
+    fn jsonb(&self, index: usize, row: usize) -> SqlResult<Option<Cow<'a, str>>> {
         if self.is_jsonb(index) {
             return Ok(self.text(index, row).map(Cow::Borrowed));
         }
@@ -362,7 +363,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// An array of texts, or the text of one.
-    fn texts(&self, index: usize, row: usize) -> std::result::Result<Option<Vec<Option<String>>>, SqlError> {
+    fn texts(&self, index: usize, row: usize) -> SqlResult<Option<Vec<Option<String>>>> {
         Ok(Some(match self.arrays[index].data_type() {
             DataType::List(_) if !self.arrays[index].is_null(row) => {
                 let list = self.arrays[index].as_list::<i32>().value(row);
@@ -377,11 +378,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Whether the condition holds for any of the keys.
-    fn is_any(
-        &self,
-        keys: &[Option<String>],
-        is_so: impl Fn(&str) -> bool,
-    ) -> std::result::Result<bool, SqlError> {
+    fn is_any(&self, keys: &[Option<String>], is_so: impl Fn(&str) -> bool) -> SqlResult<bool> {
         for key in keys.iter().flatten() {
             self.meter.look()?;
             if is_so(key) {
@@ -401,7 +398,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// The document with a change at the end of the second argument's path.
-    fn changed(&self, row: usize, change: Change<'_>) -> std::result::Result<Option<Answer>, SqlError> {
+    fn changed(&self, row: usize, change: Change<'_>) -> SqlResult<Option<Answer>> {
         let (Some(document), Some(path)) = (self.given(0, row)?, self.texts(1, row)?) else {
             return Ok(None);
         };
@@ -411,12 +408,12 @@ impl<'a> Arguments<'a> {
                 SqlError::new(SqlState::NullValueNotAllowed, message)
             })
         });
-        let steps: Vec<String> = steps.collect::<std::result::Result<_, _>>()?;
+        let steps: Vec<String> = steps.collect::<SqlResult<_>>()?;
         changes::changed(Part::of(&document), &steps, change).map(|text| Some(Answer::Text(text)))
     }
 
     /// What the path of the second argument leads to: an array of texts, or its text.
-    fn path(&self, row: usize) -> std::result::Result<Option<Part<'a>>, SqlError> {
+    fn path(&self, row: usize) -> SqlResult<Option<Part<'a>>> {
         let Some(mut at) = self.document(0, row) else { return Ok(None) };
         let Some(steps) = self.texts(1, row)? else { return Ok(None) };
         for step in steps {
@@ -436,8 +433,8 @@ impl<'a> Arguments<'a> {
     fn unless_null(
         &self,
         row: usize,
-        answer: impl FnOnce(&Self) -> std::result::Result<String, SqlError>,
-    ) -> std::result::Result<Option<Answer>, SqlError> {
+        answer: impl FnOnce(&Self) -> SqlResult<String>,
+    ) -> SqlResult<Option<Answer>> {
         if self.arrays[0].is_null(row) {
             return Ok(None);
         }
@@ -445,14 +442,14 @@ impl<'a> Arguments<'a> {
     }
 
     /// An argument as JSON.
-    fn value(&self, index: usize, row: usize) -> std::result::Result<String, SqlError> {
+    fn value(&self, index: usize, row: usize) -> SqlResult<String> {
         let mut out = String::new();
         push_value(&self.arrays[index], row, &self.fields[index], self.zone, &mut out)?;
         Ok(out)
     }
 
     /// `{"a" : 1, "b" : null}`, spaced as PostgreSQL spaces it.
-    fn object(&self, row: usize) -> std::result::Result<String, SqlError> {
+    fn object(&self, row: usize) -> SqlResult<String> {
         let wrong = |message: String| SqlError::new(SqlState::InvalidParameterValue, message);
         if !self.arrays.len().is_multiple_of(2) {
             return Err(wrong("argument list must have even number of elements".to_owned()));
@@ -472,7 +469,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// `{"a":1,"b":null}`, as a row is written; NULL if the argument in front of the columns is NULL, where there is one.
-    fn columns(&self, row: usize) -> std::result::Result<Option<Answer>, SqlError> {
+    fn columns(&self, row: usize) -> SqlResult<Option<Answer>> {
         let first = self.arrays.len() % 2;
         if first == 1 && self.arrays[0].is_null(row) {
             return Ok(None);
@@ -488,13 +485,13 @@ impl<'a> Arguments<'a> {
         Ok(Some(Answer::Text(out)))
     }
 
-    fn array(&self, row: usize) -> std::result::Result<String, SqlError> {
+    fn array(&self, row: usize) -> SqlResult<String> {
         let values = (0..self.arrays.len()).map(|index| self.value(index, row));
-        Ok(format!("[{}]", values.collect::<std::result::Result<Vec<_>, _>>()?.join(", ")))
+        Ok(format!("[{}]", values.collect::<SqlResult<Vec<_>>>()?.join(", ")))
     }
 
     /// The name of a member: whatever the argument is, as a string.
-    fn push_key(&self, index: usize, row: usize, out: &mut String) -> std::result::Result<(), SqlError> {
+    fn push_key(&self, index: usize, row: usize, out: &mut String) -> SqlResult<()> {
         let Some(text) = self.text(index, row) else {
             push_string(self.value(index, row)?.trim_matches('"'), out);
             return Ok(());
@@ -511,7 +508,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// `"a" : 1`.
-    fn member(&self, row: usize) -> std::result::Result<String, SqlError> {
+    fn member(&self, row: usize) -> SqlResult<String> {
         if self.arrays[0].is_null(row) {
             return Err(SqlError::new(SqlState::InvalidParameterValue, "field name must not be null"));
         }
@@ -523,7 +520,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// The members that an aggregate has collected, as one object.
-    fn members(&self, row: usize) -> std::result::Result<String, SqlError> {
+    fn members(&self, row: usize) -> SqlResult<String> {
         let members = self.aggregated(row)?;
         let members: Vec<_> = members.as_string_view().iter().flatten().collect();
         Ok(format!("{{ {} }}", members.join(", ")))
@@ -533,7 +530,7 @@ impl<'a> Arguments<'a> {
     ///
     /// # Errors
     /// `42883` for what no aggregate has collected: a user knows the function's name.
-    fn aggregated(&self, row: usize) -> std::result::Result<ArrayRef, SqlError> {
+    fn aggregated(&self, row: usize) -> SqlResult<ArrayRef> {
         let Some(lists) = self.arrays[0].as_list_opt::<i32>() else {
             let message = "no function of this name takes an argument that is no array";
             return Err(SqlError::new(SqlState::UndefinedFunction, message));
@@ -542,7 +539,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// The array of what an aggregate has collected, with this between its elements.
-    fn collected(&self, row: usize, between: &str) -> std::result::Result<String, SqlError> {
+    fn collected(&self, row: usize, between: &str) -> SqlResult<String> {
         let values = self.aggregated(row)?;
         let values: Vec<_> = values.as_string_view().iter().map(|value| value.unwrap_or("null")).collect();
         Ok(format!("[{}]", values.join(between)))
@@ -557,12 +554,7 @@ enum Level {
 }
 
 /// Whether the left document has all that the right one has, as `@>` wants it.
-fn contains(
-    left: Part<'_>,
-    right: Part<'_>,
-    level: Level,
-    meter: &Meter,
-) -> std::result::Result<bool, SqlError> {
+fn contains(left: Part<'_>, right: Part<'_>, level: Level, meter: &Meter) -> SqlResult<bool> {
     meter.step()?;
     match (left.kind(), right.kind()) {
         (Kind::Object, Kind::Object) => {
@@ -592,7 +584,7 @@ fn contains(
 }
 
 /// Whether an element of an array contains what is wanted.
-fn has_element(array: Part<'_>, wanted: Part<'_>, meter: &Meter) -> std::result::Result<bool, SqlError> {
+fn has_element(array: Part<'_>, wanted: Part<'_>, meter: &Meter) -> SqlResult<bool> {
     for own in array.elements() {
         if contains(own, wanted, Level::Inner, meter)? {
             return Ok(true);
@@ -620,7 +612,7 @@ fn exists(document: Part<'_>, key: &str) -> bool {
 
 /// `||` of two documents: of two objects the members of both, otherwise an array of the elements of both, where a document that is
 /// no array counts as one element.
-fn concatenated(left: Part<'_>, right: Part<'_>) -> std::result::Result<String, SqlError> {
+fn concatenated(left: Part<'_>, right: Part<'_>) -> SqlResult<String> {
     let inner = |part: Part<'_>| match part.kind() {
         Kind::Object | Kind::Array => part.text()[1..part.text().len() - 1].trim().to_owned(),
         _ => part.text().to_owned(),
@@ -723,27 +715,23 @@ impl ScalarUDFImpl for JsonFunction {
         {
             return Ok(document.clone());
         }
-        let is_constant = args.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_constant { 1 } else { args.number_rows };
-        let meter = Meter::begin(&args.config_options, self.entry.name);
-        let arrays: Vec<ArrayRef> =
-            args.args.iter().map(|argument| meter.column(argument, rows)).collect::<Result<_>>()?;
-        let zone = session_zone(&args.config_options);
-        let call = Arguments { arrays: &arrays, fields: &args.arg_fields, zone, meter: &meter };
-        let mut answers = Vec::with_capacity(rows);
-        for row in 0..rows {
-            meter.step()?;
-            let answer = (self.entry.body)(&call, row)?;
-            if let Some(Answer::Text(text)) = &answer {
-                meter.value(text.len())?;
+        made_of(&args.args, args.number_rows, |rows| {
+            let meter = Meter::begin(&args.config_options, self.entry.name);
+            let arrays: Vec<ArrayRef> =
+                args.args.iter().map(|argument| meter.column(argument, rows)).collect::<Result<_>>()?;
+            let zone = session_zone(&args.config_options);
+            let call = Arguments { arrays: &arrays, fields: &args.arg_fields, zone, meter: &meter };
+            let mut answers = Vec::with_capacity(rows);
+            for row in 0..rows {
+                meter.step()?;
+                let answer = (self.entry.body)(&call, row)?;
+                if let Some(Answer::Text(text)) = &answer {
+                    meter.value(text.len())?;
+                }
+                answers.push(answer);
             }
-            answers.push(answer);
-        }
-        let array = array_of(self.entry.gives, answers);
-        if is_constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?));
-        }
-        Ok(ColumnarValue::Array(array))
+            Ok(array_of(self.entry.gives, answers))
+        })
     }
 }
 

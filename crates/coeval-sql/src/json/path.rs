@@ -15,7 +15,7 @@ pub(super) use rows::functions;
 
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use crate::scalar::CompareOp;
+use crate::scalar::{ArithmeticOp, CompareOp};
 use crate::types::json::{Kind, Part};
 use following::{Failure, Following};
 use std::borrow::Cow;
@@ -37,9 +37,9 @@ struct Path {
 enum Expression {
     /// Where it begins, and the steps from there.
     Steps(Head, Vec<Step>),
-    Arithmetic(Arithmetic, Box<Expression>, Box<Expression>),
+    Arithmetic(ArithmeticOp, Box<Expression>, Box<Expression>),
     /// The same number, or the negative one.
-    Sign(Arithmetic, Box<Expression>),
+    Sign(ArithmeticOp, Box<Expression>),
     /// True, false, or null if it is unknown.
     Predicate(Box<Predicate>),
 }
@@ -88,15 +88,6 @@ enum Method {
     KeyValue,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arithmetic {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-}
-
 #[derive(Debug)]
 enum Predicate {
     And(Box<Predicate>, Box<Predicate>),
@@ -108,18 +99,6 @@ enum Predicate {
     LikeRegex(Expression, String),
     Exists(Expression),
     IsUnknown(Box<Predicate>),
-}
-
-impl Arithmetic {
-    fn sign(self) -> &'static str {
-        match self {
-            Self::Add => "+",
-            Self::Subtract => "-",
-            Self::Multiply => "*",
-            Self::Divide => "/",
-            Self::Remainder => "%",
-        }
-    }
 }
 
 /// What becomes of errors on the way.

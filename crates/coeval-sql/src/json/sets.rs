@@ -3,12 +3,13 @@
 //! give arrays, which are unnested.
 
 use crate::allowance::Meter;
+use crate::constants::made_of;
 use crate::error::{SqlError, SqlState};
 use crate::types::json::{Kind, Part};
-use arrow::array::{Array, ArrayRef, AsArray, ListBuilder, StringViewBuilder};
+use arrow::array::{Array, AsArray, ListBuilder, StringViewBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -141,31 +142,27 @@ impl ScalarUDFImpl for JsonArray {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = matches!(arguments.args[0], ColumnarValue::Scalar(_));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let meter = Meter::begin(&arguments.config_options, self.name);
-        let documents = cast(&arguments.args[0].to_array(rows)?, &DataType::Utf8View)?;
-        let documents = documents.as_string_view();
-        let mut arrays = ListBuilder::new(StringViewBuilder::new());
-        for row in 0..rows {
-            if documents.is_null(row) {
-                arrays.append_null();
-                continue;
-            }
-            for part in self.parts(Part::of(documents.value(row)))? {
-                meter.step()?;
-                meter.take(part.text().len() + VIEW_BYTES)?;
-                match self.written {
-                    Written::Whole => arrays.values().append_value(part.text()),
-                    Written::Plain => arrays.values().append_option(part.plain()),
+        made_of(&arguments.args[..1], arguments.number_rows, |rows| {
+            let meter = Meter::begin(&arguments.config_options, self.name);
+            let documents = cast(&arguments.args[0].to_array(rows)?, &DataType::Utf8View)?;
+            let documents = documents.as_string_view();
+            let mut arrays = ListBuilder::new(StringViewBuilder::new());
+            for row in 0..rows {
+                if documents.is_null(row) {
+                    arrays.append_null();
+                    continue;
                 }
+                for part in self.parts(Part::of(documents.value(row)))? {
+                    meter.step()?;
+                    meter.take(part.text().len() + VIEW_BYTES)?;
+                    match self.written {
+                        Written::Whole => arrays.values().append_value(part.text()),
+                        Written::Plain => arrays.values().append_option(part.plain()),
+                    }
+                }
+                arrays.append(true);
             }
-            arrays.append(true);
-        }
-        let arrays: ArrayRef = Arc::new(arrays.finish());
-        if is_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&arrays, 0)?));
-        }
-        Ok(ColumnarValue::Array(arrays))
+            Ok(Arc::new(arrays.finish()))
+        })
     }
 }

@@ -4,11 +4,11 @@
 use crate::error::SqlError;
 use crate::guarded::GuardConditions;
 use crate::pieces::PushPieces;
-use crate::provider::BeginBrickAggregates;
+use crate::provider::BEGIN_BRICK_AGGREGATES;
 use crate::query::{
-    ArrayBounds, BandJoins, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
-    EagerAggregation, ExistenceByExtremes, FieldReads, GroupTop, GroupingSets, JoinOrder, JoinSides,
-    NarrowDecimals, RecursiveSchemas, SharedSubplans, StreamSeries, UnorderedGroups, Watch, WholeGroups,
+    ARRAY_BOUNDS, BandJoins, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CountSpreading, DuplicateGroups,
+    EagerAggregation, ExistenceByExtremes, FieldReads, GROUP_TOP, GROUPING_SETS, JoinOrder, JoinSides,
+    NARROW_DECIMALS, RecursiveSchemas, SHARED_SUBPLANS, STREAM_SERIES, UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -159,11 +159,11 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 /// other.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
-    let mut rules: Vec<PhysicalRule> = vec![Arc::new(StreamSeries), Arc::new(UnorderedGroups)];
+    let mut rules: Vec<PhysicalRule> = vec![Arc::new(STREAM_SERIES), Arc::new(UNORDERED_GROUPS)];
     for rule in PhysicalOptimizer::new().rules {
         if rule.name() == handing_down_bounds.name() {
-            rules.push(Arc::new(SharedSubplans));
-            rules.push(Arc::new(ArrayBounds));
+            rules.push(Arc::new(SHARED_SUBPLANS));
+            rules.push(Arc::new(ARRAY_BOUNDS));
         }
         let clear = ClearPushdown::instead_of(rule.as_ref()).map(|clear| Arc::new(clear) as PhysicalRule);
         let sides = || JoinSides::instead_of(rule.as_ref()).map(|sides| Arc::new(sides) as PhysicalRule);
@@ -171,13 +171,13 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         rules.push(own.unwrap_or(rule));
     }
     let last: [PhysicalRule; 8] = [
-        Arc::new(WholeGroups),
+        Arc::new(WHOLE_GROUPS),
         Arc::clone(pieces) as _,
-        Arc::new(GroupingSets),
-        Arc::new(BeginBrickAggregates),
-        Arc::new(NarrowDecimals),
-        Arc::new(CodedGroups),
-        Arc::new(GroupTop),
+        Arc::new(GROUPING_SETS),
+        Arc::new(BEGIN_BRICK_AGGREGATES),
+        Arc::new(NARROW_DECIMALS),
+        Arc::new(CODED_GROUPS),
+        Arc::new(GROUP_TOP),
         Arc::new(GuardConditions),
     ];
     rules.extend(last);

@@ -41,10 +41,8 @@ pub(crate) fn places_in<S: Visit>(syntax: &S) -> Result<Vec<usize>, SqlError> {
         }
     }
     let mut places = Places(Vec::new());
-    match syntax.walk(&mut places) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(places.0),
-    }
+    syntax.try_walk(&mut places)?;
+    Ok(places.0)
 }
 
 /// How many parameters syntax has: the highest number among them.

@@ -4,11 +4,10 @@
 use super::numbers::index_of;
 use crate::error::{SqlError, SqlState};
 use crate::types::type_name;
-use crate::walk::visit_expressions;
+use crate::walk::each_expression;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{Expr, Statement};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 /// Refuses a parameter that no place gives a type: none names it, or all that do ask whether it is NULL. Of each parameter
 /// `places` has how often it is named, and `known` the type that is declared or stated.
@@ -21,14 +20,12 @@ pub(crate) fn refuse_undetermined(
     known: &[Option<ColumnType>],
 ) -> Result<(), SqlError> {
     let mut telling = places.to_vec();
-    // Nothing breaks off the visit.
-    let _ = visit_expressions::<()>(statement, |expression| {
+    each_expression(statement, |expression| {
         if let Expr::IsNull(asked) | Expr::IsNotNull(asked) = expression
             && let Some(count) = index_of(asked).and_then(|index| telling.get_mut(index))
         {
             *count -= 1;
         }
-        ControlFlow::Continue(())
     });
     let is_known = |index: usize| known.get(index).copied().flatten().is_some();
     match telling.iter().enumerate().find(|(index, count)| **count == 0 && !is_known(*index)) {

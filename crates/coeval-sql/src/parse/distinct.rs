@@ -3,11 +3,10 @@
 //! with, so AND and OR are taken out of there again, and then out of the ANDs and NOTs that this has put them into.
 
 use super::is_word;
-use crate::walk::visit_expressions_mut;
+use crate::walk::change_expressions;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, VisitMut};
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
-use std::ops::ControlFlow;
 
 /// Whether there may be such a comparison.
 pub(super) fn compares_distinct(tokens: &[TokenWithSpan]) -> bool {
@@ -17,11 +16,8 @@ pub(super) fn compares_distinct(tokens: &[TokenWithSpan]) -> bool {
 /// Groups the comparisons in a statement or an expression, as it was parsed, by their precedence. What has been
 /// regrouped stands in parentheses: written as text and parsed again, it means the same.
 pub(crate) fn regroup_distinct<V: VisitMut>(syntax: &mut V) {
-    // The closure goes on to the end; inner expressions come before those that they are in.
-    let _ = visit_expressions_mut(syntax, |expression| {
-        regroup(expression);
-        ControlFlow::<()>::Continue(())
-    });
+    // Inner expressions come before those that they are in.
+    change_expressions(syntax, regroup);
 }
 
 fn regroup(expression: &mut Expr) {
@@ -85,9 +81,8 @@ fn lifted(
 #[cfg(test)]
 mod tests {
     use crate::parse::{Syntax, pieces};
-    use crate::walk::visit_expressions_mut;
+    use crate::walk::change_expressions;
     use datafusion::sql::sqlparser::ast::{Expr, Statement};
-    use std::ops::ControlFlow;
 
     fn parsed(condition: &str) -> Statement {
         let sql = format!("SELECT {condition}");
@@ -100,13 +95,12 @@ mod tests {
     /// Every operation in parentheses, those that were written left out.
     fn shape(condition: &str) -> String {
         let mut statement = parsed(condition);
-        let _ = visit_expressions_mut(&mut statement, |expression| {
+        change_expressions(&mut statement, |expression| {
             if let Expr::Nested(inner) = expression {
                 *expression = inner.as_ref().clone();
             } else if !matches!(expression, Expr::Identifier(_) | Expr::Value(_)) {
                 *expression = Expr::Nested(Box::new(expression.clone()));
             }
-            ControlFlow::<()>::Continue(())
         });
         statement.to_string()
     }

@@ -8,11 +8,11 @@
 use super::{is_default, is_space, is_word, quoted_word};
 use crate::error::SqlError;
 use crate::names::fold;
-use crate::walk::WalkMut;
+use crate::select::call;
+use crate::walk::{WalkMut, step};
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, OnConflictAction, OnInsert, Statement, TableAlias,
-    TableFactor, TableObject, VisitorMut,
+    Assignment, AssignmentTarget, Expr, Ident, ObjectName, ObjectNamePart, OnConflictAction, OnInsert,
+    Statement, TableAlias, TableFactor, TableObject, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -93,10 +93,7 @@ pub(super) fn skip_space(tokens: &[TokenWithSpan]) -> &[TokenWithSpan] {
 /// # Errors
 /// `42601` for a subscript that is no expression, `0A000` for a slice and for DEFAULT.
 pub(super) fn put_elements(statement: &mut Statement) -> Result<(), SqlError> {
-    match statement.walk_mut(&mut Elements) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    statement.try_walk_mut(&mut Elements)
 }
 
 struct Elements;
@@ -123,13 +120,7 @@ impl VisitorMut for Elements {
             },
             _ => return ControlFlow::Continue(()),
         };
-        match with_whole_arrays(std::mem::take(assignments), table.as_ref()) {
-            Ok(whole) => {
-                *assignments = whole;
-                ControlFlow::Continue(())
-            }
-            Err(error) => ControlFlow::Break(error),
-        }
+        step(with_whole_arrays(std::mem::take(assignments), table.as_ref()).map(|whole| *assignments = whole))
     }
 }
 
@@ -172,7 +163,7 @@ fn with_whole_arrays(
         });
         let array = whole[place].value.clone();
         let arguments = std::iter::once(array).chain(subscripts).chain([assignment.value]);
-        whole[place].value = with_element(arguments.collect());
+        whole[place].value = call(ARRAY_WITH, arguments.collect());
     }
     Ok(whole)
 }
@@ -199,23 +190,4 @@ fn parsed(subscript: &str) -> Result<Expr, SqlError> {
             .with_hint("Set the elements, or the whole array.")),
         other => Err(SqlError::syntax(format!("syntax error at or near \"{other}\" in a subscript"))),
     }
-}
-
-fn with_element(arguments: Vec<Expr>) -> Expr {
-    let plain = |argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument));
-    let list = FunctionArgumentList {
-        duplicate_treatment: None,
-        args: arguments.into_iter().map(plain).collect(),
-        clauses: Vec::new(),
-    };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(ARRAY_WITH)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }

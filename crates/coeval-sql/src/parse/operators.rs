@@ -38,16 +38,9 @@ pub(super) fn spell_operators(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
     let mut out = Vec::with_capacity(tokens.len());
     let mut rest = tokens.as_slice();
     while let Some((token, behind)) = rest.split_first() {
-        match quantified(rest) {
-            Some((operator, behind)) => {
-                out.push(operator.clone());
-                rest = behind;
-            }
-            None => {
-                out.push(token.clone());
-                rest = behind;
-            }
-        }
+        let (written, behind) = quantified(rest).unwrap_or((token, behind));
+        out.push(written.clone());
+        rest = behind;
     }
     out
 }

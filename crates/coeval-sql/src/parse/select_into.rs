@@ -2,10 +2,9 @@
 //! `SELECT ... INTO table`, which is `CREATE TABLE table AS SELECT ...`.
 
 use crate::error::SqlError;
-use crate::walk::Walk;
+use crate::walk::any_select;
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
-use datafusion::sql::sqlparser::ast::{Query, Select, SelectInto, SetExpr, Statement, Visitor};
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::{Query, Select, SelectInto, SetExpr, Statement};
 
 /// Makes a definition of a query that names a table to put its rows into.
 ///
@@ -17,7 +16,7 @@ pub(super) fn as_definition(statement: &mut Statement) -> Result<(), SqlError> {
     }
     let Statement::Query(query) = statement else { return Ok(()) };
     let into = first_select(query).and_then(|select| select.into.take());
-    if query.walk(&mut Intos).is_break() {
+    if any_select(query, |select| select.into.is_some()) {
         return Err(SqlError::syntax("SELECT ... INTO is not allowed here"));
     }
     let Some(SelectInto { temporary, unlogged, name, .. }) = into else { return Ok(()) };
@@ -39,16 +38,5 @@ fn first_select(query: &mut Query) -> Option<&mut Select> {
             SetExpr::SetOperation { left, .. } => left.as_mut(),
             _ => return None,
         };
-    }
-}
-
-/// Looks for tables that rows are put into.
-struct Intos;
-
-impl Visitor for Intos {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        if select.into.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

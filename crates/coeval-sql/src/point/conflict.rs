@@ -8,10 +8,8 @@ use crate::error::{SqlError, SqlState};
 use crate::failing_row::refused;
 use crate::row_locking::strength_of_update;
 use crate::scalar::{Environment, Inputs, NewRow, Refusal, RowSource, Scalar, Scope, ScopeTable, folded};
-use coeval_store::{
-    Direction, IndexDef, Key, KeyRange, KeyWriter, LockedState, Row, RowRef, RowWriter, StoreError, TableDef,
-    Transaction, Value, ValueRef,
-};
+use crate::unique_keys::{Arbiters, UniqueKey};
+use coeval_store::{Key, Row, RowRef, RowWriter, StoreError, TableDef, Transaction, Value, ValueRef};
 use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{
     ConflictTarget, DoUpdate, ObjectNamePart, OnConflict, OnConflictAction,
@@ -20,25 +18,16 @@ use datafusion::sql::sqlparser::ast::{
 /// ON CONFLICT, compiled.
 #[derive(Debug)]
 pub(super) struct ConflictPlan {
-    arbiters: Vec<Arbiter>,
+    arbiters: Arbiters,
     action: Action,
     /// The columns that the statement gives values for.
     given: Vec<usize>,
-}
-
-/// A unique key whose owner is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arbiter {
-    PrimaryKey,
-    /// The unique index at this place of the definition.
-    Index(usize),
 }
 
 #[derive(Debug)]
 enum Action {
     Nothing,
     Update {
-        strength: LockStrength,
         /// For each column what it becomes; `None` where it stays.
         changes: Vec<Option<Scalar>>,
         condition: Option<Scalar>,
@@ -73,23 +62,18 @@ impl ConflictPlan {
         given: Vec<usize>,
     ) -> Result<Self, Refusal> {
         let table = &source.tables[0];
-        let arbiters = match &clause.conflict_target {
+        let keys = match &clause.conflict_target {
             Some(target) => vec![arbiter(table, target)?],
-            None => {
-                let unique =
-                    table.indexes.iter().enumerate().filter(|(_, index)| index.uniqueness.is_unique());
-                let indexes = unique.map(|(place, _)| Arbiter::Index(place));
-                std::iter::once(Arbiter::PrimaryKey).chain(indexes).collect()
-            }
+            None => UniqueKey::all(table),
         };
-        let action = match &clause.action {
-            OnConflictAction::DoNothing => Action::Nothing,
+        let (action, update) = match &clause.action {
+            OnConflictAction::DoNothing => (Action::Nothing, None),
             OnConflictAction::DoUpdate(_) if clause.conflict_target.is_none() => {
                 return Err(Refusal::unsupported("DO UPDATE without a target"));
             }
             OnConflictAction::DoUpdate(update) => do_update(planner, source, update)?,
         };
-        Ok(Self { arbiters, action, given })
+        Ok(Self { arbiters: Arbiters { keys, update }, action, given })
     }
 
     /// Looks for an owner of the row's keys.
@@ -102,7 +86,8 @@ impl ConflictPlan {
         environment: &dyn Environment,
         touched: &Touched,
     ) -> Result<Resolution, SqlError> {
-        let Some(key) = self.owner(transaction, table, row)? else { return Ok(Resolution::Insert) };
+        let owner = self.arbiters.owner(transaction, table, row, &|column| value_of(table, row, column))?;
+        let Some(key) = owner else { return Ok(Resolution::Insert) };
         // What is proposed has to be a row of the table, though it will not be one.
         transaction.check_proposed(table.id, row).map_err(|error| {
             refused(error, table, &self.given, |column| value_of(table, row, column), environment.zone())
@@ -143,54 +128,9 @@ impl ConflictPlan {
         rows: &[Row],
     ) -> Result<(), SqlError> {
         for row in rows {
-            let owner = self.found_owner(transaction, table, row)?;
-            match (&owner, &self.action) {
-                (Some(_), Action::Nothing) => {}
-                (Some(key), Action::Update { strength, .. }) => {
-                    transaction.lock_ahead(table.id, Some((key, *strength)), row)?;
-                }
-                (None, _) => transaction.lock_ahead(table.id, None, row)?,
-            }
+            self.arbiters.lock_ahead(transaction, table, row, &|column| value_of(table, row, column))?;
         }
         Ok(())
-    }
-
-    fn found_owner(
-        &self,
-        transaction: &Transaction,
-        table: &TableDef,
-        row: &Row,
-    ) -> Result<Option<Key>, SqlError> {
-        for arbiter in &self.arbiters {
-            let owner = arbiter.owner(transaction, table, row)?;
-            if owner.is_some() {
-                return Ok(owner);
-            }
-        }
-        Ok(None)
-    }
-
-    /// The owner of one of the row's keys. Where writes take locks it is the newest one, and locked if it is going
-    /// to be updated; if there is none, the keys are locked.
-    fn owner(
-        &self,
-        transaction: &mut Transaction,
-        table: &TableDef,
-        row: &Row,
-    ) -> Result<Option<Key>, SqlError> {
-        loop {
-            let owner = self.found_owner(transaction, table, row)?;
-            let state = match (&owner, &self.action) {
-                (Some(key), Action::Update { strength, .. }) => {
-                    transaction.lock_for_update(table.id, key, *strength)?
-                }
-                (Some(_), Action::Nothing) => LockedState::AsRead,
-                (None, _) => transaction.lock_for_insert(table.id, row)?,
-            };
-            if state == LockedState::AsRead {
-                return Ok(owner);
-            }
-        }
     }
 
     /// For EXPLAIN.
@@ -202,44 +142,7 @@ impl ConflictPlan {
     }
 }
 
-impl Arbiter {
-    /// The primary key of the row that owns this key of `row`.
-    fn owner(self, transaction: &Transaction, table: &TableDef, row: &Row) -> Result<Option<Key>, SqlError> {
-        match self {
-            Self::PrimaryKey => {
-                if table.primary_key.iter().any(|&column| value_of(table, row, column).is_null()) {
-                    // NOT NULL will refuse the row.
-                    return Ok(None);
-                }
-                let key = table.key_of(|column| value_of(table, row, column));
-                Ok(transaction.get(table.id, &key)?.is_some().then_some(key))
-            }
-            Self::Index(place) => {
-                let index = &table.indexes[place];
-                let mut writer = KeyWriter::new();
-                for &column in &index.columns {
-                    let value = value_of(table, row, column);
-                    if value.is_null() {
-                        return Ok(None);
-                    }
-                    writer.push_nullable(value);
-                }
-                let range = KeyRange::prefix(writer.as_slice());
-                let mut entries = transaction.scan_index(table.id, index.id, &range, Direction::Forward)?;
-                Ok(entries.next().transpose()?.map(|entry| entry.primary_key))
-            }
-        }
-    }
-}
-
-fn arbiter(table: &TableDef, target: &ConflictTarget) -> Result<Arbiter, Refusal> {
-    let unique = |matches: &dyn Fn(&IndexDef) -> bool| {
-        table
-            .indexes
-            .iter()
-            .position(|index| index.uniqueness.is_unique() && matches(index))
-            .map(Arbiter::Index)
-    };
+fn arbiter(table: &TableDef, target: &ConflictTarget) -> Result<UniqueKey, Refusal> {
     let found = match target {
         ConflictTarget::Columns(names) => {
             let columns =
@@ -251,28 +154,23 @@ fn arbiter(table: &TableDef, target: &ConflictTarget) -> Result<Arbiter, Refusal
                 key.sort_unstable();
                 key == columns
             };
-            if same(&table.primary_key) {
-                Some(Arbiter::PrimaryKey)
-            } else {
-                unique(&|index| same(&index.columns))
-            }
+            UniqueKey::all(table).into_iter().find(|key| same(key.columns(table)))
         }
         ConflictTarget::OnConstraint(name) => {
             let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
                 return Err(Refusal::unsupported(name));
             };
-            let name = folded(name);
-            if name == table.primary_key_name && table.has_declared_primary_key() {
-                Some(Arbiter::PrimaryKey)
-            } else {
-                unique(&|index| index.name == name)
-            }
+            UniqueKey::of_constraint(table, &folded(name))
         }
     };
     found.ok_or_else(|| Refusal::unsupported("this ON CONFLICT target"))
 }
 
-fn do_update(planner: &mut Planner<'_>, source: &Source, update: &DoUpdate) -> Result<Action, Refusal> {
+fn do_update(
+    planner: &mut Planner<'_>,
+    source: &Source,
+    update: &DoUpdate,
+) -> Result<(Action, Option<LockStrength>), Refusal> {
     let table = &source.tables[0];
     let target = source.scope.tables()[0].clone();
     let scope = Scope::new(vec![target, ScopeTable::of_table(table).with_alias("excluded")]);
@@ -289,5 +187,5 @@ fn do_update(planner: &mut Planner<'_>, source: &Source, update: &DoUpdate) -> R
     let condition = condition.map(|condition| planner.compiler(&scope).condition(condition)).transpose()?;
     let set = changes.iter().enumerate().filter(|(_, change)| change.is_some());
     let strength = strength_of_update(table, set.map(|(column, _)| column));
-    Ok(Action::Update { strength, changes, condition })
+    Ok((Action::Update { changes, condition }, Some(strength)))
 }

@@ -8,14 +8,13 @@ use super::output::Output;
 use super::source::{Planner, Source, conjuncts};
 use crate::row_locking::RowLocking;
 use crate::scalar::{AggregateFunction, AggregateScope, Refusal, Scalar, Scope, folded};
-use crate::walk::visit_expressions;
+use crate::walk::any_expression;
 use coeval_store::{ColumnType, Direction, IfLocked, Privilege};
 use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Fetch, GroupByExpr, LimitClause, LockClause, ObjectNamePart, OrderByExpr, OrderByKind,
     Query, Select, SelectItem, SetExpr, Value as Literal,
 };
-use std::ops::ControlFlow;
 
 /// A SELECT, compiled.
 #[derive(Debug)]
@@ -185,16 +184,11 @@ fn has_aggregate(item: &SelectItem) -> bool {
     else {
         return false;
     };
-    visit_expressions(expression, |inner| {
-        if let Expr::Function(function) = inner
-            && let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice()
-            && matches!(folded(name).as_str(), "count" | "sum" | "min" | "max" | "avg")
-        {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
+    any_expression(expression, |inner| {
+        matches!(inner, Expr::Function(function)
+            if matches!(function.name.0.as_slice(), [ObjectNamePart::Identifier(name)]
+                if matches!(folded(name).as_str(), "count" | "sum" | "min" | "max" | "avg")))
     })
-    .is_break()
 }
 
 fn sort_keys(

@@ -36,7 +36,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
 use fold::{Fold, Step};
-pub(crate) use rule::BeginBrickAggregates;
+pub(crate) use rule::BEGIN_BRICK_AGGREGATES;
 use std::fmt;
 use std::sync::Arc;
 

@@ -4,18 +4,19 @@
 //! Bricks that no row of the answer can be in are left out before any row is touched: by the ranges of dimensions, and
 //! by the least and greatest values of metrics. Filters themselves stay above the scan. A brick is read by one part.
 
-use super::prune::{Pruner, SourceColumn};
+use super::prune::Pruner;
+use super::request::ScanRequest;
 use super::scan::CountedScan;
 use super::table::field_of_column;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, Schema, SchemaRef};
+use coeval_operators::over_no_input;
 use coeval_store::{
     BrickColumnStatistics, BrickSnapshot, BrickView, ChunkStats, ColumnStats, ColumnType, DimensionBounds,
     Number, ScanOrder, Store, StoreError, TableDef, Value,
 };
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics, internal_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -24,28 +25,10 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// What a scan of bricks is made of.
-pub(super) struct BrickRequest {
-    pub(super) snapshot: BrickSnapshot,
-    pub(super) def: Arc<TableDef>,
-    /// All columns that the query can name.
-    pub(super) schema: SchemaRef,
-    /// For each of them its index in the definition.
-    pub(super) columns: Vec<usize>,
-    /// Those that go out.
-    pub(super) projection: Vec<usize>,
-    /// What the plan above asks of rows; over `schema`.
-    pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
-    pub(super) limit: Option<usize>,
-    pub(super) partitions: usize,
-}
 
 /// A brick, or the blocks of one whose first row is among `rows`.
 #[derive(Clone)]
@@ -86,17 +69,13 @@ pub struct BrickScan {
 }
 
 impl BrickScan {
-    pub(super) fn try_new(request: BrickRequest) -> Result<Self> {
-        let BrickRequest { snapshot, def, schema, columns, projection, filters, limit, partitions } = request;
-        let live: Vec<usize> = def.live_columns().map(|(index, _)| index).collect();
-        let place = |field: &usize| live.iter().position(|index| *index == columns[*field]);
-        let Some(places) = projection.iter().map(place).collect::<Option<Vec<usize>>>() else {
+    pub(super) fn try_new(snapshot: BrickSnapshot, request: ScanRequest) -> Result<Self> {
+        let Some(places) = request.places() else {
             return internal_err!("a column of a brick table that is not one of its rows");
         };
+        let pruner = Pruner::of_all(&request.filters, &request.source_columns());
+        let ScanRequest { def, schema, columns, projection, limit, partitions, .. } = request;
         let types: Vec<ColumnType> = projection.iter().map(|field| def.columns[columns[*field]].ty).collect();
-        let sources: Vec<SourceColumn> =
-            columns.iter().map(|&index| SourceColumn { index, ty: def.columns[index].ty }).collect();
-        let pruner = Pruner::of_all(&filters, &sources);
         let all = snapshot.bricks().len();
         let is_kept = |brick: &&BrickView| {
             snapshot.visible_rows(brick) > 0
@@ -350,23 +329,7 @@ impl ExecutionPlan for BrickScan {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() { Ok(self) } else { internal_err!("a scan has no children") }
-    }
+    over_no_input!();
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let parts = &self.source.parts;

@@ -3,6 +3,7 @@
 
 use super::batches::{Batches, ScanMetrics, ScanTask};
 use super::prune::SourceColumn;
+use super::request::ScanRequest;
 use super::selectivity::selectivity;
 use super::statistics;
 use crate::types::has_elements;
@@ -45,21 +46,6 @@ enum FilterUse {
     Ignored,
 }
 
-/// What a scan is made of.
-pub(super) struct ScanRequest {
-    pub(super) view: TableView,
-    /// All columns that the query can name.
-    pub(super) schema: SchemaRef,
-    /// For each of them its index in the definition.
-    pub(super) columns: Vec<usize>,
-    /// Those that go out.
-    pub(super) projection: Vec<usize>,
-    /// All must hold; over `schema`.
-    pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
-    pub(super) limit: Option<usize>,
-    pub(super) partitions: usize,
-}
-
 /// Reads columns of a table, chunk by chunk, without the rows that its filters refuse.
 #[derive(Clone)]
 pub(super) struct Scan {
@@ -89,8 +75,8 @@ pub(super) struct CountedScan {
 }
 
 impl Scan {
-    pub(super) fn try_new(request: ScanRequest) -> Result<Self> {
-        let ScanRequest { view, schema, columns, projection, filters, limit, partitions } = request;
+    pub(super) fn try_new(view: TableView, request: ScanRequest) -> Result<Self> {
+        let ScanRequest { schema, columns, projection, filters, limit, partitions, .. } = request;
         let mut read = projection.clone();
         for filter in &filters {
             let mut more: Vec<usize> = collect_columns(filter).iter().map(Column::index).collect();

@@ -8,14 +8,15 @@
 //! node or from another one, and has the rows of one in memory.
 
 use super::bricks::{as_declared, value_of};
-use super::prune::{Pruner, SourceColumn};
+use super::prune::Pruner;
+use super::request::ScanRequest;
 use super::scan::with_zeros;
 use crate::cluster::ClusterSnapshot;
 use crate::engine::{brick_schema, spread_number};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use coeval_operators::over_no_input;
 use coeval_store::{BrickId, BrickSchema, ChunkStats, ColumnStats, Number, Physical, TableDef};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -34,21 +35,6 @@ use datafusion::physical_plan::{
 use futures::stream::{self, StreamExt, TryStreamExt};
 use std::fmt;
 use std::sync::Arc;
-
-/// What a scan of a spread table is made of.
-pub(super) struct SpreadRequest {
-    pub(super) snapshot: Arc<dyn ClusterSnapshot>,
-    pub(super) def: Arc<TableDef>,
-    /// All columns that the query can name.
-    pub(super) schema: SchemaRef,
-    /// For each of them its index in the definition.
-    pub(super) columns: Vec<usize>,
-    /// Those that go out.
-    pub(super) projection: Vec<usize>,
-    /// What the plan above asks of rows; over `schema`.
-    pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
-    pub(super) partitions: usize,
-}
 
 /// Reads columns of those bricks of a spread table that may have rows of the answer.
 #[derive(Clone)]
@@ -101,19 +87,15 @@ impl SpreadScan {
     ///
     /// # Errors
     /// If no holder of some bricks could be asked.
-    pub(super) async fn try_new(request: SpreadRequest) -> Result<Self> {
-        let SpreadRequest { snapshot, def, schema, columns, projection, filters, partitions } = request;
-        let live: Vec<usize> = def.live_columns().map(|(index, _)| index).collect();
-        let place = |field: &usize| live.iter().position(|index| *index == columns[*field]);
-        let Some(mut places) = projection.iter().map(place).collect::<Option<Vec<usize>>>() else {
+    pub(super) async fn try_new(snapshot: Arc<dyn ClusterSnapshot>, request: ScanRequest) -> Result<Self> {
+        let Some(mut places) = request.places() else {
             return internal_err!("a column of a spread table that is not one of its rows");
         };
         if places.is_empty() {
             places.push(0);
         }
-        let sources: Vec<SourceColumn> =
-            columns.iter().map(|&index| SourceColumn { index, ty: def.columns[index].ty }).collect();
-        let pruner = Pruner::of_all(&filters, &sources);
+        let pruner = Pruner::of_all(&request.filters, &request.source_columns());
+        let ScanRequest { def, schema, projection, partitions, .. } = request;
         let of_bricks = brick_schema(&def)?;
         let table = spread_number(def.id);
         let all = snapshot.bricks(table).await?;
@@ -238,23 +220,7 @@ impl ExecutionPlan for SpreadScan {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() { Ok(self) } else { internal_err!("a scan has no children") }
-    }
+    over_no_input!();
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let Some(bricks) = self.parts.get(partition).cloned() else {

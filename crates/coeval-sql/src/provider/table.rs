@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A table's provider: its definition, without rows. The rows come from the snapshot of the statement.
 
-use super::bricks::{BrickRequest, BrickScan};
+use super::bricks::BrickScan;
 use super::dimensions::selected;
 use super::extent::extents;
-use super::prune::{Pruner, SourceColumn};
-use super::scan::{Scan, ScanRequest};
+use super::prune::Pruner;
+use super::request::ScanRequest;
+use super::scan::Scan;
 use super::snapshot::StatementSnapshot;
-use super::spread::{SpreadRequest, SpreadScan};
+use super::spread::SpreadScan;
 use crate::carried::Carry;
-use crate::cluster::ClusterSnapshot;
 use crate::error::SqlError;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
@@ -88,12 +88,6 @@ impl CoevalTable {
         &self.def
     }
 
-    /// The columns of the schema as predicates over it see them.
-    fn source_columns(&self) -> Vec<SourceColumn> {
-        let column = |&index: &usize| SourceColumn { index, ty: self.def.columns[index].ty };
-        self.columns.iter().map(column).collect()
-    }
-
     /// For each field of the schema the column's index in the definition.
     pub(crate) fn columns(&self) -> &[usize] {
         &self.columns
@@ -108,51 +102,19 @@ impl CoevalTable {
         filters.iter().map(|filter| state.create_physical_expr(filter.clone(), &schema)).collect()
     }
 
-    /// A scan of what the statement sees of all spread tables.
-    fn spread_request(&self, seen: &Arc<dyn ClusterSnapshot>, wanted: Wanted) -> SpreadRequest {
-        let Wanted { projection, filters, partitions } = wanted;
-        SpreadRequest {
-            snapshot: Arc::clone(seen),
-            def: Arc::clone(&self.def),
-            schema: self.schema.clone(),
-            columns: self.columns.clone(),
-            projection,
-            filters,
-            partitions,
-        }
-    }
-
     /// The scan of bricks that are here.
     fn scan_bricks(
         &self,
         (snapshot, bricks): (&StatementSnapshot, &BrickSnapshot),
-        wanted: Wanted,
-        limit: Option<usize>,
+        request: ScanRequest,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Wanted { projection, filters, partitions } = wanted;
         if snapshot.collects_scans() {
-            let selection = selected(bricks.selection(), &self.def, &filters, &self.source_columns());
+            let selection =
+                selected(bricks.selection(), &self.def, &request.filters, &request.source_columns());
             snapshot.add_scan((self.def.id, bricks.scanned(&selection)))?;
         }
-        let request = BrickRequest {
-            snapshot: bricks.clone(),
-            def: Arc::clone(&self.def),
-            schema: self.schema.clone(),
-            columns: self.columns.clone(),
-            projection,
-            filters,
-            limit,
-            partitions,
-        };
-        Ok(Arc::new(BrickScan::try_new(request)?))
+        Ok(Arc::new(BrickScan::try_new(bricks.clone(), request)?))
     }
-}
-
-/// What a query wants of a table.
-struct Wanted {
-    projection: Vec<usize>,
-    filters: Vec<Arc<dyn PhysicalExpr>>,
-    partitions: usize,
 }
 
 #[async_trait]
@@ -206,42 +168,34 @@ impl TableProvider for CoevalTable {
             let plan = MemorySourceConfig::try_new_exec(&batches, self.schema.clone(), Some(projection))?;
             return Ok(plan);
         }
-        let wanted = Wanted { projection, filters, partitions: state.config().target_partitions() };
+        let (def, schema, columns) = (Arc::clone(&self.def), self.schema.clone(), self.columns.clone());
+        let partitions = state.config().target_partitions();
+        let mut request = ScanRequest { def, schema, columns, projection, filters, limit, partitions };
         if self.def.is_spread() {
             let seen = snapshot.and_then(StatementSnapshot::spread).ok_or_else(unknown)?;
-            return Ok(Arc::new(SpreadScan::try_new(self.spread_request(seen, wanted)).await?));
+            return Ok(Arc::new(SpreadScan::try_new(Arc::clone(seen), request).await?));
         }
         if self.def.bricks.is_some() {
             let found = snapshot.and_then(|snapshot| Some((snapshot, snapshot.bricks(self.def.id)?)));
             // Filters are above the scan, so a limit is not the scan's.
-            let limit = limit.filter(|_| filters_are_empty);
-            return self.scan_bricks(found.ok_or_else(unknown)?, wanted, limit);
+            request.limit = limit.filter(|_| filters_are_empty);
+            return self.scan_bricks(found.ok_or_else(unknown)?, request);
         }
-        let Wanted { projection, filters, mut partitions } = wanted;
         let found = snapshot.and_then(|snapshot| Some((snapshot, snapshot.view(self.def.id)?)));
         let (snapshot, view) = found.ok_or_else(unknown)?;
         if snapshot.collects_scans() {
-            let first = limit.filter(|&rows| filters.is_empty() && rows <= NOTED_ROWS_MAX);
+            let first = limit.filter(|&rows| request.filters.is_empty() && rows <= NOTED_ROWS_MAX);
             if first.is_some() {
                 // Which rows are the first does not depend on how the scan is divided then.
-                partitions = 1;
+                request.partitions = 1;
             }
             let extents = match first {
                 Some(rows) => vec![Scanned::First(rows)],
-                None => extents(&self.def, &Pruner::of_all(&filters, &self.source_columns())),
+                None => extents(&self.def, &Pruner::of_all(&request.filters, &request.source_columns())),
             };
             snapshot.add_scan((self.def.id, extents))?;
         }
-        let request = ScanRequest {
-            view: view.clone(),
-            schema: self.schema.clone(),
-            columns: self.columns.clone(),
-            projection,
-            filters,
-            limit,
-            partitions,
-        };
-        Ok(Arc::new(Scan::try_new(request)?))
+        Ok(Arc::new(Scan::try_new(view.clone(), request)?))
     }
 }
 

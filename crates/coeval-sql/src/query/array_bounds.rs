@@ -8,12 +8,11 @@
 //! So a join by arrays gets a filter that nobody reads, in which case it makes none, and a sort by them sorts all rows, with
 //! the limit above it. This comes right before filters are handed down.
 
+use crate::plan_rule::PlanRule;
 use crate::types::has_elements;
 use datafusion::common::Result;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::expressions::{DynamicFilterPhysicalExpr, lit};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -21,28 +20,15 @@ use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;
 
 /// The rule.
-#[derive(Debug)]
-pub(crate) struct ArrayBounds;
+pub(crate) const ARRAY_BOUNDS: PlanRule =
+    PlanRule::new("coeval_array_bounds", |plan, _| plan.transform_up(unbounded).map(|done| done.data));
 
-impl PhysicalOptimizerRule for ArrayBounds {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            let unbounded = match unbounded_join(node.as_ref())? {
-                Some(join) => Some(join),
-                None => unbounded_sort(node.as_ref()),
-            };
-            Ok(unbounded.map_or_else(|| Transformed::no(node), Transformed::yes))
-        })
-        .map(|done| done.data)
-    }
-
-    fn name(&self) -> &'static str {
-        "coeval_array_bounds"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+fn unbounded(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let unbounded = match unbounded_join(node.as_ref())? {
+        Some(join) => Some(join),
+        None => unbounded_sort(node.as_ref()),
+    };
+    Ok(unbounded.map_or_else(|| Transformed::no(node), Transformed::yes))
 }
 
 /// Whether a value of an input has elements.

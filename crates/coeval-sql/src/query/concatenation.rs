@@ -6,13 +6,14 @@
 //! constants what the operator does not: two of them are one again, not a column.
 
 use crate::allowance::Meter;
-use arrow::array::{Array, ArrayRef, AsArray, GenericByteViewArray};
+use crate::constants::made_of;
+use arrow::array::{Array, AsArray, GenericByteViewArray};
 use arrow::compute::kernels::concat_elements::{
     concat_elements_binary_view_array, concat_elements_string_view_array,
 };
 use arrow::datatypes::{ByteViewType, DataType};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
@@ -74,23 +75,19 @@ impl ScalarUDFImpl for Concatenation {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let meter = Meter::begin(&arguments.config_options, "||");
-        let are_constants = arguments.args.iter().all(|side| matches!(side, ColumnarValue::Scalar(_)));
-        let rows = if are_constants { 1 } else { arguments.number_rows };
-        let column = |side: &ColumnarValue| meter.column(side, rows);
-        let (left, right) = (column(&arguments.args[0])?, column(&arguments.args[1])?);
-        let joined: ArrayRef = if left.data_type() == &DataType::BinaryView {
-            let (left, right) = (left.as_binary_view(), right.as_binary_view());
-            count(left, right, &meter)?;
-            Arc::new(concat_elements_binary_view_array(left, right)?)
-        } else {
-            let (left, right) = (left.as_string_view(), right.as_string_view());
-            count(left, right, &meter)?;
-            Arc::new(concat_elements_string_view_array(left, right)?)
-        };
-        if are_constants {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&joined, 0)?));
-        }
-        Ok(ColumnarValue::Array(joined))
+        made_of(&arguments.args, arguments.number_rows, |rows| {
+            let column = |side: &ColumnarValue| meter.column(side, rows);
+            let (left, right) = (column(&arguments.args[0])?, column(&arguments.args[1])?);
+            if left.data_type() == &DataType::BinaryView {
+                let (left, right) = (left.as_binary_view(), right.as_binary_view());
+                count(left, right, &meter)?;
+                Ok(Arc::new(concat_elements_binary_view_array(left, right)?))
+            } else {
+                let (left, right) = (left.as_string_view(), right.as_string_view());
+                count(left, right, &meter)?;
+                Ok(Arc::new(concat_elements_string_view_array(left, right)?))
+            }
+        })
     }
 }
 

@@ -66,8 +66,10 @@ mod variadic;
 mod windows;
 
 pub(super) use distinct_on::{are_same, meant};
+pub(super) use grouping::place_of;
 pub(crate) use recursion::check_all as check_recursions;
 pub(crate) use rows::compares;
+pub(super) use set_order::output_name;
 pub(super) use sets::OR_EMPTY;
 pub(super) use tables::CHANGE_HEAD;
 
@@ -75,12 +77,13 @@ use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED};
 use crate::names::fold;
-use crate::walk::WalkMut;
+use crate::select::call;
+use crate::walk::{WalkMut, step};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select,
-    SetExpr, Spanned, Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SetExpr, Spanned,
+    Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -105,9 +108,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// `42601` for rows of different lengths, `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another, `42P19` for a
 /// recursion that has no end, `0A000` for sets where one value is chosen.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
-    if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0 }) {
-        return Err(error);
-    }
+    query.try_walk_mut(&mut Dialect { depth: 0 })?;
     casts::show_names(query);
     Ok(())
 }
@@ -117,10 +118,7 @@ pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
 /// # Errors
 /// As [`in_dialect`].
 pub(crate) fn expression_in_dialect(expression: &mut Expr) -> Result<(), SqlError> {
-    match expression.walk_mut(&mut Dialect { depth: 1 }) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    expression.try_walk_mut(&mut Dialect { depth: 1 })
 }
 
 /// Rewrites; `depth` says how many queries there are around the place that is visited.
@@ -141,10 +139,7 @@ impl VisitorMut for Dialect {
         part_columns::name_all(query);
         merged_columns::name_by_table(query, self.depth);
         self.depth += 1;
-        match super::refuse_nested(query) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        step(super::refuse_nested(query))
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
@@ -158,10 +153,7 @@ impl VisitorMut for Dialect {
         row_subqueries::rewrite_conditions(select);
         tables::count_in_from(select);
         grouping::as_one_group(select);
-        match grouping::outputs_by_place(select).and_then(|()| windows::write_out(select)) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        step(grouping::outputs_by_place(select).and_then(|()| windows::write_out(select)))
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
@@ -767,27 +759,6 @@ fn number(digits: &str) -> Expr {
 
 pub(super) fn text(value: &str) -> Expr {
     Expr::Value(Value::SingleQuotedString(value.to_owned()).into())
-}
-
-pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    let list = FunctionArgumentList {
-        duplicate_treatment: None,
-        args: arguments
-            .into_iter()
-            .map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)))
-            .collect(),
-        clauses: Vec::new(),
-    };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }
 
 /// A query that is one SELECT.

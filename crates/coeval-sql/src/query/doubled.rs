@@ -18,10 +18,7 @@ pub(super) fn refuse(query: &Query, find: FindRelation<'_>) -> Result<(), SqlErr
         return Ok(());
     }
     let mut columns = Columns { scopes: Scopes::of_statement(find), outputs: HashSet::new() };
-    match query.walk(&mut columns) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    query.try_walk(&mut columns)
 }
 
 /// Breaks off where there are columns of a subquery.

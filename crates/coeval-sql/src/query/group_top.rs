@@ -26,10 +26,9 @@ mod order_keys;
 #[cfg(test)]
 mod tests;
 
-use crate::carried::Carry;
+use crate::plan_rule::PlanRule;
 use best::Ranking;
 use datafusion::common::Result;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Operator, WindowFrameBound};
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
@@ -38,7 +37,6 @@ use datafusion::physical_expr::window::{
 };
 use datafusion::physical_expr::{Partitioning, PhysicalExpr, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
@@ -54,43 +52,16 @@ use std::sync::Arc;
 /// More rows of each group than this are not worth it: the filter passes much of the table.
 const KEEP_MAX: u64 = 128;
 
-/// The statement does without the rule: `coeval.group_top` is off.
-#[derive(Clone, Debug)]
-pub(super) struct WithoutGroupTop;
-
-impl Carry for WithoutGroupTop {
-    const NAME: &'static str = "coeval_without_group_top";
-}
-
 /// The rule. Behind those that put sorts and exchanges in.
-#[derive(Debug)]
-pub(crate) struct GroupTop;
+pub(crate) const GROUP_TOP: PlanRule =
+    PlanRule::new("coeval_group_top", |plan, _| plan.transform_up(dropped_early).map(|done| done.data))
+        .switched_by("coeval.group_top");
 
-impl PhysicalOptimizerRule for GroupTop {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        options: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if WithoutGroupTop::carried_by(options).is_some() {
-            return Ok(plan);
-        }
-        plan.transform_up(|node| {
-            let Some(top) = node.downcast_ref::<FilterExec>().and_then(top_of) else {
-                return Ok(Transformed::no(node));
-            };
-            Ok(below_sort(&node, &top)?.map_or_else(|| Transformed::no(Arc::clone(&node)), Transformed::yes))
-        })
-        .map(|done| done.data)
-    }
-
-    fn name(&self) -> &'static str {
-        "coeval_group_top"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+fn dropped_early(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let Some(top) = node.downcast_ref::<FilterExec>().and_then(top_of) else {
+        return Ok(Transformed::no(node));
+    };
+    Ok(below_sort(&node, &top)?.map_or_else(|| Transformed::no(node), Transformed::yes))
 }
 
 /// What a filter above a window leaves of each group.

@@ -6,7 +6,7 @@
 //! compares the letters that lower() makes, one of each.
 
 use crate::allowance::Meter;
-use crate::functions::{LITTLE_WORK, Letters, product_of_texts};
+use crate::functions::{LITTLE_WORK, product_of_texts};
 use crate::scalar::{LetterCase, LikeStyle, like as is_like, lower_letter};
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, BooleanBuilder, Scalar, StringViewArray, StringViewBuilder,
@@ -21,20 +21,16 @@ use std::ops::Range;
 /// What makes the next letter of a pattern stand for itself.
 pub(super) const ESCAPE: Option<char> = Some('\\');
 
-fn is_match(text: &str, pattern: &str, letters: Letters, meter: &Meter) -> Result<bool> {
-    let letters = match letters {
-        Letters::Sensitive => LetterCase::Sensitive,
-        Letters::Ignored => LetterCase::Ignored,
-    };
+fn is_match(text: &str, pattern: &str, letters: LetterCase, meter: &Meter) -> Result<bool> {
     Ok(is_like(text, pattern, LikeStyle { escape: ESCAPE, letters }, || meter.look())?)
 }
 
 /// The texts as the kernel is to compare them. That for ILIKE is not asked: to it `ſ` and `s` are one, as they are in a regular
 /// expression, and to PostgreSQL, which compares what lower() makes of both, they are two.
-fn compared(texts: &StringViewArray, letters: Letters) -> StringViewArray {
+fn compared(texts: &StringViewArray, letters: LetterCase) -> StringViewArray {
     match letters {
-        Letters::Sensitive => texts.clone(),
-        Letters::Ignored => lowered(texts),
+        LetterCase::Sensitive => texts.clone(),
+        LetterCase::Ignored => lowered(texts),
     }
 }
 
@@ -62,7 +58,7 @@ fn lowered(texts: &StringViewArray) -> StringViewArray {
 pub(super) fn matching(
     texts: &StringViewArray,
     pattern: &str,
-    letters: Letters,
+    letters: LetterCase,
     meter: &Meter,
 ) -> Result<BooleanArray> {
     let constant = Scalar::new(compared(&StringViewArray::from_iter_values([pattern]), letters));
@@ -88,7 +84,7 @@ pub(super) fn matching(
 pub(super) fn matching_each(
     texts: &ColumnarValue,
     patterns: &ColumnarValue,
-    (rows, letters): (usize, Letters),
+    (rows, letters): (usize, LetterCase),
     meter: &Meter,
 ) -> Result<BooleanArray> {
     let column = |side: &ColumnarValue, rows| -> Result<ArrayRef> {

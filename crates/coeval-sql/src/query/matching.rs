@@ -7,12 +7,14 @@
 
 use super::likes;
 use crate::allowance::Meter;
-use crate::functions::{Letters, Pattern, compiled_for_operator};
+use crate::constants::made_of;
+use crate::functions::{Pattern, compiled_for_operator};
+use crate::scalar::LetterCase;
 use arrow::array::{ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::common::{DFSchema, Result, internal_err};
 use datafusion::logical_expr::expr::{Like, ScalarFunction};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
@@ -24,10 +26,10 @@ use std::sync::{Arc, LazyLock};
 pub(super) fn functions() -> &'static [Arc<ScalarUDF>; 4] {
     static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
         [
-            (Kind::Like, Letters::Sensitive),
-            (Kind::Like, Letters::Ignored),
-            (Kind::Regex, Letters::Sensitive),
-            (Kind::Regex, Letters::Ignored),
+            (Kind::Like, LetterCase::Sensitive),
+            (Kind::Like, LetterCase::Ignored),
+            (Kind::Regex, LetterCase::Sensitive),
+            (Kind::Regex, LetterCase::Ignored),
         ]
         .map(|(kind, letters)| Arc::new(ScalarUDF::from(Matches::new(kind, letters))))
     });
@@ -39,22 +41,23 @@ pub(super) fn heeding_matches(part: Expr) -> Result<Transformed<Expr>> {
     let (text, pattern, kind, letters, is_negated) = match part {
         // Patterns with another escape are written anew.
         Expr::Like(Like { negated, expr, pattern, escape_char: None | likes::ESCAPE, case_insensitive }) => {
-            let letters = if case_insensitive { Letters::Ignored } else { Letters::Sensitive };
+            let letters = if case_insensitive { LetterCase::Ignored } else { LetterCase::Sensitive };
             (expr, pattern, Kind::Like, letters, negated)
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if matches!(*right, Expr::Literal(..)) => {
             let (letters, is_negated) = match op {
-                Operator::RegexMatch => (Letters::Sensitive, false),
-                Operator::RegexIMatch => (Letters::Ignored, false),
-                Operator::RegexNotMatch => (Letters::Sensitive, true),
-                Operator::RegexNotIMatch => (Letters::Ignored, true),
+                Operator::RegexMatch => (LetterCase::Sensitive, false),
+                Operator::RegexIMatch => (LetterCase::Ignored, false),
+                Operator::RegexNotMatch => (LetterCase::Sensitive, true),
+                Operator::RegexNotIMatch => (LetterCase::Ignored, true),
                 _ => return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),
             };
             (left, right, Kind::Regex, letters, is_negated)
         }
         part => return Ok(Transformed::no(part)),
     };
-    let func = &functions()[2 * usize::from(kind == Kind::Regex) + usize::from(letters == Letters::Ignored)];
+    let func =
+        &functions()[2 * usize::from(kind == Kind::Regex) + usize::from(letters == LetterCase::Ignored)];
     let call = Expr::ScalarFunction(ScalarFunction { func: Arc::clone(func), args: vec![*text, *pattern] });
     Ok(Transformed::yes(if is_negated { Expr::Not(Box::new(call)) } else { call }))
 }
@@ -89,12 +92,12 @@ enum Kind {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Matches {
     kind: Kind,
-    letters: Letters,
+    letters: LetterCase,
     signature: Signature,
 }
 
 impl Matches {
-    fn new(kind: Kind, letters: Letters) -> Self {
+    fn new(kind: Kind, letters: LetterCase) -> Self {
         Self { kind, letters, signature: Signature::any(2, Volatility::Immutable) }
     }
 
@@ -130,10 +133,10 @@ fn of_texts(
 impl ScalarUDFImpl for Matches {
     fn name(&self) -> &'static str {
         match (self.kind, self.letters) {
-            (Kind::Like, Letters::Sensitive) => "coeval_like",
-            (Kind::Like, Letters::Ignored) => "coeval_ilike",
-            (Kind::Regex, Letters::Sensitive) => "coeval_matches",
-            (Kind::Regex, Letters::Ignored) => "coeval_imatches",
+            (Kind::Like, LetterCase::Sensitive) => "coeval_like",
+            (Kind::Like, LetterCase::Ignored) => "coeval_ilike",
+            (Kind::Regex, LetterCase::Sensitive) => "coeval_matches",
+            (Kind::Regex, LetterCase::Ignored) => "coeval_imatches",
         }
     }
 
@@ -148,21 +151,17 @@ impl ScalarUDFImpl for Matches {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [text, pattern] = &arguments.args[..] else { return internal_err!("a text matches one pattern") };
         let meter = Meter::begin(&arguments.config_options, self.name());
-        let is_scalar = matches!((text, pattern), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let found = match pattern {
-            ColumnarValue::Scalar(constant) => match constant.try_as_str().flatten() {
-                Some(constant) => self.matching(&text.to_array(rows)?, constant, &meter)?,
-                None => BooleanArray::new_null(rows),
-            },
-            ColumnarValue::Array(_) if self.kind == Kind::Like => {
-                likes::matching_each(text, pattern, (rows, self.letters), &meter)?
-            }
-            ColumnarValue::Array(_) => return internal_err!("the pattern of ~ is a constant"),
-        };
-        if is_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?));
-        }
-        Ok(ColumnarValue::Array(Arc::new(found)))
+        made_of(&arguments.args, arguments.number_rows, |rows| {
+            Ok(Arc::new(match pattern {
+                ColumnarValue::Scalar(constant) => match constant.try_as_str().flatten() {
+                    Some(constant) => self.matching(&text.to_array(rows)?, constant, &meter)?,
+                    None => BooleanArray::new_null(rows),
+                },
+                ColumnarValue::Array(_) if self.kind == Kind::Like => {
+                    likes::matching_each(text, pattern, (rows, self.letters), &meter)?
+                }
+                ColumnarValue::Array(_) => return internal_err!("the pattern of ~ is a constant"),
+            }))
+        })
     }
 }

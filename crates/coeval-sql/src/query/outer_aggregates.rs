@@ -15,7 +15,7 @@ use super::scopes::{FindRelation, Owner, Scopes, keeping_scopes};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::stack::with_room;
-use crate::walk::{Walk, WalkMut};
+use crate::walk::{Walk, WalkMut, find_at_depth, step};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::context::SessionState;
@@ -40,10 +40,7 @@ pub(super) fn computed_outside(
         return Ok(());
     }
     let mut outside = Outside { scopes: Scopes::of_statement(find), functions, count: 0 };
-    match query.walk_mut(&mut outside) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    query.try_walk_mut(&mut outside)
 }
 
 /// The call of an aggregate that an expression is.
@@ -58,28 +55,11 @@ pub(super) fn aggregate<'e>(expression: &'e ast::Expr, functions: &SessionState)
 }
 
 fn aggregates_in_subqueries(query: &Query, functions: &SessionState) -> bool {
-    struct Search<'f> {
-        functions: &'f SessionState,
-        depth: usize,
-    }
-    impl Visitor for Search<'_> {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_expr(&mut self, expression: &ast::Expr) -> ControlFlow<()> {
-            match aggregate(expression, self.functions) {
-                Some(_) if self.depth > 1 => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    query.walk(&mut Search { functions, depth: 0 }).is_break()
+    let is_one = |expression: &ast::Expr, depth: usize| {
+        let is_below = depth > 1 && aggregate(expression, functions).is_some();
+        is_below.then_some(())
+    };
+    find_at_depth(query, is_one).is_some()
 }
 
 /// Goes through all queries, the inner ones first.
@@ -92,10 +72,7 @@ struct Outside<'f> {
 
 impl Outside<'_> {
     fn change_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
-        match self.change_body(&mut query.body, query.order_by.as_mut()) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        step(self.change_body(&mut query.body, query.order_by.as_mut()))
     }
 
     fn change_body(&mut self, body: &mut SetExpr, order: Option<&mut OrderBy>) -> Result<(), SqlError> {

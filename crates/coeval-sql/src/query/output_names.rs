@@ -8,7 +8,7 @@
 use super::dialect::is_register;
 use crate::column_name::{MARK, column_name};
 use crate::stack::with_room;
-use crate::walk::{WalkMut, visit_expressions};
+use crate::walk::{WalkMut, each_expression};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, VisitorMut,
@@ -58,14 +58,12 @@ pub(crate) fn mark_beside_order(query: &mut Query) -> bool {
 fn columns_of_tables(order: &[OrderByExpr]) -> HashSet<String> {
     let mut columns = HashSet::new();
     for ordering in order {
-        // Nothing breaks off the visit.
-        let _ = visit_expressions(&ordering.expr, |expression| {
+        each_expression(&ordering.expr, |expression| {
             if let Expr::CompoundIdentifier(parts) = expression
                 && let Some(name) = parts.last()
             {
                 columns.insert(crate::names::fold(name));
             }
-            ControlFlow::<()>::Continue(())
         });
     }
     columns

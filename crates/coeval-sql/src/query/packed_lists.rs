@@ -11,12 +11,13 @@
 mod bytes;
 
 use crate::cancel;
+use crate::join_filter::with_changed_filter;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use bytes::Format;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
+use coeval_operators::over_one_input;
+use datafusion::common::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ColumnarValue;
@@ -24,10 +25,7 @@ use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::utils::{JoinFilter, JoinOnRef};
-use datafusion::physical_plan::joins::{
-    CrossJoinExec, HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec, NestedLoopJoinExecBuilder,
-    SortMergeJoinExec,
-};
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::{
@@ -138,7 +136,7 @@ fn kept_columns(node: &dyn ExecutionPlan) -> Option<Vec<HashSet<usize>>> {
 /// The join, with a condition that sees the arrays.
 fn with_condition(node: Arc<dyn ExecutionPlan>, packings: &[Packing]) -> Result<Arc<dyn ExecutionPlan>> {
     use datafusion::common::JoinSide;
-    let condition = |filter: &JoinFilter| {
+    let seeing = with_changed_filter(node.as_ref(), |filter| {
         let is_packed = |place: usize| {
             let column = &filter.column_indices()[place];
             let side = match column.side {
@@ -150,26 +148,14 @@ fn with_condition(node: Arc<dyn ExecutionPlan>, packings: &[Packing]) -> Result<
         };
         let packing = Packing::of(filter.schema(), is_packed);
         if packing.formats.is_empty() {
-            return filter.clone();
+            return Ok(None);
         }
         let schema = packing.packed_schema(filter.schema());
         let inner = Arc::clone(filter.expression());
         let sees = Arc::new(Condition { inner, packing, unpacked: Arc::clone(filter.schema()) });
-        JoinFilter::new(sees, filter.column_indices().to_vec(), schema)
-    };
-    if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>()
-        && let Some(filter) = join.filter()
-    {
-        let builder = NestedLoopJoinExecBuilder::from(join).with_filter(Some(condition(filter)));
-        return Ok(Arc::new(builder.build()?));
-    }
-    if let Some(join) = node.downcast_ref::<HashJoinExec>()
-        && let Some(filter) = join.filter()
-    {
-        let builder = HashJoinExecBuilder::from(join).with_filter(Some(condition(filter)));
-        return Ok(Arc::new(builder.build()?));
-    }
-    Ok(node)
+        Ok(Some(JoinFilter::new(sees, filter.column_indices().to_vec(), schema)))
+    })?;
+    Ok(seeing.unwrap_or(node))
 }
 
 /// Which columns are values instead of arrays, and how each is written.
@@ -287,29 +273,10 @@ impl ExecutionPlan for Packed {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
+    over_one_input!(input, |old, input| Self::over(input, old.packing.clone()));
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) if children.is_empty() => Ok(Self::over(input, self.packing.clone())),
-            _ => internal_err!("arrays of one input are packed"),
-        }
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -387,31 +354,14 @@ impl ExecutionPlan for Unpacked {
         self.node.properties()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.inner]
-    }
+    over_one_input!(inner, |old, inner| Arc::new(Self {
+        node: Arc::clone(&old.node),
+        inner,
+        packing: old.packing.clone(),
+    }));
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(inner) if children.is_empty() => {
-                Ok(Arc::new(Self { node: Arc::clone(&self.node), inner, packing: self.packing.clone() }))
-            }
-            _ => internal_err!("arrays of one node are unpacked"),
-        }
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

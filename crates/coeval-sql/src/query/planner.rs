@@ -20,7 +20,7 @@ use crate::rights::{Authority, CHANGED_VIEW, Checks, Kind, Object, Rights};
 use crate::settings::Settings;
 use crate::stack::with_room;
 use crate::temporary::is_temporary;
-use crate::walk::visit_expressions;
+use crate::walk::any_expression;
 use arrow::datatypes::DataType;
 use coeval_store::{ObjectRef, Privilege, QualifiedName, SpaceId, TableDef, Transaction, ViewDef};
 use datafusion::catalog::TableProvider;
@@ -38,7 +38,6 @@ use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement};
 use remote::Remote;
 use std::cell::{Cell, RefCell};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use view_sizes::ViewSizes;
 
@@ -436,12 +435,11 @@ fn logical_plan(
 /// Whether an expression of the query names `tableoid`.
 fn names_table_ids(query: &Query) -> bool {
     let named = |ident: &Ident| ident.value.eq_ignore_ascii_case("tableoid");
-    let found = visit_expressions(query, |expression| match expression {
-        Expr::Identifier(ident) if named(ident) => ControlFlow::Break(()),
-        Expr::CompoundIdentifier(idents) if idents.last().is_some_and(named) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    any_expression(query, |expression| match expression {
+        Expr::Identifier(ident) => named(ident),
+        Expr::CompoundIdentifier(idents) => idents.last().is_some_and(named),
+        _ => false,
+    })
 }
 
 impl ContextProvider for Planner<'_> {

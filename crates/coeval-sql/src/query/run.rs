@@ -2,15 +2,11 @@
 //! From a logical plan to rows: parameters, snapshot, optimization, execution.
 
 use super::apply::{Extent, applied, has_correlated, joined};
-use super::coded_groups::WithoutCodedGroups;
 use super::generic_plan::{ForAllValues, for_all_values, with_values};
-use super::group_top::WithoutGroupTop;
-use super::grouping_sets::WithoutGroupingSets;
 use super::mistakes::explained_plan;
-use super::narrow_decimals::WithoutNarrowDecimals;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
 use super::plan_shape::Shape;
-use super::shared_subplans::WithoutSharedSubplans;
+use super::shared_subplans::SHARED_SUBPLANS_SETTING;
 use super::watched::{lifeline_of, watched};
 use crate::allowance::Allowance;
 use crate::cancel::{self, Lifeline};
@@ -21,6 +17,7 @@ use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::hand_over::aside;
 use crate::memory::{Kept, KeptPart, QueryEnvironment, bytes_of_rows};
+use crate::plan_rule::SwitchedOff;
 use crate::provider::{StatementSnapshot, counting};
 use crate::result::{BatchPlace, RowSet, RowStream, SentBatch, StatementResult};
 use crate::sequences::SequenceAccess;
@@ -537,6 +534,15 @@ impl Carry for StatementEnvironment {
     const NAME: &'static str = "coeval_environment";
 }
 
+/// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule).
+const RULE_SETTINGS: [&str; 5] = [
+    "coeval.coded_groups",
+    "coeval.group_top",
+    "coeval.grouping_sets",
+    "coeval.narrow_decimals",
+    SHARED_SUBPLANS_SETTING,
+];
+
 /// DataFusion's state for what one statement does with plans: the engine's, with the snapshot and the clock.
 fn statement_state(
     context: &StatementContext<'_>,
@@ -553,23 +559,16 @@ fn statement_state(
     if planned.tables().iter().any(|def| def.is_spread()) {
         config.options_mut().optimizer.hash_join_inlist_pushdown_max_distinct_values = LISTED_MAX;
     }
-    if !context.settings.is_on("coeval.group_top") {
-        WithoutGroupTop.carry_in(config.options_mut());
-    }
     if !context.settings.is_on("coeval.spread_pieces") {
         WithoutPieces.carry_in(config.options_mut());
     }
-    if !context.settings.is_on("coeval.grouping_sets") {
-        WithoutGroupingSets.carry_in(config.options_mut());
-    }
-    if !context.settings.is_on("coeval.coded_groups") {
-        WithoutCodedGroups.carry_in(config.options_mut());
-    }
-    if !context.settings.is_on("coeval.narrow_decimals") {
-        WithoutNarrowDecimals.carry_in(config.options_mut());
-    }
-    if planned.asks_for_copies() || !context.settings.is_on("coeval.shared_subplans") {
-        WithoutSharedSubplans.carry_in(config.options_mut());
+    let is_off = |setting: &&str| {
+        let asks_for_copies = *setting == SHARED_SUBPLANS_SETTING && planned.asks_for_copies();
+        asks_for_copies || !context.settings.is_on(setting)
+    };
+    let off: Vec<&'static str> = RULE_SETTINGS.into_iter().filter(is_off).collect();
+    if !off.is_empty() {
+        SwitchedOff(off).carry_in(config.options_mut());
     }
     let zone = context.settings.zone().name();
     if config.options().execution.time_zone.as_deref() != Some(zone) {

@@ -21,6 +21,7 @@
 
 use super::spreading::COUNTED;
 use super::typing::{SERIES, Steps, arguments_of_series, array_of_members};
+use crate::plan_rule::PlanRule;
 use crate::types::session_zone;
 use arrow::array::{
     Array, ArrayRef, AsArray, ListArray, RecordBatch, RecordBatchOptions, UInt32Array, UInt64Array,
@@ -29,12 +30,10 @@ use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use chrono_tz::Tz;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::ScalarFunctionExpr;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -50,27 +49,14 @@ use std::sync::Arc;
 pub(super) const SERIES_EXEC: &str = "SeriesExec";
 
 /// The rule that puts the operator in. To come first: behind it other operators may come between the two that it looks for.
-#[derive(Debug)]
-pub(crate) struct StreamSeries;
+pub(crate) const STREAM_SERIES: PlanRule =
+    PlanRule::new("coeval_stream_series", |plan, _| plan.transform_up(streamed).map(|done| done.data));
 
-impl PhysicalOptimizerRule for StreamSeries {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            let Some(unnest) = node.downcast_ref::<UnnestExec>() else { return Ok(Transformed::no(node)) };
-            let Some(pieces) = Pieces::below(unnest) else { return Ok(Transformed::no(node)) };
-            let rows = replace_children_if_necessary(node, vec![Arc::new(pieces)])?;
-            Ok(Transformed::yes(Arc::new(SeriesExec { rows }) as _))
-        })
-        .map(|done| done.data)
-    }
-
-    fn name(&self) -> &'static str {
-        "coeval_stream_series"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+fn streamed(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let Some(unnest) = node.downcast_ref::<UnnestExec>() else { return Ok(Transformed::no(node)) };
+    let Some(pieces) = Pieces::below(unnest) else { return Ok(Transformed::no(node)) };
+    let rows = replace_children_if_necessary(node, vec![Arc::new(pieces)])?;
+    Ok(Transformed::yes(Arc::new(SeriesExec { rows }) as _))
 }
 
 /// The operator.

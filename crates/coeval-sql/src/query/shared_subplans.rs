@@ -32,14 +32,14 @@ mod tests;
 
 use crate::carried::Carry;
 use crate::catalog::CatalogAccess;
+use crate::plan_rule::PlanRule;
 use crate::provider::SpreadScan;
 use crate::sequences::SequenceAccess;
 use crate::stack::with_room;
-use crate::walk::Walk;
+use crate::walk::any_query;
 use coeval_operators::shared_subplans::SharedExec;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, Statistics};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
@@ -49,68 +49,42 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
-use datafusion::sql::sqlparser::ast::{CteAsMaterialized, Query, Visitor};
+use datafusion::sql::sqlparser::ast::{CteAsMaterialized, Query};
 use same_nodes::{are_same, comparable_expressions, hash_of, is_known};
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// By how many times a join or a union gives fewer rows than it reads, if it is shared.
 const FEWER: usize = 4;
 
-/// The statement does without the rule: `coeval.shared_subplans` is off, or it has a query that is `NOT MATERIALIZED`.
-#[derive(Clone, Debug)]
-pub(super) struct WithoutSharedSubplans;
-
-impl Carry for WithoutSharedSubplans {
-    const NAME: &'static str = "coeval_without_shared_subplans";
-}
+/// The setting that switches the rule off. It counts as off for a statement with a query that is `NOT MATERIALIZED`.
+pub(super) const SHARED_SUBPLANS_SETTING: &str = "coeval.shared_subplans";
 
 /// Whether a query, or one within it, has a `WITH` query that is `NOT MATERIALIZED`.
 pub(super) fn asks_for_copies(query: &Query) -> bool {
-    struct Hints;
-    impl Visitor for Hints {
-        type Break = ();
-        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-            let mut named = query.with.iter().flat_map(|with| &with.cte_tables);
-            match named.any(|named| named.materialized == Some(CteAsMaterialized::NotMaterialized)) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        }
-    }
-    query.walk(&mut Hints).is_break()
+    any_query(query, |query| {
+        let mut named = query.with.iter().flat_map(|with| &with.cte_tables);
+        named.any(|named| named.materialized == Some(CteAsMaterialized::NotMaterialized))
+    })
 }
 
 /// The rule.
-#[derive(Debug)]
-pub(crate) struct SharedSubplans;
+pub(crate) const SHARED_SUBPLANS: PlanRule =
+    PlanRule::new("coeval_shared_subplans", with_shared_subplans).switched_by(SHARED_SUBPLANS_SETTING);
 
-impl PhysicalOptimizerRule for SharedSubplans {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        options: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let is_left_alone = WithoutSharedSubplans::carried_by(options).is_some()
-            || SequenceAccess::carried_by(options).is_some()
-            || CatalogAccess::carried_by(options).is_some();
-        if is_left_alone || !may_have_copies(&plan) {
-            return Ok(plan);
-        }
-        let mut copies = Copies::default();
-        let numbered = copies.numbered(&plan);
-        copies.find(&numbered);
-        if copies.numbers.iter().any(Number::has_copies) { copies.shared(&numbered) } else { Ok(plan) }
+fn with_shared_subplans(
+    plan: Arc<dyn ExecutionPlan>,
+    options: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let is_left_alone =
+        SequenceAccess::carried_by(options).is_some() || CatalogAccess::carried_by(options).is_some();
+    if is_left_alone || !may_have_copies(&plan) {
+        return Ok(plan);
     }
-
-    fn name(&self) -> &'static str {
-        "coeval_shared_subplans"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    let mut copies = Copies::default();
+    let numbered = copies.numbered(&plan);
+    copies.find(&numbered);
+    if copies.numbers.iter().any(Number::has_copies) { copies.shared(&numbered) } else { Ok(plan) }
 }
 
 /// Whether it is worth a look: at least two nodes of a plan do more than scan, and none goes to other nodes of a cluster.

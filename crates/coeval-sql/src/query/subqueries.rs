@@ -3,23 +3,15 @@
 
 use super::join_conditions::subquery_of;
 use crate::error::{SqlError, SqlState};
-use crate::walk::Walk;
+use crate::walk::{any_expression, any_query};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::sqlparser::ast::{Expr, ObjectNamePart, Query, Visit, Visitor};
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::{Expr, ObjectNamePart, Query, Visit};
 
 /// Whether there is a query anywhere in it: then it needs the database.
 pub(crate) fn has_subquery<V: Visit>(syntax: &V) -> bool {
-    struct Subqueries;
-    impl Visitor for Subqueries {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            ControlFlow::Break(())
-        }
-    }
-    syntax.walk(&mut Subqueries).is_break()
+    any_query(syntax, |_| true)
 }
 
 /// Functions that give something else each time.
@@ -36,26 +28,11 @@ const VOLATILE: [&str; 8] = [
 
 /// Whether a query calls a function that gives something else each time.
 pub(crate) fn calls_volatile(query: &Query) -> bool {
-    struct Calls;
-    impl Visitor for Calls {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-            match expression {
-                Expr::Function(function)
-                    if function
-                        .name
-                        .0
-                        .last()
-                        .and_then(ObjectNamePart::as_ident)
-                        .is_some_and(|name| VOLATILE.contains(&crate::names::fold(name).as_str())) =>
-                {
-                    ControlFlow::Break(())
-                }
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    query.walk(&mut Calls).is_break()
+    any_expression(query, |expression| {
+        let Expr::Function(function) = expression else { return false };
+        let name = function.name.0.last().and_then(ObjectNamePart::as_ident);
+        name.is_some_and(|name| VOLATILE.contains(&crate::names::fold(name).as_str()))
+    })
 }
 
 /// Most subqueries within each other in expressions. What DataFusion checks of a plan it checks of each subquery and once more of

@@ -34,10 +34,8 @@ const NAME: &str = "coeval_table_changes";
 /// tables whose changes are not in the log.
 pub(super) fn written_out(query: &mut Query, find: FindRelation<'_>) -> Result<bool, SqlError> {
     let mut changes = TableChanges { find, has_any: false };
-    match query.walk_mut(&mut changes) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(changes.has_any),
-    }
+    query.try_walk_mut(&mut changes)?;
+    Ok(changes.has_any)
 }
 
 struct TableChanges<'f> {

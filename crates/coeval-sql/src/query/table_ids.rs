@@ -7,11 +7,12 @@
 use super::scopes::{FindRelation, FoundRelation};
 use crate::names::fold;
 use crate::oids;
+use crate::select::cast;
 use crate::walk::{Walk, WalkMut};
 use coeval_store::SpaceId;
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Ident, ObjectName, ObjectNamePart, Query, Select, TableFactor, TableWithJoins,
-    Value, Visitor, VisitorMut,
+    DataType, Expr, Ident, ObjectName, ObjectNamePart, Query, Select, TableFactor, TableWithJoins, Value,
+    Visitor, VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -148,13 +149,7 @@ impl VisitorMut for TableIds<'_> {
         if let Some(table) = self.named(expression) {
             let number = Value::Number(oids::of_space(table).to_string(), false);
             // A cast: a number alone would be a place in GROUP BY.
-            *expression = Expr::Cast {
-                kind: CastKind::DoubleColon,
-                expr: Box::new(Expr::Value(number.into())),
-                data_type: DataType::Int4(None),
-                array: false,
-                format: None,
-            };
+            *expression = cast(Expr::Value(number.into()), DataType::Int4(None));
         }
         ControlFlow::Continue(())
     }

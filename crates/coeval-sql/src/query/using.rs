@@ -16,10 +16,10 @@ use super::scopes::{FindRelation, JoinedColumn, Owner, Scopes, constraint_mut, c
 use crate::column_name::MARK;
 use crate::names::fold;
 use crate::select::{body as select_body, of_body as query_of_body};
-use crate::walk::{Walk, WalkMut};
+use crate::walk::{WalkMut, any_select};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, JoinConstraint, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, TableWithJoins, Visitor, VisitorMut, WildcardAdditionalOptions,
+    TableAliasColumnDef, TableFactor, TableWithJoins, VisitorMut, WildcardAdditionalOptions,
 };
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -35,15 +35,9 @@ pub(super) fn written_out(query: &mut Query, find: FindRelation<'_>) {
 }
 
 fn merges(query: &Query) -> bool {
-    struct Search;
-    impl Visitor for Search {
-        type Break = ();
-        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-            let found = select.from.iter().any(|tables| tables_merge(tables) || has_named_join(tables));
-            if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        }
-    }
-    query.walk(&mut Search).is_break()
+    any_select(query, |select| {
+        select.from.iter().any(|tables| tables_merge(tables) || has_named_join(tables))
+    })
 }
 
 /// Whether a join of these merges columns.

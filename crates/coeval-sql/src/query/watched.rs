@@ -14,19 +14,18 @@ use super::window_memory::with_counted_window;
 use crate::allowance::{Allowance, making};
 use crate::cancel::Lifeline;
 use crate::carried::Carry;
+use crate::join_filter::with_changed_filter;
+use crate::wrapped::as_wrapped;
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, FieldRef, Schema};
+use coeval_operators::over_one_input;
 use coeval_operators::shared_subplans::connect;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::joins::utils::JoinFilter;
-use datafusion::physical_plan::joins::{
-    HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec, NestedLoopJoinExecBuilder,
-};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
 use futures::StreamExt;
@@ -86,24 +85,12 @@ fn with_watched_condition(
     node: Arc<dyn ExecutionPlan>,
     lifeline: &Lifeline,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let condition = |filter: &JoinFilter| {
+    let watched = with_changed_filter(node.as_ref(), |filter| {
         let inner = Arc::clone(filter.expression());
         let watched = Arc::new(WatchedCondition { inner, lifeline: lifeline.clone() });
-        JoinFilter::new(watched, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
-    };
-    if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>()
-        && let Some(filter) = join.filter()
-    {
-        let builder = NestedLoopJoinExecBuilder::from(join).with_filter(Some(condition(filter)));
-        return Ok(Arc::new(builder.build()?));
-    }
-    if let Some(join) = node.downcast_ref::<HashJoinExec>()
-        && let Some(filter) = join.filter()
-    {
-        let builder = HashJoinExecBuilder::from(join).with_filter(Some(condition(filter)));
-        return Ok(Arc::new(builder.build()?));
-    }
-    Ok(node)
+        Ok(Some(JoinFilter::new(watched, filter.column_indices().to_vec(), Arc::clone(filter.schema()))))
+    })?;
+    Ok(watched.unwrap_or(node))
 }
 
 /// An operator each batch of which looks at the lifeline.
@@ -129,31 +116,10 @@ impl ExecutionPlan for Watched {
         self.input.properties()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
+    over_one_input!(input, |old, input| Arc::new(Self { input, lifeline: old.lifeline.clone() }));
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) if children.is_empty() => {
-                Ok(Arc::new(Self { input, lifeline: self.lifeline.clone() }))
-            }
-            _ => internal_err!("one operator is watched"),
-        }
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -200,17 +166,7 @@ impl fmt::Display for WatchedCondition {
 }
 
 impl PhysicalExpr for WatchedCondition {
-    fn data_type(&self, schema: &Schema) -> Result<DataType> {
-        self.inner.data_type(schema)
-    }
-
-    fn nullable(&self, schema: &Schema) -> Result<bool> {
-        self.inner.nullable(schema)
-    }
-
-    fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
-        self.inner.return_field(schema)
-    }
+    as_wrapped!(inner: data_type, nullable, return_field, fmt_sql);
 
     fn evaluate(&self, rows: &RecordBatch) -> Result<ColumnarValue> {
         self.lifeline.check()?;
@@ -231,9 +187,5 @@ impl PhysicalExpr for WatchedCondition {
             }
             _ => internal_err!("one condition is watched"),
         }
-    }
-
-    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt_sql(f)
     }
 }

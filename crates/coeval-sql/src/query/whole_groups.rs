@@ -7,12 +7,11 @@
 //! query is allowed. With this rule the rows themselves are exchanged, and grouped once.
 
 use crate::functions::ORDERED_SET;
+use crate::plan_rule::PlanRule;
 use datafusion::common::Result;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::Partitioning;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
@@ -22,27 +21,14 @@ use std::sync::Arc;
 const KEEP_ALL: [&str; 3] = ["array_agg", "string_agg", ORDERED_SET];
 
 /// The rule. Behind those that divide the work among threads.
-#[derive(Debug)]
-pub(crate) struct WholeGroups;
+pub(crate) const WHOLE_GROUPS: PlanRule =
+    PlanRule::new("coeval_whole_groups", |plan, _| plan.transform_up(grouped_once).map(|done| done.data));
 
-impl PhysicalOptimizerRule for WholeGroups {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            Ok(match in_one_step(node.as_ref())? {
-                Some(grouped) => Transformed::yes(Arc::new(grouped) as _),
-                None => Transformed::no(node),
-            })
-        })
-        .map(|done| done.data)
-    }
-
-    fn name(&self) -> &'static str {
-        "coeval_whole_groups"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+fn grouped_once(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    Ok(match in_one_step(node.as_ref())? {
+        Some(grouped) => Transformed::yes(Arc::new(grouped) as _),
+        None => Transformed::no(node),
+    })
 }
 
 /// The second step of a grouping, as the only one; `None` if it is to have two.

@@ -15,7 +15,7 @@ use super::scopes::{FindRelation, Owner, Scopes, WholeRow, value_column};
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::select::{body as select_body, of_body as query_of_body};
-use crate::walk::{Walk, WalkMut};
+use crate::walk::{Walk, WalkMut, step};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
@@ -33,10 +33,7 @@ pub(super) fn counted(query: &mut Query, find: FindRelation<'_>) -> Result<(), S
         return Ok(());
     }
     let mut rows = Rows { scopes: Scopes::of_statement(find), marks: Vec::new() };
-    match query.walk_mut(&mut rows) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    query.try_walk_mut(&mut rows)
 }
 
 /// How a row is written.
@@ -294,13 +291,9 @@ impl VisitorMut for Rows<'_> {
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
         self.scopes.leave();
         // ORDER BY, behind FROM, may name those alone that are set by then.
-        match self.marks.pop() {
-            Some(Marks { wanted, set }) => match wanted.iter().find(|name| !set.contains(name)) {
-                Some(name) => ControlFlow::Break(not_counted(name)),
-                None => ControlFlow::Continue(()),
-            },
-            None => ControlFlow::Continue(()),
-        }
+        let Some(Marks { wanted, set }) = self.marks.pop() else { return ControlFlow::Continue(()) };
+        let missing = wanted.iter().find(|name| !set.contains(name));
+        missing.map_or(ControlFlow::Continue(()), |name| ControlFlow::Break(not_counted(name)))
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
@@ -314,10 +307,7 @@ impl VisitorMut for Rows<'_> {
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
-        match self.set_marks(select) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        step(self.set_marks(select))
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
@@ -331,9 +321,6 @@ impl VisitorMut for Rows<'_> {
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
-        match self.replace(expression) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        step(self.replace(expression))
     }
 }

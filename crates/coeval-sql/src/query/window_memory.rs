@@ -8,14 +8,14 @@
 
 use crate::memory::{bytes_of_rows, bytes_of_slots};
 use arrow::array::RecordBatch;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use coeval_operators::over_one_input;
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::windows::WindowAggExec;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -85,31 +85,14 @@ impl ExecutionPlan for Around {
         self.inner.properties()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.inner]
-    }
+    over_one_input!(inner, |old, inner| Arc::new(Self {
+        inner,
+        side: old.side,
+        counted: old.counted.clone(),
+    }));
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(inner) if children.is_empty() => {
-                Ok(Arc::new(Self { inner, side: self.side, counted: self.counted.clone() }))
-            }
-            _ => internal_err!("one operator is counted"),
-        }
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

@@ -36,7 +36,7 @@ pub(crate) enum Object<'o> {
     Server(&'o str),
 }
 
-impl Object<'_> {
+impl<'o> Object<'o> {
     /// What it is.
     pub(crate) fn kind(&self) -> Kind {
         match self {
@@ -50,7 +50,7 @@ impl Object<'_> {
     }
 
     /// Its name without a schema.
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &'o str {
         match self {
             Self::Table(def) => &def.name.name,
             Self::View(view) => &view.name.name,
@@ -61,7 +61,7 @@ impl Object<'_> {
     }
 
     /// The schema that it lies in; none for what is in no schema.
-    pub(crate) fn schema(&self) -> Option<&str> {
+    pub(crate) fn schema(&self) -> Option<&'o str> {
         match self {
             Self::Table(def) => Some(&def.name.schema),
             Self::View(view) => Some(&view.name.schema),

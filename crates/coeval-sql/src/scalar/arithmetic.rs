@@ -15,6 +15,19 @@ pub(crate) enum ArithmeticOp {
     Remainder,
 }
 
+impl ArithmeticOp {
+    /// How it is written.
+    pub(crate) fn sign(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::Remainder => "%",
+        }
+    }
+}
+
 /// In which numbers an operation computes; the compiler has chosen it from the operands' types.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum NumberKind {

@@ -7,6 +7,7 @@
 use super::cast::{CastPlan, plan as cast_plan};
 use super::datum::Datum;
 use super::environment::Environment;
+use crate::constants::made_of;
 use crate::error::SqlError;
 use crate::types::marks::marked_type;
 use crate::types::{
@@ -271,13 +272,9 @@ impl ScalarUDFImpl for CastFunction {
         };
         let to = target(Some(ty))?;
         let zone = session_zone(&arguments.config_options);
-        let is_scalar = matches!(input, ColumnarValue::Scalar(_));
-        let array = input.to_array(if is_scalar { 1 } else { arguments.number_rows })?;
-        let done = cast_array(&array, to, zone)?;
-        if is_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
-        }
-        Ok(ColumnarValue::Array(done))
+        made_of(&arguments.args, arguments.number_rows, |rows| {
+            Ok(cast_array(&input.to_array(rows)?, to, zone)?)
+        })
     }
 }
 

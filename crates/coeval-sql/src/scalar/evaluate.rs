@@ -130,8 +130,12 @@ impl Node {
                 };
                 Ok(Some(polarity.apply(!same)))
             }
-            Self::And(conditions) => all(conditions, inputs),
-            Self::Or(conditions) => any(conditions, inputs),
+            Self::And(conditions) => {
+                decided::<false>(conditions.iter().map(|condition| condition.truth(inputs)))
+            }
+            Self::Or(conditions) => {
+                decided::<true>(conditions.iter().map(|condition| condition.truth(inputs)))
+            }
             Self::Not(input) => Ok(input.truth(inputs)?.map(|truth| !truth)),
             Self::WithRoom(inner) => with_room(|| inner.truth(inputs)),
             Self::Is { input, test } => {
@@ -147,7 +151,10 @@ impl Node {
             }
             Self::In { input, list, polarity } => {
                 let input = input.eval(inputs)?;
-                Ok(is_in(input.value(), list, inputs)?.map(|truth| polarity.apply(truth)))
+                let equals = |member: &Node| -> Result<Option<bool>, SqlError> {
+                    Ok(sql_equal(input.value(), member.eval(inputs)?.value()))
+                };
+                Ok(decided::<true>(list.iter().map(equals))?.map(|truth| polarity.apply(truth)))
             }
             Self::Among { input, members, polarity } => {
                 let input = input.eval(inputs)?;
@@ -176,38 +183,16 @@ fn compare(scaling: Scaling, left: ValueRef<'_>, right: ValueRef<'_>) -> Option<
     })
 }
 
-/// False if one is false, else NULL if one is NULL.
-fn all(conditions: &[Node], inputs: Inputs<'_>) -> Result<Option<bool>, SqlError> {
-    let mut result = Some(true);
-    for condition in conditions {
-        match condition.truth(inputs)? {
-            Some(true) => {}
-            Some(false) => return Ok(Some(false)),
-            None => result = None,
-        }
-    }
-    Ok(result)
-}
-
-/// True if one is true, else NULL if one is NULL.
-fn any(conditions: &[Node], inputs: Inputs<'_>) -> Result<Option<bool>, SqlError> {
-    let mut result = Some(false);
-    for condition in conditions {
-        match condition.truth(inputs)? {
-            Some(false) => {}
-            Some(true) => return Ok(Some(true)),
-            None => result = None,
-        }
-    }
-    Ok(result)
-}
-
-fn is_in(input: ValueRef<'_>, list: &[Node], inputs: Inputs<'_>) -> Result<Option<bool>, SqlError> {
-    let mut result = Some(false);
-    for candidate in list {
-        match sql_equal(input, candidate.eval(inputs)?.value()) {
-            Some(false) => {}
-            Some(true) => return Ok(Some(true)),
+/// The answer that decides if one has it, else NULL if one is NULL, else the other answer.
+#[inline]
+fn decided<const DECIDING: bool>(
+    answers: impl Iterator<Item = Result<Option<bool>, SqlError>>,
+) -> Result<Option<bool>, SqlError> {
+    let mut result = Some(!DECIDING);
+    for answer in answers {
+        match answer? {
+            Some(answer) if answer == DECIDING => return Ok(Some(answer)),
+            Some(_) => {}
             None => result = None,
         }
     }

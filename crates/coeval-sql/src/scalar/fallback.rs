@@ -10,7 +10,7 @@ use super::node::Scalar;
 use super::scope::folded;
 use crate::error::{SqlError, SqlState};
 use crate::types;
-use crate::walk::WalkMut;
+use crate::walk::{WalkMut, step};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use chrono_tz::Tz;
@@ -113,13 +113,7 @@ impl VisitorMut for Places<'_> {
         if !is_input {
             return ControlFlow::Continue(());
         }
-        match self.place(expression) {
-            Ok(place) => {
-                *expression = place;
-                ControlFlow::Continue(())
-            }
-            Err(error) => ControlFlow::Break(error),
-        }
+        step(self.place(expression).map(|place| *expression = place))
     }
 }
 
@@ -152,9 +146,7 @@ impl Fallback {
     ) -> Result<Self, SqlError> {
         let mut rewritten = expression.clone();
         let mut places = Places { compile, found: Vec::new() };
-        if let ControlFlow::Break(error) = rewritten.walk_mut(&mut places) {
-            return Err(error);
-        }
+        rewritten.try_walk_mut(&mut places)?;
         let inputs = places.found;
         let fields: Vec<Field> = inputs
             .iter()

@@ -159,7 +159,7 @@ pub(crate) struct LikeStyle {
 }
 
 /// Whether upper and lower case differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LetterCase {
     Sensitive,
     Ignored,

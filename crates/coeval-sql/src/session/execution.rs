@@ -21,12 +21,11 @@ use crate::query::{self, PlannedQuery};
 use crate::relations::{INFORMATION_SCHEMA, PG_CATALOG, is_unqualified};
 use crate::result::{CommandTag, RowSet, RowStream, StatementResult};
 use crate::types::ParameterType;
-use crate::walk::visit_relations;
+use crate::walk::find_relation;
 use crate::{dml, statement, tique};
 use arrow::datatypes::SchemaRef;
 use coeval_store::Value;
 use datafusion::sql::sqlparser::ast::{ObjectName, Statement};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Texts up to this length are parsed before anybody would notice.
@@ -74,12 +73,9 @@ fn plain_query(statement: &Statement) -> Option<&datafusion::sql::sqlparser::ast
 /// Whether a statement changes and locks nothing.
 pub(super) fn is_query_statement(statement: &Statement) -> IsQuery {
     let Some(query) = plain_query(statement) else { return IsQuery::No };
-    let looked_at = visit_relations(query, |name| {
-        if is_of_system(name) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    match looked_at {
-        ControlFlow::Break(()) => IsQuery::Yes,
-        ControlFlow::Continue(()) => IsQuery::OfSystem,
+    match find_relation(query, |name| (!is_of_system(name)).then_some(())) {
+        Some(()) => IsQuery::Yes,
+        None => IsQuery::OfSystem,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::SqlError;
 use crate::names::{resolve, split_name};
 use crate::open_objects::LentFrames;
 use crate::types::column_type_of_field;
-use crate::walk::visit_relations;
+use crate::walk::each_relation;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -16,7 +16,6 @@ use coeval_txn::Isolation;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use std::collections::{BTreeSet, HashMap};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A value that its column cannot hold is an error, and never NULL.
@@ -106,13 +105,12 @@ impl Session {
         let mut unknown = BTreeSet::new();
         for statement in &statements {
             let Parsed::Statement(statement) = statement else { continue };
-            let _ = visit_relations(statement, |name| {
+            each_relation(statement, |name| {
                 if let Ok((None, name)) = split_name(name)
                     && resolve(None, &name, &self.settings, transaction).is_none()
                 {
                     unknown.insert(name);
                 }
-                ControlFlow::<()>::Continue(())
             });
         }
         unknown.into_iter().collect()

@@ -4,14 +4,11 @@
 
 use crate::parameters::index_of;
 use crate::types::{ParameterType, array_elements};
-use crate::walk::{Walk, WalkMut};
+use crate::walk::{any_expression, change_expressions, try_change_expressions};
 use coeval_store::Value;
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Statement, Value as Literal, Visitor, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, Value as Literal};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use std::ops::ControlFlow;
 
 /// Members that are looked up one by one at most; more are for a scan.
 const MEMBERS_MAX: usize = 1_000;
@@ -19,32 +16,26 @@ const MEMBERS_MAX: usize = 1_000;
 /// The statement with a cast at each parameter that was declared an array, but where it is compared with: there it is
 /// read as an array of the type of what it is compared with.
 pub(super) fn with_casts(mut statement: Statement, types: &[Option<ParameterType>]) -> Statement {
-    struct Casts<'t>(&'t [Option<ParameterType>]);
-    impl VisitorMut for Casts<'_> {
-        type Break = ();
-        fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-            if let Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } = expression
-                && let Expr::Cast { expr, .. } = right.as_mut()
-                && index_of(expr)
-                    .is_some_and(|place| matches!(self.0.get(place), Some(Some(ParameterType::List(_)))))
-            {
-                let compared = expr.as_ref().clone();
-                **right = compared;
-            } else if let Some(place) = index_of(expression)
-                && let Some(Some(ParameterType::List(element))) = self.0.get(place)
-            {
-                let text = format!("${}::{element}[]", place + 1);
-                let cast = Parser::new(&PostgreSqlDialect {})
-                    .try_with_sql(&text)
-                    .and_then(|mut parser| parser.parse_expr());
-                *expression = cast.expect("a type's name is read again");
-            }
-            ControlFlow::Continue(())
+    let cast_lists = |expression: &mut Expr| {
+        if let Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } = expression
+            && let Expr::Cast { expr, .. } = right.as_mut()
+            && index_of(expr)
+                .is_some_and(|place| matches!(types.get(place), Some(Some(ParameterType::List(_)))))
+        {
+            let compared = expr.as_ref().clone();
+            **right = compared;
+        } else if let Some(place) = index_of(expression)
+            && let Some(Some(ParameterType::List(element))) = types.get(place)
+        {
+            let text = format!("${}::{element}[]", place + 1);
+            let cast = Parser::new(&PostgreSqlDialect {})
+                .try_with_sql(&text)
+                .and_then(|mut parser| parser.parse_expr());
+            *expression = cast.expect("a type's name is read again");
         }
-    }
+    };
     if types.iter().any(|ty| matches!(ty, Some(ParameterType::List(_)))) {
-        // The visitor never breaks off.
-        let _ = statement.walk_mut(&mut Casts(types));
+        change_expressions(&mut statement, cast_lists);
     }
     statement
 }
@@ -60,52 +51,34 @@ fn compared(expression: &Expr) -> Option<usize> {
 /// The statement with `x = ANY($1)` as `x IN ('1', '2')`, so that its rows can be found by key; `None` if it has no such
 /// condition, or one with too many members.
 pub(super) fn spelled_out(statement: &Statement, values: &[Value]) -> Option<Statement> {
-    struct Spelling<'v> {
-        values: &'v [Value],
-        found: bool,
-    }
-    impl VisitorMut for Spelling<'_> {
-        type Break = ();
-        fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-            let Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } = expression else {
-                return ControlFlow::Continue(());
-            };
-            let Some(Value::Text(text)) = compared(right).and_then(|place| self.values.get(place)) else {
-                return ControlFlow::Continue(());
-            };
-            match array_elements(text) {
-                Ok(members) if !members.is_empty() && members.len() <= MEMBERS_MAX => {
-                    let list = members.into_iter().map(literal).collect();
-                    let expr = Box::new(left.as_ref().clone());
-                    *expression = Expr::InList { expr, list, negated: false };
-                    self.found = true;
-                    ControlFlow::Continue(())
-                }
-                Ok(_) | Err(_) => ControlFlow::Break(()),
+    let (mut spelled, mut found) = (statement.clone(), false);
+    let done = try_change_expressions(&mut spelled, |expression| {
+        let Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } = expression else {
+            return Ok(());
+        };
+        let Some(Value::Text(text)) = compared(right).and_then(|place| values.get(place)) else {
+            return Ok(());
+        };
+        match array_elements(text) {
+            Ok(members) if !members.is_empty() && members.len() <= MEMBERS_MAX => {
+                let list = members.into_iter().map(literal).collect();
+                let expr = Box::new(left.as_ref().clone());
+                *expression = Expr::InList { expr, list, negated: false };
+                found = true;
+                Ok(())
             }
+            Ok(_) | Err(_) => Err(()),
         }
-    }
-    let mut spelled = statement.clone();
-    let mut spelling = Spelling { values, found: false };
-    let is_whole = spelled.walk_mut(&mut spelling).is_continue();
-    (is_whole && spelling.found).then_some(spelled)
+    });
+    (done.is_ok() && found).then_some(spelled)
 }
 
 /// Whether the statement compares with an array that is a parameter.
 pub(super) fn compares_with_lists(statement: &Statement) -> bool {
-    struct Finder;
-    impl Visitor for Finder {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-            match expression {
-                Expr::AnyOp { compare_op: BinaryOperator::Eq, right, .. } if compared(right).is_some() => {
-                    ControlFlow::Break(())
-                }
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    statement.walk(&mut Finder).is_break()
+    any_expression(statement, |expression| match expression {
+        Expr::AnyOp { compare_op: BinaryOperator::Eq, right, .. } => compared(right).is_some(),
+        _ => false,
+    })
 }
 
 fn literal(member: Option<String>) -> Expr {

@@ -4,7 +4,7 @@
 use super::list_parameters::{compares_with_lists, spelled_out};
 use super::parse::{Neighbours, Parsed, is_session_statement, parse};
 use super::utility::Utility;
-use super::{NamedStatement, Session, State, await_load, description};
+use super::{NamedStatement, Session, State, await_load, description, statement_context};
 use crate::clock::Clock;
 use crate::context::StatementContext;
 use crate::dml;
@@ -12,7 +12,6 @@ use crate::error::{SqlError, place_in};
 use crate::hand_over::aside;
 use crate::memory::{Kept, KeptPart, QueryEnvironment};
 use crate::names::fold;
-use crate::open_objects::OpenObjects;
 use crate::parameters::{resolved_types, stated_types};
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
@@ -284,24 +283,7 @@ impl Session {
         let resolved = user_types::resolved(statement, &self.settings, transaction);
         let types = &stated_types(&resolved, types, query::plain_type)[..];
         let parameter_types = resolved_types(types, types.len());
-        let mut context = StatementContext {
-            engine,
-            settings: &mut self.settings,
-            sequences: &mut self.sequences,
-            transaction,
-            parameters: &[],
-            parameter_types: &parameter_types,
-            clock: Clock::start(),
-            advisory_locks: &self.advisory_locks,
-            sql,
-            checks: Checks::All,
-            open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
-            tique: &self.tique,
-            spread: &self.spread,
-            scan_foreign: tique::scan,
-            parts: None,
-            notices: &mut self.notices,
-        };
+        let mut context = statement_context!(self, transaction, sql, Clock::start(), &[], &parameter_types);
         let types = dml::with_assigned_types(&mut context, statement, types)?;
         if point_path == PointPath::On
             // A change of a type is noticed by its tables' definitions; what names one may have none.

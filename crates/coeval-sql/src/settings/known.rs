@@ -64,71 +64,70 @@ pub(super) const fn known(
     Known { name, default, domain, description }
 }
 
+const fn switch(name: &'static str, default: &'static str, description: &'static str) -> Known {
+    known(name, default, Domain::Boolean, description)
+}
+
+const fn duration(name: &'static str, default: &'static str, description: &'static str) -> Known {
+    known(name, default, Domain::Duration, description)
+}
+
+const fn fixed(name: &'static str, default: &'static str, description: &'static str) -> Known {
+    known(name, default, Domain::Fixed, description)
+}
+
 /// All settings, by name.
 pub(super) const KNOWN: &[Known] = &[
     known("application_name", "", Domain::Text, "Name of the application, as clients send it."),
     known("bytea_output", "hex", Domain::OneOf(&["hex"]), "Output format of bytea."),
-    known(
+    duration(
         "client_connection_check_interval",
         "1s",
-        Domain::Duration,
         "How long a statement runs before it is looked whether the client is still there; 0: it is not.",
     ),
     known("client_encoding", "UTF8", Domain::Encoding, "Encoding of the client."),
     known("client_min_messages", "notice", Domain::Text, "Least level of messages that are sent."),
-    known(
-        "coeval.coded_groups",
-        "on",
-        Domain::Boolean,
-        "Whether GROUP BY groups by codes of values where it can.",
-    ),
+    switch("coeval.coded_groups", "on", "Whether GROUP BY groups by codes of values where it can."),
     known(
         "coeval.copy_memory",
         "2GB",
         Domain::Size,
         "Most bytes of rows that COPY keeps before they go into the table.",
     ),
-    known(
+    switch(
         "coeval.group_top",
         "on",
-        Domain::Boolean,
         "Whether rows that cannot be among the best of their group are dropped before they are sorted.",
     ),
-    known(
+    switch(
         "coeval.grouping_sets",
         "on",
-        Domain::Boolean,
         "Whether GROUPING SETS, ROLLUP and CUBE are made of the finest groups in the place of the rows.",
     ),
-    known(
+    switch(
         "coeval.joined_subqueries",
         "on",
-        Domain::Boolean,
         "Whether subqueries that would run for each row become joins where that is the same and quicker.",
     ),
-    known(
+    duration(
         "coeval.max_staleness",
         "0",
-        Domain::Duration,
         "On a replica: transactions fail that would read what is older; 0 for any age.",
     ),
-    known(
+    switch(
         "coeval.narrow_decimals",
         "on",
-        Domain::Boolean,
         "Whether decimals are computed by 64-bit integers where they fit.",
     ),
-    known(
+    fixed(
         "coeval.peers",
         "",
-        Domain::Fixed,
         "The other machines that a promotion asks, and tells of it; none if no --peer is named.",
     ),
-    known("coeval.point_path", "on", Domain::Boolean, "Whether statements by key bypass DataFusion."),
-    known(
+    switch("coeval.point_path", "on", "Whether statements by key bypass DataFusion."),
+    switch(
         "coeval.priority",
         "off",
-        Domain::Boolean,
         "Whether what a transaction accessed that has lost is reserved for the session's next one.",
     ),
     known(
@@ -137,28 +136,20 @@ pub(super) const KNOWN: &[Known] = &[
         Domain::OneOf(&["auto", "safe", "current"]),
         "Snapshot of READ ONLY transactions at SERIALIZABLE.",
     ),
-    known(
+    duration(
         SAFE_SNAPSHOT_MAX_LAG,
         "0",
-        Domain::Duration,
         "Longest that a transaction may hold safe snapshots back; 0 for any. Of the whole database.",
     ),
-    known(
+    switch(
         "coeval.shared_subplans",
         "on",
-        Domain::Boolean,
         "Whether what a query has in several places, as WITH queries that it names more than once, is computed once.",
     ),
-    known(
-        "coeval.snapshot_lag",
-        "",
-        Domain::Fixed,
-        "How far safe snapshots are behind, and because of whom.",
-    ),
-    known(
+    fixed("coeval.snapshot_lag", "", "How far safe snapshots are behind, and because of whom."),
+    switch(
         "coeval.spread_pieces",
         "on",
-        Domain::Boolean,
         "Whether nodes of a cluster do parts of a query with the bricks that they have; off: rows are fetched.",
     ),
     known(
@@ -168,52 +159,35 @@ pub(super) const KNOWN: &[Known] = &[
         "Server of new tables; none: they are the database's own.",
     ),
     known("coeval.wait_for_token", "", Domain::Text, "SET waits until the token's snapshot is there."),
-    known(
+    duration(
         "coeval.wait_for_token_timeout",
         "1min",
-        Domain::Duration,
         "Longest wait of SET coeval.wait_for_token; 0 for any.",
     ),
     known("datestyle", "ISO, MDY", Domain::Format(Format::Dates), "Order and style of dates."),
-    known(
-        "deadlock_timeout",
-        "0",
-        Domain::Duration,
-        "How long a wait for a lock lasts before deadlocks are looked for.",
-    ),
-    known(
-        "default_transaction_deferrable",
-        "off",
-        Domain::Boolean,
-        "Whether new transactions are DEFERRABLE.",
-    ),
+    duration("deadlock_timeout", "0", "How long a wait for a lock lasts before deadlocks are looked for."),
+    switch("default_transaction_deferrable", "off", "Whether new transactions are DEFERRABLE."),
     known("default_transaction_isolation", "serializable", Domain::Isolation, "Level of new transactions."),
-    known("default_transaction_read_only", "off", Domain::Boolean, "Whether new transactions are READ ONLY."),
+    switch("default_transaction_read_only", "off", "Whether new transactions are READ ONLY."),
     known("extra_float_digits", "1", Domain::Format(Format::Floats), "Digits of floats: the shortest exact."),
-    known(
+    duration(
         "idle_in_transaction_session_timeout",
         "0",
-        Domain::Duration,
         "Longest silence of a client in a transaction block.",
     ),
-    known(
-        "idle_session_timeout",
-        "0",
-        Domain::Duration,
-        "Longest silence of a client outside a transaction.",
-    ),
-    known("in_hot_standby", "off", Domain::Fixed, "Whether this is a standby."),
-    known("integer_datetimes", "on", Domain::Fixed, "Times are integers."),
+    duration("idle_session_timeout", "0", "Longest silence of a client outside a transaction."),
+    fixed("in_hot_standby", "off", "Whether this is a standby."),
+    fixed("integer_datetimes", "on", "Times are integers."),
     known("intervalstyle", "postgres", Domain::Format(Format::Intervals), "Output format of intervals."),
-    known("is_superuser", "on", Domain::Fixed, "Whether the user may do everything."),
-    known("lock_timeout", "0", Domain::Duration, "Longest wait for a lock; 0 for any."),
+    fixed("is_superuser", "on", "Whether the user may do everything."),
+    duration("lock_timeout", "0", "Longest wait for a lock; 0 for any."),
     known(
         MAX_SLOT_WAL_KEEP_SIZE,
         SLOT_SIZE_DEFAULT,
         Domain::Text,
         "Log that a replication slot, or a backup that is asked for, keeps at most; -1 for any. Of the whole database, until it is closed.",
     ),
-    known("max_identifier_length", "1024", Domain::Fixed, "Longest name."),
+    fixed("max_identifier_length", "1024", "Longest name."),
     known(
         "plan_cache_mode",
         "auto",
@@ -221,11 +195,11 @@ pub(super) const KNOWN: &[Known] = &[
         "Plans of prepared queries: for the values of each execution, or for all values where that is no worse; auto: after five executions.",
     ),
     known("search_path", "public", Domain::SchemaList, "Schemas of unqualified names."),
-    known("server_encoding", "UTF8", Domain::Fixed, "Encoding of the database."),
-    known("server_version", "15.0 (Coeval 0.1.0)", Domain::Fixed, "Version that clients see."),
-    known("server_version_num", "150000", Domain::Fixed, "The same as a number."),
+    fixed("server_encoding", "UTF8", "Encoding of the database."),
+    fixed("server_version", "15.0 (Coeval 0.1.0)", "Version that clients see."),
+    fixed("server_version_num", "150000", "The same as a number."),
     known("standard_conforming_strings", "on", Domain::OneOf(&["on"]), "Backslashes in strings are plain."),
-    known("statement_timeout", "0", Domain::Duration, "Longest run of a statement."),
+    duration("statement_timeout", "0", "Longest run of a statement."),
     known(
         "synchronous_commit",
         "on",
@@ -251,19 +225,18 @@ pub(super) const KNOWN: &[Known] = &[
         "high: what coeval.priority says, on servers alone.",
     ),
     known("timezone", "UTC", Domain::Zone, "Zone of timestamps with time zone."),
-    known("transaction_deferrable", "off", Domain::Boolean, "Whether this transaction is DEFERRABLE."),
+    switch("transaction_deferrable", "off", "Whether this transaction is DEFERRABLE."),
     known("transaction_isolation", "serializable", Domain::Isolation, "Level of this transaction."),
-    known("transaction_read_only", "off", Domain::Boolean, "Whether this transaction is READ ONLY."),
+    switch("transaction_read_only", "off", "Whether this transaction is READ ONLY."),
     known(
         WAL_KEEP_SIZE,
         "0",
         Domain::Text,
         "Log that stays behind each checkpoint, whoever follows. Of the whole database, until it is closed.",
     ),
-    known(
+    duration(
         WAL_SENDER_TIMEOUT,
         SENDER_TIMEOUT_DEFAULT,
-        Domain::Duration,
         "Longest silence of who follows; 0 for any. Of the whole database, until it is closed.",
     ),
 ];

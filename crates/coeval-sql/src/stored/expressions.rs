@@ -5,14 +5,13 @@ use super::view_query::quoted;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
 use crate::parse::parse_expression;
-use crate::walk::{visit_expressions, visit_expressions_mut};
+use crate::walk::{any_expression, change_expressions, each_expression, find_expression};
 use coeval_store::{QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, Value as AstValue,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Value as AstValue, Visit,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use std::ops::ControlFlow;
 
 /// The expression that a definition keeps as text.
 ///
@@ -23,30 +22,16 @@ pub(crate) fn parse(text: &str) -> Result<Expr, SqlError> {
         .map_err(|error| SqlError::internal(format!("a stored expression cannot be read: {error}")))
 }
 
-/// The first sub-expression that `find` answers something for.
-pub(crate) fn search<T>(expr: &Expr, mut find: impl FnMut(&Expr) -> Option<T>) -> Option<T> {
-    let flow = visit_expressions(expr, |expr| match find(expr) {
-        Some(found) => ControlFlow::Break(found),
-        None => ControlFlow::Continue(()),
-    });
-    match flow {
-        ControlFlow::Break(found) => Some(found),
-        ControlFlow::Continue(()) => None,
-    }
-}
-
 fn is_subquery(expr: &Expr) -> bool {
     matches!(expr, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. })
 }
 
 /// Refuses what neither a default nor a check can hold.
 pub(crate) fn refuse_subquery(expr: &Expr, place: &str) -> Result<(), SqlError> {
-    match search(expr, |expr| is_subquery(expr).then_some(())) {
-        Some(()) => {
-            Err(SqlError::new(SqlState::FeatureNotSupported, format!("cannot use subquery in {place}")))
-        }
-        None => Ok(()),
+    if any_expression(expr, is_subquery) {
+        return Err(SqlError::new(SqlState::FeatureNotSupported, format!("cannot use subquery in {place}")));
     }
+    Ok(())
 }
 
 /// The column name an expression is, with the table it is qualified by.
@@ -68,7 +53,7 @@ fn column_reference(expr: &Expr) -> Option<(Option<&Ident>, &Ident)> {
 pub(crate) fn check_columns(def: &TableDef, expr: &Expr) -> Result<Vec<usize>, SqlError> {
     refuse_subquery(expr, "check constraint")?;
     let mut columns = Vec::new();
-    let wrong = search(expr, |expr| {
+    let wrong = find_expression(expr, |expr| {
         let (table, ident) = column_reference(expr)?;
         if let Some(table) = table.map(fold).filter(|table| *table != def.name.name) {
             return Some(SqlError::missing_from(&table));
@@ -103,58 +88,40 @@ pub(crate) fn columns_named(def: &TableDef, text: &str) -> Vec<usize> {
 /// 0A000.
 pub(crate) fn refuse_in_default(expr: &Expr) -> Result<(), SqlError> {
     refuse_subquery(expr, "DEFAULT expression")?;
-    match search(expr, |expr| column_reference(expr).map(|_| ())) {
-        Some(()) => Err(SqlError::new(
-            SqlState::FeatureNotSupported,
-            "cannot use column reference in DEFAULT expression",
-        )),
-        None => Ok(()),
+    if any_expression(expr, |expr| column_reference(expr).is_some()) {
+        let message = "cannot use column reference in DEFAULT expression";
+        return Err(SqlError::new(SqlState::FeatureNotSupported, message));
     }
+    Ok(())
 }
 
-/// Whether an expression uses an identifier of this name as a column.
-pub(crate) fn names_column(expr: &Expr, column: &str) -> bool {
-    search(expr, |expr| column_reference(expr).filter(|(_, ident)| fold(ident) == column).map(|_| ()))
-        .is_some()
-}
-
-/// Whether a query uses an identifier of this name as a column, anywhere.
-pub(crate) fn names_column_anywhere(query: &Query, column: &str) -> bool {
-    let flow = visit_expressions(query, |expr| {
-        match column_reference(expr).filter(|(_, ident)| fold(ident) == column) {
-            Some(_) => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
-        }
-    });
-    flow.is_break()
+/// Whether an expression or a query uses an identifier of this name as a column, anywhere.
+pub(crate) fn names_column(syntax: &impl Visit, column: &str) -> bool {
+    any_expression(syntax, |expr| column_reference(expr).is_some_and(|(_, ident)| fold(ident) == column))
 }
 
 /// The expression with a column renamed.
 pub(crate) fn rename_column(expr: &mut Expr, old: &str, new: &Ident) {
-    let _ = visit_expressions_mut(expr, |expr| {
-        match expr {
-            Expr::Identifier(ident) if fold(ident) == old => *ident = new.clone(),
-            Expr::CompoundIdentifier(parts) => {
-                if let Some(last) = parts.last_mut().filter(|last| fold(last) == old) {
-                    *last = new.clone();
-                }
+    change_expressions(expr, |expr| match expr {
+        Expr::Identifier(ident) if fold(ident) == old => *ident = new.clone(),
+        Expr::CompoundIdentifier(parts) => {
+            if let Some(last) = parts.last_mut().filter(|last| fold(last) == old) {
+                *last = new.clone();
             }
-            _ => {}
         }
-        ControlFlow::<()>::Continue(())
+        _ => {}
     });
 }
 
 /// The expression with the table that qualifies its columns renamed.
 pub(crate) fn rename_table(expr: &mut Expr, old: &str, new: &Ident) {
-    let _ = visit_expressions_mut(expr, |expr| {
+    change_expressions(expr, |expr| {
         if let Expr::CompoundIdentifier(parts) = expr
             && let [.., table, _] = parts.as_mut_slice()
             && fold(table) == old
         {
             *table = new.clone();
         }
-        ControlFlow::<()>::Continue(())
     });
 }
 
@@ -164,13 +131,12 @@ pub(crate) fn rename_table(expr: &mut Expr, old: &str, new: &Ident) {
 /// As [`parse`].
 pub(crate) fn named_sequences(text: &str) -> Result<Vec<(Option<String>, String)>, SqlError> {
     let mut found = Vec::new();
-    search(&parse(text)?, |expr| {
+    each_expression(&parse(text)?, |expr| {
         if let Expr::Function(function) = expr
             && let Some(name) = sequence_argument(function)
         {
             found.extend(sequence_name(&name));
         }
-        None::<()>
     });
     Ok(found)
 }
@@ -182,7 +148,7 @@ pub(crate) fn sequences_named(text: &str) -> Vec<(Option<String>, String)> {
 
 /// The expression with a sequence, named in `nextval('..')` and its like, renamed.
 pub(crate) fn rename_sequence(expr: &mut Expr, old: &QualifiedName, new: &QualifiedName) {
-    let _ = visit_expressions_mut(expr, |expr| {
+    change_expressions(expr, |expr| {
         if let Expr::Function(function) = expr
             && let Some((schema, name)) = sequence_argument(function).and_then(|text| sequence_name(&text))
             && name == old.name
@@ -194,7 +160,6 @@ pub(crate) fn rename_sequence(expr: &mut Expr, old: &QualifiedName, new: &Qualif
             let literal = Expr::value(AstValue::SingleQuotedString(text));
             *first = FunctionArg::Unnamed(FunctionArgExpr::Expr(literal));
         }
-        ControlFlow::<()>::Continue(())
     });
 }
 

@@ -11,13 +11,12 @@ use crate::functions::is_aggregate;
 use crate::json::set_columns;
 use crate::names::{fold, split_name};
 use crate::select::{self, column, item, quoted};
-use crate::walk::{any_outside_queries, visit_expressions, visit_expressions_mut};
+use crate::walk::{any_expression, any_outside_queries, change_expressions, try_change_expressions};
 use coeval_store::{CheckOption, ObjectRef, QualifiedName, TableDef, Transaction, ViewDef};
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Function, FunctionArguments, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr,
     TableAlias, TableFactor, TableWithJoins,
 };
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// What the table below goes by in expressions of one row.
@@ -371,20 +370,16 @@ fn over_base(expression: &Expr, relation: &str, below: &[UpdatableColumn]) -> Op
         return None;
     }
     let mut written = expression.clone();
-    let outcome = visit_expressions_mut(&mut written, |part| {
+    let done = try_change_expressions(&mut written, |part| -> Result<(), ()> {
         if matches!(part, Expr::Nested(_)) {
-            return ControlFlow::Continue(());
+            return Ok(());
         }
-        match named_column(part, relation, below).map(|column| &column.expression) {
-            None => ControlFlow::Continue(()),
-            Some(None) => ControlFlow::Break(()),
-            Some(Some(known)) => {
-                *part = operand(known);
-                ControlFlow::Continue(())
-            }
+        if let Some(column) = named_column(part, relation, below) {
+            *part = operand(column.expression.as_ref().ok_or(())?);
         }
+        Ok(())
     });
-    outcome.is_continue().then_some(written)
+    done.is_ok().then_some(written)
 }
 
 /// An expression in the place of a name.
@@ -396,28 +391,23 @@ pub(crate) fn operand(expression: &Expr) -> Expr {
 }
 
 fn has_subquery(expression: &Expr) -> bool {
-    let found = visit_expressions(expression, |part| match part {
-        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
-        Expr::Function(function) if matches!(function.args, FunctionArguments::Subquery(_)) => {
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    any_expression(expression, |part| match part {
+        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => true,
+        Expr::Function(function) => matches!(function.args, FunctionArguments::Subquery(_)),
+        _ => false,
+    })
 }
 
 /// The columns of [`BASE`] in an expression under another name.
 pub(crate) fn renamed_base(expression: &Expr, name: &str) -> Expr {
     let mut renamed = expression.clone();
-    // Nothing breaks off the visit.
-    let _ = visit_expressions_mut(&mut renamed, |part| {
+    change_expressions(&mut renamed, |part| {
         if let Expr::CompoundIdentifier(parts) = part
             && let [table, _] = parts.as_mut_slice()
             && table.value == BASE
         {
             *table = Ident::with_quote('"', name);
         }
-        ControlFlow::<()>::Continue(())
     });
     renamed
 }

@@ -18,18 +18,11 @@ const BIGINT: ColumnType = ColumnType::BigInt;
 /// who may read the table. When it was loaded last is known of loads since the last checkpoint before the database was opened.
 pub(super) fn bricks(transaction: &Transaction, rights: &Rights) -> Rows {
     let mut rows = Rows::new(&[
-        ("table_schema", TEXT),
-        ("table_name", TEXT),
-        ("brick", BIGINT),
-        ("ranges", TEXT),
-        ("rows", BIGINT),
-        ("visible_rows", BIGINT),
-        ("value_bytes", BIGINT),
-        ("bytes", BIGINT),
-        ("epochs_entries", BIGINT),
-        ("epochs_bytes", BIGINT),
-        ("newest_epoch", BIGINT),
-        ("last_load", ColumnType::TimestampTz),
+        (TEXT, "table_schema table_name"),
+        (BIGINT, "brick"),
+        (TEXT, "ranges"),
+        (BIGINT, "rows visible_rows value_bytes bytes epochs_entries epochs_bytes newest_epoch"),
+        (ColumnType::TimestampTz, "last_load"),
     ]);
     for (name, def) in table_defs(transaction) {
         if def.bricks.is_none() {
@@ -97,13 +90,7 @@ fn number(number: i64, ty: ColumnType) -> String {
 /// # Errors
 /// If the offsets cannot be read.
 pub(super) fn ingest_offsets(transaction: &Transaction, rights: &Rights) -> Result<Rows, SqlError> {
-    let mut rows = Rows::new(&[
-        ("table_schema", TEXT),
-        ("table_name", TEXT),
-        ("source", TEXT),
-        ("last_offset", BIGINT),
-        ("rows", BIGINT),
-    ]);
+    let mut rows = Rows::new(&[(TEXT, "table_schema table_name source"), (BIGINT, "last_offset rows")]);
     let offsets = transaction.ingest_offsets()?;
     let readable = |def: &TableDef| rights.may_read(Object::Table(def));
     for (name, def) in table_defs(transaction).into_iter().filter(|(_, def)| readable(def)) {
@@ -124,16 +111,10 @@ pub(super) fn ingest_offsets(transaction: &Transaction, rights: &Rights) -> Resu
 /// a transaction reads by: both are named, with the session if it has one.
 pub(super) fn epochs(store: &Store, registry: &Registry) -> Rows {
     let mut rows = Rows::new(&[
-        ("next", BIGINT),
-        ("latest_committed", BIGINT),
-        ("latest_safe", BIGINT),
-        ("pending", BIGINT),
-        ("oldest_pending", BIGINT),
-        ("oldest_pending_transaction", BIGINT),
-        ("oldest_pending_pid", INT),
-        ("oldest_held", BIGINT),
-        ("oldest_held_version", BIGINT),
-        ("oldest_held_pid", INT),
+        (BIGINT, "next latest_committed latest_safe pending oldest_pending oldest_pending_transaction"),
+        (INT, "oldest_pending_pid"),
+        (BIGINT, "oldest_held oldest_held_version"),
+        (INT, "oldest_held_pid"),
     ]);
     let status = store.epochs();
     let number = |number: Option<u64>| number.map_or(ValueRef::Null, count);

@@ -24,21 +24,15 @@ use std::sync::Arc;
 
 const TEXT: ColumnType = ColumnType::Text;
 
-const COLUMNS: [(&str, ColumnType); 14] = [
-    ("node", ColumnType::Int),
-    ("address", TEXT),
-    ("is_own", ColumnType::Boolean),
-    ("has_keeper", ColumnType::Boolean),
-    ("state", TEXT),
-    ("connection", TEXT),
-    ("queued_bytes", ColumnType::BigInt),
-    ("last_error", TEXT),
-    ("copied_bytes", ColumnType::BigInt),
-    ("bricks", ColumnType::BigInt),
-    ("rows", ColumnType::BigInt),
-    ("bytes", ColumnType::BigInt),
-    ("bricks_to_come", ColumnType::BigInt),
-    ("has_answered", ColumnType::Boolean),
+const COLUMNS: [(ColumnType, &str); 8] = [
+    (ColumnType::Int, "node"),
+    (TEXT, "address"),
+    (ColumnType::Boolean, "is_own has_keeper"),
+    (TEXT, "state connection"),
+    (ColumnType::BigInt, "queued_bytes"),
+    (TEXT, "last_error"),
+    (ColumnType::BigInt, "copied_bytes bricks rows bytes bricks_to_come"),
+    (ColumnType::Boolean, "has_answered"),
 ];
 
 /// From this column on they are asked.

@@ -15,19 +15,15 @@ const BIGINT: ColumnType = ColumnType::BigInt;
 /// the rights of its session's role; the place of the conflict to roles that may read the table.
 pub(super) fn conflicts(store: &Store, source: &Source<'_>) -> Rows {
     let mut rows = Rows::new(&[
-        ("at", ColumnType::TimestampTz),
-        ("sqlstate", TEXT),
-        ("isolation", TEXT),
-        ("reason", TEXT),
-        ("table_name", TEXT),
-        ("key", TEXT),
-        ("pid", INT),
-        ("transaction", BIGINT),
-        ("statement", TEXT),
-        ("winner_pid", INT),
-        ("winner_transaction", BIGINT),
-        ("winner_statement", TEXT),
-        ("declared_read_only", ColumnType::Boolean),
+        (ColumnType::TimestampTz, "at"),
+        (TEXT, "sqlstate isolation reason table_name key"),
+        (INT, "pid"),
+        (BIGINT, "transaction"),
+        (TEXT, "statement"),
+        (INT, "winner_pid"),
+        (BIGINT, "winner_transaction"),
+        (TEXT, "winner_statement"),
+        (ColumnType::Boolean, "declared_read_only"),
     ]);
     let rights = source.rights();
     let registry = source.engine.registry();

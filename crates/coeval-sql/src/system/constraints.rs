@@ -44,16 +44,8 @@ fn constraints(def: &TableDef) -> Vec<Listed<'_>> {
 
 pub(super) fn table_constraints(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[
-        ("constraint_catalog", TEXT),
-        ("constraint_schema", TEXT),
-        ("constraint_name", TEXT),
-        ("table_catalog", TEXT),
-        ("table_schema", TEXT),
-        ("table_name", TEXT),
-        ("constraint_type", TEXT),
-        ("is_deferrable", TEXT),
-        ("initially_deferred", TEXT),
-        ("enforced", TEXT),
+        (TEXT, "constraint_catalog constraint_schema constraint_name table_catalog table_schema"),
+        (TEXT, "table_name constraint_type is_deferrable initially_deferred enforced"),
     ]);
     for (name, def) in table_defs(transaction) {
         for constraint in constraints(&def) {
@@ -77,15 +69,9 @@ pub(super) fn table_constraints(transaction: &Transaction) -> Rows {
 
 pub(super) fn key_column_usage(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[
-        ("constraint_catalog", TEXT),
-        ("constraint_schema", TEXT),
-        ("constraint_name", TEXT),
-        ("table_catalog", TEXT),
-        ("table_schema", TEXT),
-        ("table_name", TEXT),
-        ("column_name", TEXT),
-        ("ordinal_position", INT),
-        ("position_in_unique_constraint", INT),
+        (TEXT, "constraint_catalog constraint_schema constraint_name table_catalog table_schema"),
+        (TEXT, "table_name column_name"),
+        (INT, "ordinal_position position_in_unique_constraint"),
     ]);
     for (name, def) in table_defs(transaction) {
         for constraint in constraints(&def).iter().filter(|constraint| constraint.kind != "CHECK") {
@@ -111,13 +97,8 @@ pub(super) fn key_column_usage(transaction: &Transaction) -> Rows {
 /// The columns that constraints use: their own, and for a foreign key those of the parent.
 pub(super) fn constraint_column_usage(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[
-        ("table_catalog", TEXT),
-        ("table_schema", TEXT),
-        ("table_name", TEXT),
-        ("column_name", TEXT),
-        ("constraint_catalog", TEXT),
-        ("constraint_schema", TEXT),
-        ("constraint_name", TEXT),
+        (TEXT, "table_catalog table_schema table_name column_name constraint_catalog"),
+        (TEXT, "constraint_schema constraint_name"),
     ]);
     for (name, def) in table_defs(transaction) {
         for constraint in constraints(&def) {
@@ -141,12 +122,8 @@ pub(super) fn constraint_column_usage(transaction: &Transaction) -> Rows {
 /// The tables that constraints use.
 pub(super) fn constraint_table_usage(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[
-        ("table_catalog", TEXT),
-        ("table_schema", TEXT),
-        ("table_name", TEXT),
-        ("constraint_catalog", TEXT),
-        ("constraint_schema", TEXT),
-        ("constraint_name", TEXT),
+        (TEXT, "table_catalog table_schema table_name constraint_catalog constraint_schema"),
+        (TEXT, "constraint_name"),
     ]);
     for (name, def) in table_defs(transaction) {
         for constraint in constraints(&def).iter().filter(|constraint| constraint.kind != "CHECK") {
@@ -181,12 +158,7 @@ fn used<'a>(
 
 /// What the checks say.
 pub(super) fn check_constraints(transaction: &Transaction) -> Rows {
-    let mut rows = Rows::new(&[
-        ("constraint_catalog", TEXT),
-        ("constraint_schema", TEXT),
-        ("constraint_name", TEXT),
-        ("check_clause", TEXT),
-    ]);
+    let mut rows = Rows::new(&[(TEXT, "constraint_catalog constraint_schema constraint_name check_clause")]);
     for (name, def) in table_defs(transaction) {
         let checks = def.checks.iter().map(|check| (check.name.clone(), format!("({})", check.expression)));
         let not_null = def.live_columns().filter(|(_, column)| column.not_null).map(|(_, column)| {
@@ -202,15 +174,8 @@ pub(super) fn check_constraints(transaction: &Transaction) -> Rows {
 
 pub(super) fn referential_constraints(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[
-        ("constraint_catalog", TEXT),
-        ("constraint_schema", TEXT),
-        ("constraint_name", TEXT),
-        ("unique_constraint_catalog", TEXT),
-        ("unique_constraint_schema", TEXT),
-        ("unique_constraint_name", TEXT),
-        ("match_option", TEXT),
-        ("update_rule", TEXT),
-        ("delete_rule", TEXT),
+        (TEXT, "constraint_catalog constraint_schema constraint_name unique_constraint_catalog"),
+        (TEXT, "unique_constraint_schema unique_constraint_name match_option update_rule delete_rule"),
     ]);
     for (name, def) in table_defs(transaction) {
         for foreign_key in &def.foreign_keys {

@@ -11,13 +11,10 @@ const BIGINT: ColumnType = ColumnType::BigInt;
 /// One row for each dimension of each brick table, in the order of the columns.
 pub(super) fn dimensions(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[
-        ("table_schema", TEXT),
-        ("table_name", TEXT),
-        ("column_name", TEXT),
-        ("cardinality", BIGINT),
-        ("range_size", BIGINT),
-        ("origin", TEXT),
-        ("retention", ColumnType::Interval),
+        (TEXT, "table_schema table_name column_name"),
+        (BIGINT, "cardinality range_size"),
+        (TEXT, "origin"),
+        (ColumnType::Interval, "retention"),
     ]);
     for (name, def) in table_defs(transaction) {
         let Some(bricks) = &def.bricks else { continue };

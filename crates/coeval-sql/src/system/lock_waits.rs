@@ -14,14 +14,9 @@ const INT: ColumnType = ColumnType::Int;
 
 fn columns() -> Rows {
     Rows::new(&[
-        ("pid", INT),
-        ("blocked_by", INT),
-        ("kind", TEXT),
-        ("table_name", TEXT),
-        ("key", TEXT),
-        ("wanted", TEXT),
-        ("held", TEXT),
-        ("granted", ColumnType::Boolean),
+        (INT, "pid blocked_by"),
+        (TEXT, "kind table_name key wanted held"),
+        (ColumnType::Boolean, "granted"),
     ])
 }
 

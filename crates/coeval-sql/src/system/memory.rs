@@ -7,11 +7,7 @@ use coeval_store::{ColumnType, Store, ValueRef, process_memory};
 
 /// One row for each use.
 pub(super) fn memory(store: &Store, source: &Source<'_>) -> Rows {
-    let mut rows = Rows::new(&[
-        ("used_for", ColumnType::Text),
-        ("bytes", ColumnType::BigInt),
-        ("bytes_max", ColumnType::BigInt),
-    ]);
+    let mut rows = Rows::new(&[(ColumnType::Text, "used_for"), (ColumnType::BigInt, "bytes bytes_max")]);
     let transaction = source.transaction;
     let (mut deltas, mut bricks) = (0, 0);
     for (_, def) in table_defs(transaction) {

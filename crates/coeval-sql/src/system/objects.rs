@@ -4,8 +4,10 @@
 use super::rows::{Rows, integer, table_defs, text, yes_or_no};
 use super::{DATABASE_NAME, INFORMATION_SCHEMA};
 use crate::catalog::ViewColumns;
+use crate::column_name::internal_name;
 use crate::stored::updatable::Updatable;
 use crate::temporary::is_temporary;
+use crate::types;
 use coeval_store::{
     CheckOption, ColumnDef, ColumnState, ColumnType, Identity, SECOND_DIGITS_MAX, Transaction, ValueRef,
     ViewDef,
@@ -16,13 +18,13 @@ const TEXT: ColumnType = ColumnType::Text;
 const INT: ColumnType = ColumnType::Int;
 
 pub(super) fn catalog_name() -> Rows {
-    let mut rows = Rows::new(&[("catalog_name", TEXT)]);
+    let mut rows = Rows::new(&[(TEXT, "catalog_name")]);
     rows.push([text(DATABASE_NAME)]);
     rows
 }
 
 pub(super) fn schemata(transaction: &Transaction) -> Rows {
-    let mut rows = Rows::new(&[("catalog_name", TEXT), ("schema_name", TEXT), ("schema_owner", TEXT)]);
+    let mut rows = Rows::new(&[(TEXT, "catalog_name schema_name schema_owner")]);
     for schema in transaction.catalog().schemas().chain([INFORMATION_SCHEMA, crate::relations::PG_CATALOG]) {
         let access = crate::rights::schema_access(transaction.catalog(), schema);
         let owner = access.owner.as_deref().unwrap_or(DATABASE_NAME);
@@ -32,13 +34,8 @@ pub(super) fn schemata(transaction: &Transaction) -> Rows {
 }
 
 pub(super) fn tables(transaction: &Transaction) -> Rows {
-    let mut rows = Rows::new(&[
-        ("table_catalog", TEXT),
-        ("table_schema", TEXT),
-        ("table_name", TEXT),
-        ("table_type", TEXT),
-        ("is_insertable_into", TEXT),
-    ]);
+    let mut rows =
+        Rows::new(&[(TEXT, "table_catalog table_schema table_name table_type is_insertable_into")]);
     let mut push = |schema: &str, name: &str, kind: &str, insertable: bool| {
         rows.push([text(DATABASE_NAME), text(schema), text(name), text(kind), yes_or_no(insertable)]);
     };
@@ -57,13 +54,8 @@ pub(super) fn tables(transaction: &Transaction) -> Rows {
 
 pub(super) fn views(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[
-        ("table_catalog", TEXT),
-        ("table_schema", TEXT),
-        ("table_name", TEXT),
-        ("view_definition", TEXT),
-        ("check_option", TEXT),
-        ("is_updatable", TEXT),
-        ("is_insertable_into", TEXT),
+        (TEXT, "table_catalog table_schema table_name view_definition check_option is_updatable"),
+        (TEXT, "is_insertable_into"),
     ]);
     for view in transaction.catalog().views() {
         let is_updatable = is_updatable(view, transaction);
@@ -101,18 +93,9 @@ fn updatable_columns(view: &Arc<ViewDef>, transaction: &Transaction) -> Vec<bool
 
 pub(super) fn sequences(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[
-        ("sequence_catalog", TEXT),
-        ("sequence_schema", TEXT),
-        ("sequence_name", TEXT),
-        ("data_type", TEXT),
-        ("numeric_precision", INT),
-        ("numeric_precision_radix", INT),
-        ("numeric_scale", INT),
-        ("start_value", TEXT),
-        ("minimum_value", TEXT),
-        ("maximum_value", TEXT),
-        ("increment", TEXT),
-        ("cycle_option", TEXT),
+        (TEXT, "sequence_catalog sequence_schema sequence_name data_type"),
+        (INT, "numeric_precision numeric_precision_radix numeric_scale"),
+        (TEXT, "start_value minimum_value maximum_value increment cycle_option"),
     ]);
     for sequence in transaction.catalog().sequences() {
         let owner = sequence
@@ -131,7 +114,7 @@ pub(super) fn sequences(transaction: &Transaction) -> Rows {
             text(DATABASE_NAME),
             text(&sequence.name.schema),
             text(&sequence.name.name),
-            text(type_name(ty)),
+            text(&type_name(ty)),
             integer(number.precision),
             integer(number.radix),
             integer(number.scale),
@@ -165,7 +148,7 @@ fn push_column(rows: &mut Rows, place: &Place<'_>, column: &ColumnDef, default: 
         integer(i32::try_from(place.position).ok()),
         default.map_or(ValueRef::Null, text),
         yes_or_no(!column.not_null),
-        text(type_name(column.ty)),
+        text(&type_name(column.ty)),
         integer(length_max(column.ty)),
         integer(octets_max(column.ty)),
         integer(number.precision),
@@ -192,31 +175,13 @@ fn push_column(rows: &mut Rows, place: &Place<'_>, column: &ColumnDef, default: 
 
 pub(super) fn columns(transaction: &Transaction, view_columns: &ViewColumns) -> Rows {
     let mut rows = Rows::new(&[
-        ("table_catalog", TEXT),
-        ("table_schema", TEXT),
-        ("table_name", TEXT),
-        ("column_name", TEXT),
-        ("ordinal_position", INT),
-        ("column_default", TEXT),
-        ("is_nullable", TEXT),
-        ("data_type", TEXT),
-        ("character_maximum_length", INT),
-        ("character_octet_length", INT),
-        ("numeric_precision", INT),
-        ("numeric_precision_radix", INT),
-        ("numeric_scale", INT),
-        ("datetime_precision", INT),
-        ("udt_catalog", TEXT),
-        ("udt_schema", TEXT),
-        ("udt_name", TEXT),
-        ("dtd_identifier", TEXT),
-        ("is_self_referencing", TEXT),
-        ("is_identity", TEXT),
-        ("identity_generation", TEXT),
-        ("identity_cycle", TEXT),
-        ("is_generated", TEXT),
-        ("generation_expression", TEXT),
-        ("is_updatable", TEXT),
+        (TEXT, "table_catalog table_schema table_name column_name"),
+        (INT, "ordinal_position"),
+        (TEXT, "column_default is_nullable data_type"),
+        (INT, "character_maximum_length character_octet_length numeric_precision"),
+        (INT, "numeric_precision_radix numeric_scale datetime_precision"),
+        (TEXT, "udt_catalog udt_schema udt_name dtd_identifier is_self_referencing is_identity"),
+        (TEXT, "identity_generation identity_cycle is_generated generation_expression is_updatable"),
     ]);
     for (name, def) in table_defs(transaction) {
         for (position, (_, column)) in def.live_columns().enumerate() {
@@ -326,58 +291,19 @@ fn datetime_precision(column: &ColumnDef) -> Option<i32> {
 }
 
 /// The type without its length or precision.
-fn type_name(ty: ColumnType) -> &'static str {
+fn type_name(ty: ColumnType) -> String {
     match ty {
-        ColumnType::SmallInt => "smallint",
-        ColumnType::Int => "integer",
-        ColumnType::BigInt => "bigint",
-        ColumnType::Real => "real",
-        ColumnType::Double => "double precision",
-        ColumnType::Numeric { .. } => "numeric",
-        ColumnType::Boolean => "boolean",
-        ColumnType::Text => "text",
-        ColumnType::Varchar(_) => "character varying",
-        ColumnType::Char(_) => "character",
-        ColumnType::Bytea => "bytea",
-        ColumnType::Date => "date",
-        ColumnType::Time => "time without time zone",
-        ColumnType::Timestamp => "timestamp without time zone",
-        ColumnType::TimestampTz => "timestamp with time zone",
-        ColumnType::Interval => "interval",
-        ColumnType::Uuid => "uuid",
-        ColumnType::PgLsn => "pg_lsn",
-        ColumnType::Json => "json",
-        ColumnType::Jsonb => "jsonb",
-        ColumnType::Enum(_) => "USER-DEFINED",
-        ColumnType::Array(_) => "ARRAY",
+        ColumnType::Enum(_) => "USER-DEFINED".to_owned(),
+        ColumnType::Array(_) => "ARRAY".to_owned(),
+        other => types::type_name(other),
     }
 }
 
 /// The name of the type in PostgreSQL's catalog.
 fn internal_type_name(ty: ColumnType) -> String {
-    let name = match ty {
-        ColumnType::Array(element) => return format!("_{}", internal_type_name(element.column_type())),
-        ColumnType::Enum(ty) => &ty.def().name.name,
-        ColumnType::SmallInt => "int2",
-        ColumnType::Int => "int4",
-        ColumnType::BigInt => "int8",
-        ColumnType::Real => "float4",
-        ColumnType::Double => "float8",
-        ColumnType::Numeric { .. } => "numeric",
-        ColumnType::Boolean => "bool",
-        ColumnType::Text => "text",
-        ColumnType::Varchar(_) => "varchar",
-        ColumnType::Char(_) => "bpchar",
-        ColumnType::Bytea => "bytea",
-        ColumnType::Date => "date",
-        ColumnType::Time => "time",
-        ColumnType::Timestamp => "timestamp",
-        ColumnType::TimestampTz => "timestamptz",
-        ColumnType::Interval => "interval",
-        ColumnType::Uuid => "uuid",
-        ColumnType::PgLsn => "pg_lsn",
-        ColumnType::Json => "json",
-        ColumnType::Jsonb => "jsonb",
-    };
-    name.to_owned()
+    match ty {
+        ColumnType::Array(element) => format!("_{}", internal_type_name(element.column_type())),
+        ColumnType::Enum(ty) => ty.def().name.name.clone(),
+        other => internal_name(&types::type_name(other)),
+    }
 }

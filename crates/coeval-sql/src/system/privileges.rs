@@ -27,14 +27,8 @@ fn grants(access: &ObjectAccess) -> Vec<Grant> {
 /// `table_privileges`, `role_table_grants`: of tables and views, as far as they concern the session's roles.
 pub(super) fn table_privileges(transaction: &Transaction, rights: &Rights, public: Public) -> Rows {
     let mut rows = Rows::new(&[
-        ("grantor", TEXT),
-        ("grantee", TEXT),
-        ("table_catalog", TEXT),
-        ("table_schema", TEXT),
-        ("table_name", TEXT),
-        ("privilege_type", TEXT),
-        ("is_grantable", TEXT),
-        ("with_hierarchy", TEXT),
+        (TEXT, "grantor grantee table_catalog table_schema table_name privilege_type is_grantable"),
+        (TEXT, "with_hierarchy"),
     ]);
     let has = |role: &Option<String>| rights.include(role.as_deref());
     let mut push = |name: &QualifiedName, access: &ObjectAccess| {
@@ -68,7 +62,7 @@ pub(super) fn table_privileges(transaction: &Transaction, rights: &Rights, publi
 
 /// `enabled_roles`: those whose rights the session has.
 pub(super) fn enabled_roles(transaction: &Transaction, rights: &Rights) -> Rows {
-    let mut rows = Rows::new(&[("role_name", TEXT)]);
+    let mut rows = Rows::new(&[(TEXT, "role_name")]);
     for role in transaction.catalog().roles() {
         if rights.include(Some(&role.name)) {
             rows.push([text(&role.name)]);
@@ -79,7 +73,7 @@ pub(super) fn enabled_roles(transaction: &Transaction, rights: &Rights) -> Rows 
 
 /// `applicable_roles`: those that the session's role can take on.
 pub(super) fn applicable_roles(transaction: &Transaction, settings: &Settings) -> Rows {
-    let mut rows = Rows::new(&[("grantee", TEXT), ("role_name", TEXT), ("is_grantable", TEXT)]);
+    let mut rows = Rows::new(&[(TEXT, "grantee role_name is_grantable")]);
     let Principal { name, .. } = settings.principal();
     let Some(role) = transaction.catalog().role(name) else { return rows };
     for membership in &role.member_of {

@@ -17,10 +17,12 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// No rows yet.
-    pub(super) fn new(columns: &[(&'static str, ColumnType)]) -> Self {
+    /// No rows yet. Columns that stand next to each other and are of one type are named together, with blanks between their names.
+    pub(super) fn new(columns: &[(ColumnType, &'static str)]) -> Self {
+        let columns = columns.iter().flat_map(|&(ty, names)| names.split(' ').map(move |name| (name, ty)));
+        let columns: Vec<(&'static str, ColumnType)> = columns.collect();
         let builders = columns.iter().map(|(_, ty)| ColumnBuilder::new(*ty, 0)).collect();
-        Self { columns: columns.to_vec(), builders }
+        Self { columns, builders }
     }
 
     /// Appends a row.

@@ -11,20 +11,10 @@ const BIGINT: ColumnType = ColumnType::BigInt;
 /// One row. What is counted, is counted since the database was opened.
 pub(super) fn safe_snapshots(store: &Store, registry: &Registry) -> Rows {
     let mut rows = Rows::new(&[
-        ("version", BIGINT),
-        ("boundary", BIGINT),
-        ("commits_behind", BIGINT),
-        ("age_us", BIGINT),
-        ("holder_transaction", BIGINT),
-        ("holder_pid", ColumnType::Int),
-        ("taken", BIGINT),
-        ("fallbacks_floor", BIGINT),
-        ("fallbacks_certifying", BIGINT),
-        ("made", BIGINT),
-        ("making_us", BIGINT),
-        ("conflicts", BIGINT),
-        ("conflicts_dangerous", BIGINT),
-        ("conflicts_declared_read_only", BIGINT),
+        (BIGINT, "version boundary commits_behind age_us holder_transaction"),
+        (ColumnType::Int, "holder_pid"),
+        (BIGINT, "taken fallbacks_floor fallbacks_certifying made making_us conflicts"),
+        (BIGINT, "conflicts_dangerous conflicts_declared_read_only"),
     ]);
     let (lag, counts, conflicts) =
         (store.snapshot_lag(), store.safe_snapshot_counts(), store.conflict_counts());

@@ -16,15 +16,8 @@ const MOMENT: ColumnType = ColumnType::TimestampTz;
 /// `coeval_tables`: one row per table, own changes of the transaction not counted.
 pub(super) fn tables(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[
-        ("table_schema", TEXT),
-        ("table_name", TEXT),
-        ("rows", BIGINT),
-        ("base_chunks", BIGINT),
-        ("base_bytes", BIGINT),
-        ("delta_rows", BIGINT),
-        ("delta_bytes", BIGINT),
-        ("indexes", BIGINT),
-        ("bytes", BIGINT),
+        (TEXT, "table_schema table_name"),
+        (BIGINT, "rows base_chunks base_bytes delta_rows delta_bytes indexes bytes"),
     ]);
     for (name, def) in table_defs(transaction) {
         let Ok(table) = transaction.table(def.id) else { continue };
@@ -51,11 +44,9 @@ fn base_bytes(table: &Arc<Table>) -> usize {
 /// `coeval_store`: one row.
 pub(super) fn store(store: &Store) -> Rows {
     let mut rows = Rows::new(&[
-        ("version", BIGINT),
-        ("durability", TEXT),
-        ("checkpoint", TEXT),
-        ("active_snapshots", BIGINT),
-        ("oldest_version", BIGINT),
+        (BIGINT, "version"),
+        (TEXT, "durability checkpoint"),
+        (BIGINT, "active_snapshots oldest_version"),
     ]);
     let options = store.options();
     rows.push([
@@ -82,17 +73,12 @@ pub(super) fn store(store: &Store) -> Rows {
 /// of a client once, and all committed ones together once. A transaction with conflicts of both kinds may be refused.
 pub(super) fn transactions(store: &Store, registry: &Registry) -> Rows {
     let mut rows = Rows::new(&[
-        ("pid", INT),
-        ("state", TEXT),
-        ("isolation", TEXT),
-        ("access", TEXT),
-        ("begin_version", BIGINT),
-        ("since", MOMENT),
-        ("holds_boundary", ColumnType::Boolean),
-        ("transaction", BIGINT),
-        ("noted_reads", BIGINT),
-        ("first_out_version", BIGINT),
-        ("in_edges", BIGINT),
+        (INT, "pid"),
+        (TEXT, "state isolation access"),
+        (BIGINT, "begin_version"),
+        (MOMENT, "since"),
+        (ColumnType::Boolean, "holds_boundary"),
+        (BIGINT, "transaction noted_reads first_out_version in_edges"),
     ]);
     let holder = store.snapshot_lag().holder.map(|holder| holder.transaction);
     let sessions: Vec<_> = registry.all().iter().map(|session| (session.pid(), session.activity())).collect();
@@ -143,11 +129,10 @@ pub(super) fn transactions(store: &Store, registry: &Registry) -> Rows {
 /// number.
 pub(super) fn snapshots(store: &Store, registry: &Registry) -> Rows {
     let mut rows = Rows::new(&[
-        ("version", BIGINT),
-        ("versions_behind", BIGINT),
-        ("pid", INT),
-        ("holders", BIGINT),
-        ("since", MOMENT),
+        (BIGINT, "version versions_behind"),
+        (INT, "pid"),
+        (BIGINT, "holders"),
+        (MOMENT, "since"),
     ]);
     let newest = store.world().version().get();
     let sessions: Vec<_> = registry.all().iter().map(|session| (session.pid(), session.activity())).collect();

@@ -16,7 +16,7 @@ use crate::result::StatementResult;
 use crate::rights::{Object, insufficient};
 use crate::servers::engines::{check, driver};
 use crate::servers::{DECISIONS, SCHEMA, SERVERS, text, unknown_server};
-use crate::walk::visit_expressions;
+use crate::walk::any_expression;
 use coeval_store::{CatalogChange, ForeignDef, ObjectAccess, Privilege, QualifiedName};
 use datafusion::sql::sqlparser::ast::{
     ColumnOption, ColumnOptionDef, CreateTable, CreateTableOptions, DataType, Expr, Ident, ObjectName,
@@ -27,7 +27,6 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Runs a definition of an object of the database itself; `None` if the statement is none. Handed in by the code that runs
@@ -255,15 +254,12 @@ pub(crate) fn create_table(
 /// Whether a column's default asks a sequence: sequences are ours, and defaults the server's.
 fn draws_numbers(option: &ColumnOptionDef) -> bool {
     let ColumnOption::Default(value) = &option.option else { return false };
-    let drawn = visit_expressions(value, |expr| match expr {
-        Expr::Function(function)
-            if names::split_name(&function.name).is_ok_and(|(_, name)| name == "nextval") =>
-        {
-            ControlFlow::Break(())
+    any_expression(value, |expr| match expr {
+        Expr::Function(function) => {
+            names::split_name(&function.name).is_ok_and(|(_, name)| name == "nextval")
         }
-        _ => ControlFlow::Continue(()),
-    });
-    drawn.is_break()
+        _ => false,
+    })
 }
 
 /// Removes a table of the server that nobody knows, if it is empty.

@@ -6,17 +6,16 @@ use crate::error::SqlError;
 use crate::parameters::index_of_name;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::types::{column_type_of_arrow, column_type_of_field, format_value};
-use crate::walk::WalkMut;
+use crate::walk::try_change_expressions;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::util::display::array_value_to_string;
 use coeval_store::{ColumnType, Value as StoredValue, ValueRef, value_at};
 use coeval_tique::{Outcome, Rows};
-use datafusion::sql::sqlparser::ast::{Expr, Statement, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Statement, Value};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A value as a literal.
@@ -52,30 +51,19 @@ pub(super) fn put_parameters(
     statement: &mut Statement,
     context: &StatementContext<'_>,
 ) -> Result<(), SqlError> {
-    struct Put<'c, 's>(&'c StatementContext<'s>);
-    impl VisitorMut for Put<'_, '_> {
-        type Break = SqlError;
-        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
-            let Expr::Value(value) = expr else { return ControlFlow::Continue(()) };
-            let Value::Placeholder(name) = &value.value else { return ControlFlow::Continue(()) };
-            let at = index_of_name(name).unwrap_or(usize::MAX);
-            let (Some(given), Some(ty)) = (self.0.parameters.get(at), self.0.parameter_types.get(at)) else {
-                return ControlFlow::Break(SqlError::internal(format!("no value for parameter {name}")));
-            };
-            match parsed(&literal(StoredValue::borrow(given), *ty, self.0)) {
-                Ok(literal) => *expr = literal,
-                Err(error) => return ControlFlow::Break(error),
-            }
-            ControlFlow::Continue(())
-        }
-    }
     if context.parameters.is_empty() {
         return Ok(());
     }
-    match statement.walk_mut(&mut Put(context)) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    try_change_expressions(statement, |expr| {
+        let Expr::Value(value) = expr else { return Ok(()) };
+        let Value::Placeholder(name) = &value.value else { return Ok(()) };
+        let at = index_of_name(name).unwrap_or(usize::MAX);
+        let (Some(given), Some(ty)) = (context.parameters.get(at), context.parameter_types.get(at)) else {
+            return Err(SqlError::internal(format!("no value for parameter {name}")));
+        };
+        *expr = parsed(&literal(StoredValue::borrow(given), *ty, context))?;
+        Ok(())
+    })
 }
 
 fn parsed(sql: &str) -> Result<Expr, SqlError> {

@@ -2,16 +2,13 @@
 //! Domains in statements: a cast to one is a cast to the type below, and a look at what the domain asks of the value.
 
 use crate::parse::parse_expression;
+use crate::select::call;
 use crate::types::resolved_enum;
-use crate::walk::WalkMut;
+use crate::walk::change_expressions;
 use coeval_store::{ColumnType, DomainDef};
-use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Value, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Value};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use std::ops::ControlFlow;
 
 /// The function that gives a value on if it is in a domain: the value, the condition, the check's name (empty for NOT NULL), the
 /// domain's name.
@@ -19,8 +16,13 @@ pub(crate) const IN_DOMAIN: &str = "coeval_in_domain";
 
 /// A domain's check with an expression where it says `VALUE`.
 pub(crate) fn with_value(mut check: Expr, value: &Expr) -> Expr {
-    // The visitor never breaks off.
-    let _ = check.walk_mut(&mut InPlaceOfValue { value });
+    change_expressions(&mut check, |expression| {
+        let is_value = matches!(&*expression, Expr::Identifier(ident)
+            if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("value"));
+        if is_value {
+            *expression = nested(value);
+        }
+    });
     check
 }
 
@@ -50,52 +52,16 @@ pub(super) fn checked(cast: &Expr, domain: &DomainDef) -> Expr {
         checked = in_domain(checked, nested(&condition), &check.name, &name);
     }
     // The function knows no lengths: the type has them.
-    Expr::Cast {
-        kind: CastKind::DoubleColon,
-        expr: Box::new(nested(&checked)),
-        data_type: base_type(domain),
-        array: false,
-        format: None,
-    }
+    crate::select::cast(nested(&checked), base_type(domain))
 }
 
 fn in_domain(value: Expr, condition: Expr, check: &str, domain: &str) -> Expr {
     let text = |text: &str| Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
-    let arguments = [value, condition, text(check), text(domain)];
-    let arguments = arguments.map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)));
-    let list =
-        FunctionArgumentList { duplicate_treatment: None, args: Vec::from(arguments), clauses: Vec::new() };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(IN_DOMAIN)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    call(IN_DOMAIN, vec![value, condition, text(check), text(domain)])
 }
 
 fn nested(expression: &Expr) -> Expr {
     Expr::Nested(Box::new(expression.clone()))
-}
-
-struct InPlaceOfValue<'v> {
-    value: &'v Expr,
-}
-
-impl VisitorMut for InPlaceOfValue<'_> {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        let is_value = matches!(&*expression, Expr::Identifier(ident)
-            if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("value"));
-        if is_value {
-            *expression = nested(self.value);
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 use super::{Call, Entry, Gives, called, strict};
 use crate::allowance::Meter;
 use crate::catalog::rows::Cell;
-use crate::error::SqlError;
+use crate::constants::made_of;
+use crate::error::{SqlError, SqlResult};
 use crate::types::{
     array_elements, column_type, column_type_of_field, element_text, scalar_of, session_zone, shown_elements,
 };
@@ -32,7 +33,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         let zone = session_zone(call.options);
         let texts =
             (0..elements.len()).map(|row| element_text(&elements, row, zone).map(Option::unwrap_or_default));
-        Ok(texts.collect::<std::result::Result<Vec<_>, _>>()?.join(" ").into())
+        Ok(texts.collect::<SqlResult<Vec<_>>>()?.join(" ").into())
     }),
     called("array_to_string", 2..=3, Gives::Text, joined),
 ];
@@ -46,13 +47,13 @@ fn elements(value: &ScalarValue) -> Option<ArrayRef> {
     }
 }
 
-fn bound(call: &Call<'_>, pick: fn(usize) -> usize) -> std::result::Result<Cell, SqlError> {
+fn bound(call: &Call<'_>, pick: fn(usize) -> usize) -> SqlResult<Cell> {
     let length = elements(&call.arguments[0]).map_or(0, |elements| elements.len());
     Ok(if length == 0 || call.int(1) != Some(1) { Cell::Null } else { pick(length).into() })
 }
 
 /// `array_to_string(array, delimiter [, what stands for NULL])`.
-fn joined(call: &Call<'_>) -> std::result::Result<Cell, SqlError> {
+fn joined(call: &Call<'_>) -> SqlResult<Cell> {
     // NULL as the third argument leaves NULL elements out, as no third argument does.
     let (Some(elements), Some(delimiter)) = (elements(&call.arguments[0]), call.text(1)) else {
         return Ok(Cell::Null);
@@ -77,11 +78,7 @@ fn joined(call: &Call<'_>) -> std::result::Result<Cell, SqlError> {
 ///
 /// # Errors
 /// `22P02` for text that is no array, or an element that is not of its type.
-pub(crate) fn array_of_text(
-    text: Option<&str>,
-    element: &DataType,
-    zone: Tz,
-) -> std::result::Result<ScalarValue, SqlError> {
+pub(crate) fn array_of_text(text: Option<&str>, element: &DataType, zone: Tz) -> SqlResult<ScalarValue> {
     let list = DataType::List(Arc::new(Field::new_list_field(element.clone(), true)));
     let Some(text) = text else { return Ok(ScalarValue::try_new_null(&list)?) };
     let parts = if text.starts_with('{') || !element.is_numeric() {
@@ -90,11 +87,11 @@ pub(crate) fn array_of_text(
         text.split_whitespace().map(|part| Some(part.to_owned())).collect()
     };
     let values = parts.iter().map(|part| scalar_of_text(part.as_deref(), element, zone));
-    let values = values.collect::<std::result::Result<Vec<_>, SqlError>>()?;
+    let values = values.collect::<SqlResult<Vec<_>>>()?;
     Ok(ScalarValue::List(ScalarValue::new_list_nullable(&values, element)))
 }
 
-fn scalar_of_text(text: Option<&str>, ty: &DataType, zone: Tz) -> std::result::Result<ScalarValue, SqlError> {
+fn scalar_of_text(text: Option<&str>, ty: &DataType, zone: Tz) -> SqlResult<ScalarValue> {
     let (Some(text), Some(column)) = (text, crate::types::column_type_of_arrow(ty)) else {
         return Ok(ScalarValue::try_new_null(ty)?);
     };
@@ -174,7 +171,7 @@ fn expanded_fields(element: DataType) -> Fields {
 }
 
 /// The element type that the second argument of the cast names; `None` for object ids, which no column has.
-fn named_column(argument: Option<&ScalarValue>) -> std::result::Result<Option<ColumnType>, SqlError> {
+fn named_column(argument: Option<&ScalarValue>) -> SqlResult<Option<ColumnType>> {
     let name = argument.and_then(|argument| argument.try_as_str().flatten()).unwrap_or("text");
     if name == "oid" {
         return Ok(None);
@@ -187,7 +184,7 @@ fn named_column(argument: Option<&ScalarValue>) -> std::result::Result<Option<Co
     column_type(&parsed).map(Some)
 }
 
-fn named_element(argument: Option<&ScalarValue>) -> std::result::Result<DataType, SqlError> {
+fn named_element(argument: Option<&ScalarValue>) -> SqlResult<DataType> {
     Ok(named_column(argument)?.map_or(DataType::Int32, ColumnType::arrow))
 }
 
@@ -197,7 +194,7 @@ impl ArrayFunction {
         argument: &DataType,
         other: Option<&DataType>,
         second: Option<&ScalarValue>,
-    ) -> std::result::Result<DataType, SqlError> {
+    ) -> SqlResult<DataType> {
         Ok(match self.making {
             Making::Cast => list_of(named_element(second)?),
             Making::Like => list_of(other.cloned().unwrap_or(DataType::Utf8View)),
@@ -240,14 +237,10 @@ impl ScalarUDFImpl for ArrayFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         // Of the other argument, no more counts than its type or its constant.
-        let is_constant = matches!(args.args[0], ColumnarValue::Scalar(_));
-        let rows = if is_constant { 1 } else { args.number_rows };
-        let made = self.made(&args, &args.args[0].to_array(rows)?)?;
-        let made = if self.is_of_char(&args) { without_blanks(made.as_list())? } else { made };
-        if is_constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?));
-        }
-        Ok(ColumnarValue::Array(made))
+        made_of(&args.args[..1], args.number_rows, |rows| {
+            let made = self.made(&args, &args.args[0].to_array(rows)?)?;
+            Ok(if self.is_of_char(&args) { without_blanks(made.as_list())? } else { made })
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::ddl::dependents::Behavior;
 use crate::ddl::drop::Missing;
-use crate::ddl::role_syntax::{RoleName, role_name};
+use crate::ddl::role_syntax::{RoleName, behavior, role_name};
 use crate::names::fold;
 use crate::parse::take_word;
 use coeval_store::Validity;
@@ -95,7 +95,7 @@ impl DomainStatement {
         if parser.parse_keywords(&[Keyword::DROP, Keyword::DOMAIN]) {
             let missing = parse_missing(parser);
             let names = parser.parse_comma_separated(|parser| parser.parse_object_name(false))?;
-            return Ok(Some(Self::Drop { names, missing, behavior: parse_behavior(parser) }));
+            return Ok(Some(Self::Drop { names, missing, behavior: behavior(parser) }));
         }
         if parser.parse_keywords(&[Keyword::ALTER, Keyword::DOMAIN]) {
             let name = parser.parse_object_name(false)?;
@@ -108,14 +108,6 @@ impl DomainStatement {
 fn parse_missing(parser: &mut Parser<'_>) -> Missing {
     let skip = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
     if skip { Missing::Skip } else { Missing::Refuse }
-}
-
-fn parse_behavior(parser: &mut Parser<'_>) -> Behavior {
-    if parser.parse_keyword(Keyword::CASCADE) {
-        return Behavior::Cascade;
-    }
-    let _ = parser.parse_keyword(Keyword::RESTRICT);
-    Behavior::Restrict
 }
 
 /// A default and constraints, as behind a column's type.
@@ -157,7 +149,7 @@ fn parse_change(parser: &mut Parser<'_>) -> Result<DomainChange, ParserError> {
         let missing = parse_missing(parser);
         let name = parser.parse_identifier()?;
         // Nothing depends on one.
-        parse_behavior(parser);
+        behavior(parser);
         return Ok(DomainChange::DropConstraint(name, missing));
     }
     if parser.parse_keywords(&[Keyword::RENAME, Keyword::CONSTRAINT]) {

@@ -3,7 +3,7 @@
 
 use crate::context::StatementContext;
 use crate::dml::assignments::{self, SetColumn, SetValue};
-use crate::dml::conflict::{Arbiter, arbiters};
+use crate::dml::conflict::arbiters;
 use crate::dml::environment::StatementEnvironment;
 use crate::dml::expressions::{ColumnExpression, Expressions, Rows};
 use crate::dml::generated::{Generator, generators};
@@ -14,13 +14,14 @@ use crate::error::{SqlError, SqlState};
 use crate::failing_row::refused;
 use crate::row_locking::strength_of_update;
 use crate::scalar::{Inputs, Scalar, Scope};
-use coeval_store::{ConstraintError, Key, LockedState, Row, StoreError, TableDef, Transaction, Value};
+use crate::unique_keys::Arbiters;
+use coeval_store::{ConstraintError, Key, StoreError, TableDef, Transaction, Value};
 use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{DoUpdate, OnConflict, OnConflictAction};
 
 /// An ON CONFLICT clause, ready to run.
 pub(super) struct Upsert {
-    arbiters: Vec<Arbiter>,
+    arbiters: Arbiters,
     action: Action,
     /// The rows this statement has inserted or updated; it may not come back to them.
     touched: TouchedRows,
@@ -28,7 +29,7 @@ pub(super) struct Upsert {
 
 enum Action {
     Nothing,
-    Update { strength: LockStrength, changes: Vec<(usize, NewValue)>, condition: Option<Scalar> },
+    Update { changes: Vec<(usize, NewValue)>, condition: Option<Scalar> },
 }
 
 enum NewValue {
@@ -54,16 +55,16 @@ impl Upsert {
         target: &Target,
         clause: &OnConflict,
     ) -> Result<Self, SqlError> {
-        let arbiters = arbiters(target, clause.conflict_target.as_ref())?;
-        let action = match &clause.action {
-            OnConflictAction::DoNothing => Action::Nothing,
+        let keys = arbiters(target, clause.conflict_target.as_ref())?;
+        let (action, update) = match &clause.action {
+            OnConflictAction::DoNothing => (Action::Nothing, None),
             OnConflictAction::DoUpdate(_) if clause.conflict_target.is_none() => {
                 let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
                 return Err(SqlError::syntax(message).with_hint("For example, ON CONFLICT (column_name)."));
             }
             OnConflictAction::DoUpdate(update) => compile_update(context, target, update)?,
         };
-        Ok(Self { arbiters, action, touched: TouchedRows::new() })
+        Ok(Self { arbiters: Arbiters { keys, update }, action, touched: TouchedRows::new() })
     }
 
     /// Inserts the proposed row, of which the statement gives these columns, or does what the clause says if one of its keys has
@@ -84,7 +85,8 @@ impl Upsert {
         let not_a_row =
             |error| refused(error, def, given, |column| values[column].borrow(), environment.zone);
         check_not_null(def, &values).map_err(not_a_row)?;
-        if let Some(owner) = self.owner(transaction, def, &values, &row)? {
+        let owner = self.arbiters.owner(transaction, def, &row, &|column| values[column].borrow())?;
+        if let Some(owner) = owner {
             // What is proposed has to be a row of the table, though it will not be one.
             transaction.check_proposed(def.id, &row).map_err(not_a_row)?;
             return match &self.action {
@@ -115,55 +117,9 @@ impl Upsert {
             if check_not_null(def, &values).is_err() {
                 continue;
             }
-            let owner = self.found_owner(transaction, def, &values)?;
-            match (&owner, &self.action) {
-                (Some(_), Action::Nothing) => {}
-                (Some(key), Action::Update { strength, .. }) => {
-                    transaction.lock_ahead(def.id, Some((key, *strength)), &row)?;
-                }
-                (None, _) => transaction.lock_ahead(def.id, None, &row)?,
-            }
+            self.arbiters.lock_ahead(transaction, def, &row, &|column| values[column].borrow())?;
         }
         Ok(())
-    }
-
-    fn found_owner(
-        &self,
-        transaction: &Transaction,
-        def: &TableDef,
-        values: &[Value],
-    ) -> Result<Option<Key>, SqlError> {
-        for arbiter in &self.arbiters {
-            let owner = arbiter.owner(transaction, def, values)?;
-            if owner.is_some() {
-                return Ok(owner);
-            }
-        }
-        Ok(None)
-    }
-
-    /// The owner of one of the row's keys. Where writes take locks it is the newest one, and locked if it is going
-    /// to be updated; if there is none, the keys are locked.
-    fn owner(
-        &self,
-        transaction: &mut Transaction,
-        def: &TableDef,
-        values: &[Value],
-        row: &Row,
-    ) -> Result<Option<Key>, SqlError> {
-        loop {
-            let owner = self.found_owner(transaction, def, values)?;
-            let state = match (&owner, &self.action) {
-                (Some(key), Action::Update { strength, .. }) => {
-                    transaction.lock_for_update(def.id, key, *strength)?
-                }
-                (Some(_), Action::Nothing) => LockedState::AsRead,
-                (None, _) => transaction.lock_for_insert(def.id, row)?,
-            };
-            if state == LockedState::AsRead {
-                return Ok(owner);
-            }
-        }
     }
 
     fn update(
@@ -210,7 +166,7 @@ fn compile_update(
     context: &StatementContext<'_>,
     target: &Target,
     update: &DoUpdate,
-) -> Result<Action, SqlError> {
+) -> Result<(Action, Option<LockStrength>), SqlError> {
     let scope = Scope::new(vec![target.scope_table(), target.proposed_table()]);
     let mut expressions = Expressions::new(context, &scope);
     let mut changes = Vec::with_capacity(update.assignments.len());
@@ -232,7 +188,7 @@ fn compile_update(
         None => None,
     };
     let strength = strength_of_update(&target.def, changes.iter().map(|(column, _)| *column));
-    Ok(Action::Update { strength, changes, condition })
+    Ok((Action::Update { changes, condition }, Some(strength)))
 }
 
 fn check_not_null(def: &TableDef, values: &[Value]) -> Result<(), StoreError> {

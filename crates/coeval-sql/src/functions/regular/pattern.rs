@@ -12,17 +12,11 @@ use super::automaton::{Automaton, Told, Wanted, is_long, is_short};
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::memory::room_for_a_value;
+use crate::scalar::LetterCase;
 use regex::{Captures, Regex, RegexBuilder};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::{Rc, Weak};
-
-/// Whether large and small letters are different ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Letters {
-    Sensitive,
-    Ignored,
-}
 
 /// What the flags of a function say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -186,8 +180,8 @@ pub(super) fn compiled(pattern: &str, options: Options) -> Result<Rc<Pattern>, S
 ///
 /// # Errors
 /// As [`compiled`].
-pub(crate) fn compiled_for_operator(written: &str, letters: Letters) -> Result<Rc<Pattern>, SqlError> {
-    let ignores_case = letters == Letters::Ignored;
+pub(crate) fn compiled_for_operator(written: &str, letters: LetterCase) -> Result<Rc<Pattern>, SqlError> {
+    let ignores_case = letters == LetterCase::Ignored;
     // Which those do is said in the pattern.
     let options = Options { ignores_case, stops_at_lines: true, is_of_operator: true, ..Options::default() };
     kept(written, options, || Ok(written.to_owned()))

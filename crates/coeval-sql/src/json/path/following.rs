@@ -6,7 +6,7 @@
 //! in strict mode it is an error.
 
 use super::number::Number;
-use super::{Arithmetic, Expression, Head, Item, Method, Path, Step};
+use super::{ArithmeticOp, Expression, Head, Item, Method, Path, Step};
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::stack::with_room;
@@ -103,11 +103,11 @@ impl<'p, 'd> Following<'p, 'd> {
                 let left = self.operand(left, item, scope, "left", *operation)?;
                 let right = self.operand(right, item, scope, "right", *operation)?;
                 let result = match operation {
-                    Arithmetic::Add => left.plus(right),
-                    Arithmetic::Subtract => left.minus(right),
-                    Arithmetic::Multiply => left.times(right),
-                    Arithmetic::Divide => left.over(right),
-                    Arithmetic::Remainder => left.modulo(right),
+                    ArithmeticOp::Add => left.plus(right),
+                    ArithmeticOp::Subtract => left.minus(right),
+                    ArithmeticOp::Multiply => left.times(right),
+                    ArithmeticOp::Divide => left.over(right),
+                    ArithmeticOp::Remainder => left.modulo(right),
                 };
                 found.push(Cow::Owned(result.map_err(Failure::OfPath)?.text()));
                 Ok(())
@@ -121,7 +121,7 @@ impl<'p, 'd> Following<'p, 'd> {
                         );
                         return of_path(SqlState::SqlJsonNumberNotFound, message);
                     };
-                    let signed = if *sign == Arithmetic::Subtract { number.negative() } else { Ok(number) };
+                    let signed = if *sign == ArithmeticOp::Subtract { number.negative() } else { Ok(number) };
                     found.push(Cow::Owned(signed.map_err(Failure::OfPath)?.text()));
                 }
                 Ok(())
@@ -203,7 +203,7 @@ impl<'p, 'd> Following<'p, 'd> {
         item: &Item<'d>,
         scope: Scope<'_, 'd>,
         side: &str,
-        operation: Arithmetic,
+        operation: ArithmeticOp,
     ) -> Outcome<Number> {
         let values = with_room(|| self.opened_values(expression, item, scope))?;
         if let [only] = values.as_slice()

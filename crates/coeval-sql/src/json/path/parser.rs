@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads a path, by PostgreSQL's grammar of it: what is compared is no condition, and a condition is no number.
 
-use super::{Arithmetic, CompareOp, Expression, Head, Method, Path, Predicate, Step};
+use super::{ArithmeticOp, CompareOp, Expression, Head, Method, Path, Predicate, Step};
 use crate::error::{SqlError, SqlState};
 use crate::functions::pattern_of_operator;
 use crate::stack::with_room;
@@ -445,7 +445,7 @@ impl Parser {
     }
 
     fn sum(&mut self) -> Result<Either, SqlError> {
-        const SIGNS: [(&str, Arithmetic); 2] = [("+", Arithmetic::Add), ("-", Arithmetic::Subtract)];
+        const SIGNS: [(&str, ArithmeticOp); 2] = [("+", ArithmeticOp::Add), ("-", ArithmeticOp::Subtract)];
         // What is nested comes by here.
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -457,15 +457,15 @@ impl Parser {
     }
 
     fn product(&mut self) -> Result<Either, SqlError> {
-        const SIGNS: [(&str, Arithmetic); 3] =
-            [("*", Arithmetic::Multiply), ("/", Arithmetic::Divide), ("%", Arithmetic::Remainder)];
+        const SIGNS: [(&str, ArithmeticOp); 3] =
+            [("*", ArithmeticOp::Multiply), ("/", ArithmeticOp::Divide), ("%", ArithmeticOp::Remainder)];
         self.operations(Self::signed, &SIGNS)
     }
 
     fn operations(
         &mut self,
         operand: fn(&mut Self) -> Result<Either, SqlError>,
-        signs: &[(&str, Arithmetic)],
+        signs: &[(&str, ArithmeticOp)],
     ) -> Result<Either, SqlError> {
         let mut left = operand(self)?;
         loop {
@@ -482,8 +482,8 @@ impl Parser {
 
     fn signed(&mut self) -> Result<Either, SqlError> {
         let sign = match self.peek() {
-            Some(Token::Mark("-")) => Arithmetic::Subtract,
-            Some(Token::Mark("+")) => Arithmetic::Add,
+            Some(Token::Mark("-")) => ArithmeticOp::Subtract,
+            Some(Token::Mark("+")) => ArithmeticOp::Add,
             _ => return self.accessed(),
         };
         let mut signs = Vec::new();
@@ -492,8 +492,8 @@ impl Parser {
             self.at += 1;
             signs.push(sign);
             next = match self.peek() {
-                Some(Token::Mark("-")) => Some(Arithmetic::Subtract),
-                Some(Token::Mark("+")) => Some(Arithmetic::Add),
+                Some(Token::Mark("-")) => Some(ArithmeticOp::Subtract),
+                Some(Token::Mark("+")) => Some(ArithmeticOp::Add),
                 _ => None,
             };
         }

@@ -3,7 +3,8 @@
 
 use super::following::{Failure, Following, Outcome, Scope, number_of, part};
 use super::{CompareOp, Item, Predicate};
-use crate::functions::{Letters, compiled_for_operator};
+use crate::functions::compiled_for_operator;
+use crate::scalar::LetterCase;
 use crate::stack::with_room;
 use crate::types::json::Kind;
 use std::cmp::Ordering;
@@ -72,7 +73,7 @@ impl<'d> Following<'_, 'd> {
                     return Ok(None);
                 };
                 let regex =
-                    compiled_for_operator(pattern, Letters::Sensitive).map_err(Failure::OfStatement)?;
+                    compiled_for_operator(pattern, LetterCase::Sensitive).map_err(Failure::OfStatement)?;
                 self.any(&values, &[Item::Borrowed("null")], |value, _| {
                     let Some(text) = part(value).string() else { return Ok(None) };
                     regex.is_match(&text, self.meter()).map(Some).map_err(Failure::OfStatement)

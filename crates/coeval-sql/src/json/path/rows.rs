@@ -3,6 +3,7 @@
 
 use super::{Errors, Search};
 use crate::allowance::Meter;
+use crate::constants::made_of;
 use crate::error::{SqlError, SqlState};
 use crate::types::json::canonical;
 use crate::types::{column_type_of_field, parse_value};
@@ -11,7 +12,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use chrono_tz::Tz;
 use coeval_store::ColumnType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -106,36 +107,32 @@ impl ScalarUDFImpl for PathRows {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_constant = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_constant { 1 } else { arguments.number_rows };
-        let meter = Meter::begin(&arguments.config_options, NAME);
-        let arrays: Vec<ArrayRef> =
-            arguments.args.iter().map(|argument| meter.column(argument, rows)).collect::<Result<_>>()?;
-        let given = Given::of(&arrays, &arguments.arg_fields)?;
-        let mut found = ListBuilder::new(StringViewBuilder::new());
-        for row in 0..rows {
-            if given.has_null(row) {
-                found.append_null();
-                continue;
+        made_of(&arguments.args, arguments.number_rows, |rows| {
+            let meter = Meter::begin(&arguments.config_options, NAME);
+            let arrays: Vec<ArrayRef> =
+                arguments.args.iter().map(|argument| meter.column(argument, rows)).collect::<Result<_>>()?;
+            let given = Given::of(&arrays, &arguments.arg_fields)?;
+            let mut found = ListBuilder::new(StringViewBuilder::new());
+            for row in 0..rows {
+                if given.has_null(row) {
+                    found.append_null();
+                    continue;
+                }
+                let is_silent = given.silent.as_ref().is_some_and(|silent| silent.as_boolean().value(row));
+                let (document, variables) = (given.document(row)?, given.variables(row)?);
+                let search = Search {
+                    path: given.path.as_string_view().value(row),
+                    variables: variables.as_deref(),
+                    errors: if is_silent { Errors::Silent } else { Errors::Told },
+                    meter: &meter,
+                };
+                for value in search.found(&document)? {
+                    meter.take(value.len() + VIEW_BYTES)?;
+                    found.values().append_value(&*value);
+                }
+                found.append(true);
             }
-            let is_silent = given.silent.as_ref().is_some_and(|silent| silent.as_boolean().value(row));
-            let (document, variables) = (given.document(row)?, given.variables(row)?);
-            let search = Search {
-                path: given.path.as_string_view().value(row),
-                variables: variables.as_deref(),
-                errors: if is_silent { Errors::Silent } else { Errors::Told },
-                meter: &meter,
-            };
-            for value in search.found(&document)? {
-                meter.take(value.len() + VIEW_BYTES)?;
-                found.values().append_value(&*value);
-            }
-            found.append(true);
-        }
-        let found: ArrayRef = Arc::new(found.finish());
-        if is_constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?));
-        }
-        Ok(ColumnarValue::Array(found))
+            Ok(Arc::new(found.finish()))
+        })
     }
 }

@@ -5,9 +5,9 @@ use super::super::bricks::{BrickScan, BrickSource};
 use super::super::dimensions::exactly_selected;
 use super::super::prune::SourceColumn;
 use super::{BrickAggregate, Call, Conjunct, Task};
+use crate::plan_rule::PlanRule;
 use arrow::datatypes::Schema;
 use coeval_store::Grouping;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
@@ -15,7 +15,6 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::split_conjunction;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -36,25 +35,16 @@ const ROWS_PER_GROUP_MIN: usize = 4;
 const SKIP_NULLS: [&str; 5] = ["avg", "count", "max", "min", "sum"];
 
 /// Puts the leaf in the place of partial aggregates over scans of bricks.
-#[derive(Debug, Default)]
-pub(crate) struct BeginBrickAggregates;
+pub(crate) const BEGIN_BRICK_AGGREGATES: PlanRule =
+    PlanRule::new("coeval_begin_brick_aggregates", |plan, _| {
+        plan.transform_up(begun_at_bricks).map(|done| done.data)
+    });
 
-impl PhysicalOptimizerRule for BeginBrickAggregates {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let begun = plan.transform_up(|plan| match plan.downcast_ref::<AggregateExec>().and_then(begun) {
-            Some(leaf) => Ok(Transformed::yes(Arc::new(leaf) as _)),
-            None => Ok(Transformed::no(plan)),
-        })?;
-        Ok(begun.data)
-    }
-
-    fn name(&self) -> &'static str {
-        "coeval_begin_brick_aggregates"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+fn begun_at_bricks(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    Ok(match node.downcast_ref::<AggregateExec>().and_then(begun) {
+        Some(leaf) => Transformed::yes(Arc::new(leaf) as _),
+        None => Transformed::no(node),
+    })
 }
 
 /// The leaf that does what a partial aggregate over a scan of bricks does; `None` for other plans.

@@ -3,9 +3,10 @@
 
 use super::{call, text, unqualified};
 use crate::names::fold;
+pub(super) use crate::select::cast;
 use crate::stack::with_room;
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, CastKind, DataType, Expr, Ident, ObjectName, Query, SelectItem, SetExpr, TimezoneInfo,
+    ArrayElemTypeDef, DataType, Expr, Ident, ObjectName, Query, SelectItem, SetExpr, TimezoneInfo,
     TypedString, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
@@ -358,15 +359,4 @@ fn now_rounded(name: &str, digits: &Expr) -> Option<Expr> {
     let digits = digits.parse().ok();
     let mut now = cast(call("now", Vec::new()), DataType::Timestamp(digits, zone));
     rounded(&mut now).or(Some(now))
-}
-
-/// A cast as syntax.
-pub(super) fn cast(expression: Expr, data_type: DataType) -> Expr {
-    Expr::Cast {
-        kind: CastKind::DoubleColon,
-        expr: Box::new(expression),
-        data_type,
-        array: false,
-        format: None,
-    }
 }

@@ -8,7 +8,7 @@
 use super::unqualified;
 use crate::query::typing::own_call;
 use crate::types::column_type;
-use crate::walk::{Walk, any_outside_queries, change_outside_queries, visit_expressions_mut};
+use crate::walk::{Walk, any_outside_queries, change_expressions, change_outside_queries};
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, GroupByExpr, Ident, ObjectName, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
     Value, Visitor,
@@ -139,20 +139,17 @@ fn is_cast(expression: &Expr) -> bool {
 }
 
 fn without_casts(mut expression: Expr) -> Expr {
-    // Nothing breaks off the visit.
-    let _ = visit_expressions_mut(&mut expression, |part| {
+    change_expressions(&mut expression, |part| {
         if let Expr::Cast { expr, .. } = part {
             *part = expr.as_ref().clone();
         }
-        ControlFlow::<()>::Continue(())
     });
     expression
 }
 
 /// Puts calls in the places of casts. One to what is no column's type stays, and may be refused.
 fn call_casts(expression: &mut Expr) {
-    // Nothing breaks off the visit.
-    let _ = visit_expressions_mut(expression, |part| {
+    change_expressions(expression, |part| {
         if let Expr::Cast { expr, data_type, .. } = part
             && !has_no_type(expr)
             && let Ok(ty) = column_type(data_type)
@@ -160,7 +157,6 @@ fn call_casts(expression: &mut Expr) {
         {
             *part = call;
         }
-        ControlFlow::<()>::Continue(())
     });
 }
 

@@ -28,7 +28,7 @@ pub(super) fn outputs_by_place(select: &mut Select) -> Result<(), SqlError> {
     for group in groups {
         let (Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets)) = group else { continue };
         for expression in sets.iter_mut().flatten() {
-            let Some(place) = place(expression) else { continue };
+            let Some(place) = place_of(expression) else { continue };
             *expression = output(&select.projection, place)?;
         }
         if let Some(sets) = written_out(group)? {
@@ -76,7 +76,8 @@ fn written_out(group: &Expr) -> Result<Option<Vec<Vec<Expr>>>, SqlError> {
     Ok(Some(sets.collect()))
 }
 
-fn place(expression: &Expr) -> Option<usize> {
+/// The place of an output that an expression is.
+pub(in crate::query) fn place_of(expression: &Expr) -> Option<usize> {
     match expression {
         Expr::Value(value) => match &value.value {
             Value::Number(digits, _) => digits.parse().ok(),

@@ -5,11 +5,10 @@
 //! are the same is that moment. With one end missing the answer is only known where the other period begins later.
 
 use super::rows;
-use crate::walk::WalkMut;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, Value, VisitorMut};
+use crate::walk::change_expressions;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, Value};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use std::ops::ControlFlow;
 
 /// What it becomes: one period from `'a'` to `'b'`, the other from `'c'` to `'d'`. Those texts stand for the operands.
 const FORM: &str = "CASE
@@ -36,8 +35,15 @@ pub(super) fn rewritten(left: &Expr, operator: &BinaryOperator, right: &Expr) ->
     let [a, b, c, d] = [one.0, one.1, other.0, other.1];
     let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(FORM).ok()?;
     let mut form = parser.parse_expr().ok()?;
-    // Nothing breaks off the visit.
-    let _ = form.walk_mut(&mut Operands([("a", a), ("b", b), ("c", c), ("d", d)]));
+    let operands = [("a", a), ("b", b), ("c", c), ("d", d)];
+    change_expressions(&mut form, |expression| {
+        if let Expr::Value(value) = &*expression
+            && let Value::SingleQuotedString(name) = &value.value
+            && let Some((_, operand)) = operands.iter().find(|(known, _)| known == name)
+        {
+            *expression = Expr::Nested(Box::new(operand.clone()));
+        }
+    });
     Some(Expr::Nested(Box::new(form)))
 }
 
@@ -58,22 +64,5 @@ fn is_length(end: &Expr) -> bool {
         Expr::Cast { data_type, .. } => matches!(data_type, DataType::Interval { .. }),
         Expr::Nested(inner) => is_length(inner),
         _ => false,
-    }
-}
-
-/// Puts the operands in the places of their names.
-struct Operands([(&'static str, Expr); 4]);
-
-impl VisitorMut for Operands {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Value(value) = &*expression
-            && let Value::SingleQuotedString(name) = &value.value
-            && let Some((_, operand)) = self.0.iter().find(|(known, _)| known == name)
-        {
-            *expression = Expr::Nested(Box::new(operand.clone()));
-        }
-        ControlFlow::Continue(())
     }
 }

@@ -6,7 +6,7 @@ use super::unqualified;
 use crate::error::{SqlError, SqlState};
 use crate::functions::is_aggregate;
 use crate::names::fold;
-use crate::walk::{Walk, any_outside_queries};
+use crate::walk::{Walk, any_outside_queries, find_query};
 use datafusion::sql::sqlparser::ast::{
     Expr, ObjectNamePart, Query, Select, SelectItem, SetExpr, SetOperator, Statement, TableFactor, Visitor,
 };
@@ -18,17 +18,7 @@ use std::ops::ControlFlow;
 /// # Errors
 /// `42P19`.
 pub(crate) fn check_all(statement: &Statement) -> Result<(), SqlError> {
-    struct Queries;
-    impl Visitor for Queries {
-        type Break = SqlError;
-        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<SqlError> {
-            check(query).map_or_else(ControlFlow::Break, ControlFlow::Continue)
-        }
-    }
-    match statement.walk(&mut Queries) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    find_query(statement, |query| check(query).err()).map_or(Ok(()), Err)
 }
 
 /// Looks at the recursive parts of a query's WITH.

@@ -70,7 +70,7 @@ pub(super) fn refuse_sets(expression: &Expr) -> Result<(), SqlError> {
 }
 
 /// The name of an output; `None` of all columns of a table.
-pub(super) fn output_name(item: &SelectItem) -> Option<String> {
+pub(in crate::query) fn output_name(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
         SelectItem::UnnamedExpr(expression) => Some(column_name(expression)),

@@ -5,12 +5,11 @@ use super::{call, only_select, unqualified};
 use crate::functions::is_aggregate;
 use crate::names::fold;
 use crate::query::typing::{FOUND, MISSING};
-use crate::walk::visit_expressions;
+use crate::walk::any_expression;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, OrderByExpr, OrderByKind,
     Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Value,
 };
-use std::ops::ControlFlow;
 
 /// The function that makes an empty array of no array.
 pub(in crate::query) const OR_EMPTY: &str = "coeval_or_empty";
@@ -133,11 +132,7 @@ fn is_of_one_row(item: &Expr) -> bool {
             || crate::catalog::set_returning(&name).is_some()
             || !crate::json::set_columns(&name).is_empty()
     };
-    visit_expressions(item, |part: &Expr| match part {
-        Expr::Function(function) if is_other(function) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    })
-    .is_continue()
+    !any_expression(item, |part| matches!(part, Expr::Function(function) if is_other(function)))
 }
 
 /// `array_agg(item ORDER BY ...)`, never NULL. A place in ORDER BY is that of the only item.

@@ -76,13 +76,8 @@ fn plain_alias(name: &str) -> TableAlias {
 
 /// Whether syntax may name a column of a table beside it, which only a LATERAL subquery in FROM can see.
 pub(super) fn names_columns<V: Visit>(syntax: &V) -> bool {
-    use crate::walk::visit_expressions;
-    use std::ops::ControlFlow;
-    visit_expressions(syntax, |part: &Expr| match part {
-        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    })
-    .is_break()
+    let is_column = |part: &Expr| matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    crate::walk::any_expression(syntax, is_column)
 }
 
 /// Behind the first table of FROM, functions see the columns of those before them; the first one sees none, whatever it

@@ -7,11 +7,10 @@
 use super::excluded_rows::{leaves_out_current_row, take_mark};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
-use crate::walk::WalkMut;
+use crate::walk::try_change_outside_queries;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, NamedWindowDefinition, NamedWindowExpr, Query, Select, VisitorMut, WindowSpec, WindowType,
+    Expr, Function, NamedWindowDefinition, NamedWindowExpr, Select, WindowSpec, WindowType,
 };
-use std::ops::ControlFlow;
 
 /// Writes out the windows of one SELECT; those of its subqueries have their own names.
 ///
@@ -36,12 +35,10 @@ pub(super) fn write_out(select: &mut Select) -> Result<(), SqlError> {
         *window = NamedWindowExpr::WindowSpec(spec.clone());
         known.0.push((name, spec));
     }
-    let mut calls = Calls { known: &known, depth: 0 };
-    for item in &mut select.projection {
-        if let ControlFlow::Break(error) = item.walk_mut(&mut calls) {
-            return Err(error);
-        }
-    }
+    try_change_outside_queries(&mut select.projection, |expression| match expression {
+        Expr::Function(call) => known.write_out(call),
+        _ => Ok(()),
+    })?;
     for NamedWindowDefinition(_, window) in &mut select.named_window {
         if let NamedWindowExpr::WindowSpec(spec) = window {
             take_mark(spec);
@@ -82,49 +79,19 @@ impl Windows {
         }
         Ok(())
     }
-}
 
-/// Writes out the windows of calls; `depth` says how many subqueries there are around the place.
-struct Calls<'w> {
-    known: &'w Windows,
-    depth: usize,
-}
-
-impl Calls<'_> {
+    /// Writes out the window of a call.
     fn write_out(&self, call: &mut Function) -> Result<(), SqlError> {
         if let Some(WindowType::NamedWindow(name)) = &call.over {
-            let spec = self.known.find(&fold(name))?;
+            let spec = self.find(&fold(name))?;
             if leaves_out_current_row(spec) {
                 call.over = Some(WindowType::WindowSpec(spec.clone()));
             }
             return Ok(());
         }
         match &mut call.over {
-            Some(WindowType::WindowSpec(spec)) => self.known.fill(spec),
+            Some(WindowType::WindowSpec(spec)) => self.fill(spec),
             Some(WindowType::NamedWindow(_)) | None => Ok(()),
         }
-    }
-}
-
-impl VisitorMut for Calls<'_> {
-    type Break = SqlError;
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
-        if let (0, Expr::Function(call)) = (self.depth, expression)
-            && let Err(error) = self.write_out(call)
-        {
-            return ControlFlow::Break(error);
-        }
-        ControlFlow::Continue(())
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The operator against plans without it, on random rows.
 
+use super::GROUP_TOP;
 use super::best::{Best, FREE, Ranking};
-use super::{GroupTop, WithoutGroupTop};
 use crate::carried::Carry;
+use crate::plan_rule::SwitchedOff;
 use arrow::array::{
     ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int32Array, RecordBatch, StringArray,
 };
@@ -76,12 +77,12 @@ enum Dropping {
 fn context(partitions: &[Vec<RecordBatch>], dropping: Dropping) -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(2).with_batch_size(64);
     if dropping == Dropping::Off {
-        WithoutGroupTop.carry_in(config.options_mut());
+        SwitchedOff(vec!["coeval.group_top"]).carry_in(config.options_mut());
     }
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_default_features()
-        .with_physical_optimizer_rule(Arc::new(GroupTop))
+        .with_physical_optimizer_rule(Arc::new(GROUP_TOP))
         .build();
     let context = SessionContext::new_with_state(state);
     let table = MemTable::try_new(partitions[0][0].schema(), partitions.to_vec()).expect("a table");

@@ -16,9 +16,10 @@
 
 use crate::error::{SqlError, SqlState, own_error};
 use crate::names::fold;
-use crate::query::dialect::{call, text};
+use crate::query::dialect::text;
 use crate::query::scopes::constraint_mut;
 use crate::query::typing::{is_condition, no_operator};
+use crate::select::call;
 use crate::types::{no_condition, no_prefix_operator, require_common_type, type_in_words};
 use crate::walk::WalkMut;
 use arrow::datatypes::{DataType, Field, FieldRef};

@@ -5,11 +5,11 @@ use super::{at, first, own_aggregate, placed};
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
-use crate::query::dialect::{are_same, meant};
+use crate::query::dialect::{are_same, meant, place_of};
 use crate::query::outer_aggregates::aggregate;
 use crate::query::scopes::{FindRelation, Scopes};
 use crate::stack::with_room;
-use crate::walk::{Walk, visit_expressions, visit_expressions_mut};
+use crate::walk::{Walk, change_expressions, find_expression, step};
 use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Distinct, Expr, Function, FunctionArguments, GroupByExpr, Ident, NamedWindowExpr,
@@ -23,10 +23,7 @@ use std::ops::ControlFlow;
 /// The first mistake in a query's clauses; `None` if there is none that is known here.
 pub(super) fn mistake(query: &Query, find: FindRelation<'_>, functions: &SessionState) -> Option<SqlError> {
     let mut clauses = Clauses { scopes: Scopes::of_statement(find), functions, rows: Vec::new() };
-    match query.walk(&mut clauses) {
-        ControlFlow::Break(error) => Some(error),
-        ControlFlow::Continue(()) => None,
-    }
+    query.walk(&mut clauses).break_value()
 }
 
 struct Clauses<'f> {
@@ -41,12 +38,12 @@ impl Visitor for Clauses<'_> {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<SqlError> {
         self.scopes.enter(query);
-        broken(self.in_query(query))
+        step(self.in_query(query))
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<SqlError> {
         self.scopes.turn_to(select);
-        broken(self.in_select(select))
+        step(self.in_select(select))
     }
 
     fn post_visit_query(&mut self, _: &Query) -> ControlFlow<SqlError> {
@@ -55,14 +52,7 @@ impl Visitor for Clauses<'_> {
     }
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<SqlError> {
-        broken(cancel::check().and_then(|()| self.in_expression(expression)))
-    }
-}
-
-fn broken(checked: Result<(), SqlError>) -> ControlFlow<SqlError> {
-    match checked {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => ControlFlow::Break(error),
+        step(cancel::check().and_then(|()| self.in_expression(expression)))
     }
 }
 
@@ -212,14 +202,10 @@ fn lone_window(function: &Function, functions: &SessionState) -> Option<SqlError
 
 /// The same in an expression.
 pub(super) fn lone_window_in(expression: &Expr, functions: &SessionState) -> Option<SqlError> {
-    let found = visit_expressions(expression, |part| match part {
-        Expr::Function(function) => match lone_window(function, functions) {
-            Some(error) => ControlFlow::Break(error),
-            None => ControlFlow::Continue(()),
-        },
-        _ => ControlFlow::Continue(()),
-    });
-    found.break_value()
+    find_expression(expression, |part| match part {
+        Expr::Function(function) => lone_window(function, functions),
+        _ => None,
+    })
 }
 
 /// `42712` for two parts of WITH of one name.
@@ -261,17 +247,6 @@ fn refuse_places<'e>(
     let Some(outside) = expressions.find(is_outside) else { return Ok(()) };
     let message = format!("{clause} position {outside} is not in select list");
     Err(placed(SqlError::new(SqlState::InvalidColumnReference, message), outside))
-}
-
-/// The place of an output that an expression is.
-fn place_of(expression: &Expr) -> Option<usize> {
-    match expression {
-        Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => digits.parse().ok(),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// `42601` for rows of different lengths.
@@ -349,8 +324,7 @@ fn unmatched<'e>(on: &'e [Expr], select: &Select, order: &[OrderByExpr]) -> Opti
 pub(super) fn bare(expression: &Expr) -> String {
     let plain = |name: &Ident| Expr::Identifier(Ident::with_quote('"', fold(name)));
     let mut bare = expression.clone();
-    // Nothing breaks off the visit.
-    let _ = visit_expressions_mut(&mut bare, |part| {
+    change_expressions(&mut bare, |part| {
         let replaced = match part {
             Expr::CompoundIdentifier(parts) => parts.last().map(plain),
             Expr::Identifier(name) => Some(plain(name)),
@@ -360,7 +334,6 @@ pub(super) fn bare(expression: &Expr) -> String {
         if let Some(replaced) = replaced {
             *part = replaced;
         }
-        ControlFlow::<()>::Continue(())
     });
     bare.to_string().to_lowercase()
 }
@@ -405,11 +378,10 @@ fn in_window(window: &WindowSpec) -> Result<(), SqlError> {
 }
 
 fn column_in(expression: &Expr) -> Option<Span> {
-    let found = visit_expressions(expression, |part| match part {
-        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(part.span()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.break_value()
+    find_expression(expression, |part| match part {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Some(part.span()),
+        _ => None,
+    })
 }
 
 fn is_null(expression: &Expr) -> bool {

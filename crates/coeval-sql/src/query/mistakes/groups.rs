@@ -19,10 +19,7 @@ use std::ops::ControlFlow;
 /// `42803` for the first such column; `None` if there is none that is known here.
 pub(super) fn mistake(query: &Query, find: FindRelation<'_>, functions: &SessionState) -> Option<SqlError> {
     let mut groups = Groups { scopes: Scopes::of_statement(find), functions };
-    match query.walk(&mut groups) {
-        ControlFlow::Break(error) => Some(error),
-        ControlFlow::Continue(()) => None,
-    }
+    query.walk(&mut groups).break_value()
 }
 
 struct Groups<'f> {

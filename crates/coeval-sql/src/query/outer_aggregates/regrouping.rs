@@ -13,6 +13,7 @@
 use super::aggregate;
 use crate::column_name::column_name;
 use crate::names::fold;
+use crate::query::dialect::output_name;
 use crate::query::scopes::{Owner, Scopes, keeping_scopes};
 use crate::select::{body as select_body, of_body as query_of_body};
 use crate::walk::WalkMut;
@@ -75,14 +76,6 @@ fn name_groups(group_by: &mut GroupByExpr, projection: &[SelectItem], scopes: &S
         if let Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = output {
             *expression = expr.clone();
         }
-    }
-}
-
-fn output_name(item: &SelectItem) -> Option<String> {
-    match item {
-        SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
-        SelectItem::UnnamedExpr(expression) => Some(column_name(expression)),
-        _ => None,
     }
 }
 

@@ -4,8 +4,8 @@
 
 use super::{Columns, Scopes, SeenParts};
 use crate::names::fold;
-use crate::query::dialect::call;
 use crate::query::typing::Merging;
+use crate::select::call;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, TableFactor, TableWithJoins,

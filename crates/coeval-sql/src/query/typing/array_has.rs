@@ -3,17 +3,19 @@
 //! theirs, and a value of other elements' type, once [`settle`](super::settle) has read it.
 
 use crate::allowance::Meter;
+use crate::constants::made_of;
 use crate::types::{column_type_of_arrow, common_arrow_type, require_comparison};
+use crate::wrapped::as_wrapped;
 use arrow::array::{Array, AsArray, BooleanArray, StructArray};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{EnumType, value_at};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::functions_nested::array_has::array_has_udf;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::Arc;
 
@@ -82,20 +84,10 @@ fn numbers_of_one_type(types: &[DataType]) -> Option<Vec<DataType>> {
 }
 
 impl ScalarUDFImpl for ArrayHas {
-    fn name(&self) -> &str {
-        self.general.name()
-    }
+    as_wrapped!(general: name, return_type, return_field_from_args);
 
     fn signature(&self) -> &Signature {
         &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.general.return_type(types)
-    }
-
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.general.return_field_from_args(arguments)
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
@@ -137,22 +129,18 @@ impl ScalarUDFImpl for ArrayHas {
         if enum_of_elements(&list.data_type()).is_none() {
             return self.in_slices(arguments);
         }
-        let is_scalar = matches!((list, element), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let (lists, wanted) = (list.to_array(rows)?, element.to_array(rows)?);
-        let lists = lists.as_list::<i32>();
-        let elements: &StructArray = lists.values().as_struct();
-        let answers = (0..rows).map(|row| {
-            let wanted = value_at(&wanted, row);
-            let offsets = lists.value_offsets();
-            (!lists.is_null(row) && !wanted.is_null()).then(|| {
-                (offsets[row]..offsets[row + 1]).any(|place| value_at(elements, place as usize) == wanted)
-            })
-        });
-        let answers: BooleanArray = answers.collect();
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&answers, 0)?),
-            false => ColumnarValue::Array(Arc::new(answers)),
+        made_of(&arguments.args, arguments.number_rows, |rows| {
+            let (lists, wanted) = (list.to_array(rows)?, element.to_array(rows)?);
+            let lists = lists.as_list::<i32>();
+            let elements: &StructArray = lists.values().as_struct();
+            let answers = (0..rows).map(|row| {
+                let wanted = value_at(&wanted, row);
+                let offsets = lists.value_offsets();
+                (!lists.is_null(row) && !wanted.is_null()).then(|| {
+                    (offsets[row]..offsets[row + 1]).any(|place| value_at(elements, place as usize) == wanted)
+                })
+            });
+            Ok(Arc::new(answers.collect::<BooleanArray>()))
         })
     }
 }

@@ -3,13 +3,12 @@
 //! elements of another type stay until [`settle`](super::settle) reads them as literals: DataFusion casts none to times and `uuid`.
 
 use crate::types::{column_type_of_field, common_arrow_type, marked_field, require_common_type};
+use crate::wrapped::as_wrapped;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{ColumnType, ElementType};
 use datafusion::common::Result;
 use datafusion::functions_nested::make_array::make_array_udf;
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{Expr, ReturnFieldArgs, ScalarUDF, ScalarUDFImpl};
 use std::sync::{Arc, LazyLock};
 
 /// The array of these elements.
@@ -35,21 +34,7 @@ struct MakeArray {
 }
 
 impl ScalarUDFImpl for MakeArray {
-    fn name(&self) -> &str {
-        self.general.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.general.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.general.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.general.return_type(types)
-    }
+    as_wrapped!(general: name, aliases, signature, return_type, invoke_with_args);
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let all = arguments.arg_fields.iter().map(|field| field.data_type());
@@ -77,9 +62,5 @@ impl ScalarUDFImpl for MakeArray {
             return Ok(types.to_vec());
         }
         self.general.coerce_types(types)
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.general.invoke_with_args(arguments)
     }
 }

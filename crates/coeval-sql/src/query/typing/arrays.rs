@@ -11,6 +11,7 @@
 use super::comparisons;
 use crate::allowance::Meter;
 use crate::catalog::array_of_text;
+use crate::constants::made_of;
 use crate::error::{SqlError, SqlState};
 use crate::types::{common_arrow_type, type_in_words};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray};
@@ -122,25 +123,21 @@ impl ScalarUDFImpl for ArrayFunction {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let meter = Meter::begin(&arguments.config_options, self.name());
-        let sides = arguments.args.iter().map(Side::new).collect::<Result<Vec<_>>>()?;
-        let done: ArrayRef = match self.told {
-            Told::Contains | Told::Overlaps => {
-                self.compared(&sides[0].lists()?, &sides[1].lists()?, rows, &meter)?
-            }
-            Told::Ordered(operator) => ordered(operator, &sides[0].lists()?, &sides[1].lists()?, rows)?,
-            Told::Length => lengths(&sides[0].lists()?, Some(&sides[1]), rows)?,
-            Told::Cardinality => lengths(&sides[0].lists()?, None, rows)?,
-            Told::Position => positions(&sides[0].lists()?, &sides[1], sides.get(2), rows)?,
-            Told::Found => Arc::new(found(&sides[0], &sides[1].lists()?, rows)?),
-            Told::Missing => Arc::new(not(&found(&sides[0], &sides[1].lists()?, rows)?)?),
-        };
-        if is_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
-        }
-        Ok(ColumnarValue::Array(done))
+        made_of(&arguments.args, arguments.number_rows, |rows| {
+            let meter = Meter::begin(&arguments.config_options, self.name());
+            let sides = arguments.args.iter().map(Side::new).collect::<Result<Vec<_>>>()?;
+            Ok(match self.told {
+                Told::Contains | Told::Overlaps => {
+                    self.compared(&sides[0].lists()?, &sides[1].lists()?, rows, &meter)?
+                }
+                Told::Ordered(operator) => ordered(operator, &sides[0].lists()?, &sides[1].lists()?, rows)?,
+                Told::Length => lengths(&sides[0].lists()?, Some(&sides[1]), rows)?,
+                Told::Cardinality => lengths(&sides[0].lists()?, None, rows)?,
+                Told::Position => positions(&sides[0].lists()?, &sides[1], sides.get(2), rows)?,
+                Told::Found => Arc::new(found(&sides[0], &sides[1].lists()?, rows)?),
+                Told::Missing => Arc::new(not(&found(&sides[0], &sides[1].lists()?, rows)?)?),
+            })
+        })
     }
 }
 

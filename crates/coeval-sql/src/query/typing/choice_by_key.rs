@@ -2,11 +2,12 @@
 //! `greatest` and `least` of values that are in an order of their own: of pairs of a key and a value, the value with the
 //! greatest or least key. NULLs are passed over.
 
+use crate::constants::made_of_columns;
 use crate::error::SqlError;
 use arrow::array::{Array, ArrayRef, make_comparator};
 use arrow::compute::{SortOptions, interleave};
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -76,25 +77,17 @@ impl ScalarUDFImpl for ChoiceByKey {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let arrays =
-            arguments.args.iter().map(|argument| argument.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let chosen = self.choose(&arrays, rows)?;
-        if is_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&chosen, 0)?));
-        }
-        Ok(ColumnarValue::Array(chosen))
+        made_of_columns(&arguments, |arrays| self.choose(arrays))
     }
 }
 
 impl ChoiceByKey {
-    fn choose(&self, arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    fn choose(&self, arrays: &[ArrayRef]) -> Result<ArrayRef> {
         let keys: Vec<&ArrayRef> = arrays.iter().step_by(2).collect();
         let values: Vec<&dyn Array> = arrays.iter().skip(1).step_by(2).map(AsRef::as_ref).collect();
         // Within an array NULL is above all else.
         let order = SortOptions { descending: false, nulls_first: false };
-        let mut best = vec![0; rows];
+        let mut best = vec![0; arrays[0].len()];
         for place in 1..keys.len() {
             // Against each of those before, since any of them may be the best so far.
             let comparators = (0..place)

@@ -6,14 +6,13 @@
 //! refuses texts that are no literals.
 
 use crate::types::{column_type_of_field, common_arrow_type, require_common_type};
+use crate::wrapped::as_wrapped;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::Result;
 use datafusion::functions::core;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{Expr, ReturnFieldArgs, ScalarUDF, ScalarUDFImpl};
 use std::sync::{Arc, LazyLock};
 
 /// The functions, for the engine's registry.
@@ -47,17 +46,7 @@ struct Coalesce {
 }
 
 impl ScalarUDFImpl for Coalesce {
-    fn name(&self) -> &str {
-        self.general.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.general.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.general.return_type(types)
-    }
+    as_wrapped!(general: name, signature, return_type, invoke_with_args);
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let mut types = arguments.arg_fields.iter().map(|field| field.data_type());
@@ -121,9 +110,5 @@ impl ScalarUDFImpl for Coalesce {
 
     fn short_circuits(&self) -> bool {
         self.general.short_circuits()
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.general.invoke_with_args(arguments)
     }
 }

@@ -2,13 +2,14 @@
 //! Days added to a date, and the days between two dates. DataFusion goes by an interval in nanoseconds, which reaches 292 years, and takes
 //! infinity for the last day that there is. Here infinity stays what it is, and no date has a distance from it.
 
+use crate::constants::made_of_columns;
 use crate::error::{SqlError, SqlState};
 use crate::types::is_date;
-use arrow::array::{ArrayRef, AsArray, Date32Array, Int32Array, Int64Array};
+use arrow::array::{AsArray, Date32Array, Int32Array, Int64Array};
 use arrow::compute::try_binary;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{
@@ -89,20 +90,16 @@ impl ScalarUDFImpl for DateFunction {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let sides = ColumnarValue::values_to_arrays(&arguments.args)?;
-        let [left, right] = sides.as_slice() else {
-            return Err(SqlError::internal("a date and one more value were expected").into());
-        };
-        let done: ArrayRef = match self.kind {
-            Kind::After => Arc::new(moved(left.as_primitive(), right.as_primitive(), i64::checked_add)?),
-            Kind::Before => Arc::new(moved(left.as_primitive(), right.as_primitive(), i64::checked_sub)?),
-            Kind::Between => Arc::new(between(left.as_primitive(), right.as_primitive())?),
-        };
-        if is_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
-        }
-        Ok(ColumnarValue::Array(done))
+        made_of_columns(&arguments, |sides| {
+            let [left, right] = sides else {
+                return Err(SqlError::internal("a date and one more value were expected").into());
+            };
+            Ok(match self.kind {
+                Kind::After => Arc::new(moved(left.as_primitive(), right.as_primitive(), i64::checked_add)?),
+                Kind::Before => Arc::new(moved(left.as_primitive(), right.as_primitive(), i64::checked_sub)?),
+                Kind::Between => Arc::new(between(left.as_primitive(), right.as_primitive())?),
+            })
+        })
     }
 }
 

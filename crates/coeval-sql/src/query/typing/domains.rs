@@ -3,17 +3,14 @@
 //! DataFusion gives NaN and infinity there, so a result that is neither is right; of others it is looked up why they are.
 
 use crate::error::{SqlError, SqlState};
+use crate::wrapped::as_wrapped;
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, FieldRef, Float64Type};
+use arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::Result;
 use datafusion::functions::math;
-use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
 use std::sync::Arc;
 
 /// The functions, for the engine's registry.
@@ -118,41 +115,12 @@ impl Bounded {
 }
 
 impl ScalarUDFImpl for Bounded {
-    fn name(&self) -> &str {
-        self.general.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.general.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.general.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.general.return_type(types)
-    }
-
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.general.return_field_from_args(arguments)
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.general.coerce_types(types)
-    }
+    as_wrapped!(general: name, aliases, signature, return_type, return_field_from_args, coerce_types);
+    as_wrapped!(general: evaluate_bounds, output_ordering);
 
     fn simplify(&self, arguments: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
         // `ln(exp(x))` may be refused where `x` is not.
         Ok(ExprSimplifyResult::Original(arguments))
-    }
-
-    fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
-        self.general.evaluate_bounds(inputs)
-    }
-
-    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.general.output_ordering(inputs)
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Intervals: compared by their length, multiplied and divided by numbers.
 
+use crate::constants::made_of_columns;
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use crate::types::scaled_interval;
 use arrow::array::{ArrayRef, AsArray, PrimitiveArray};
@@ -11,7 +12,7 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 use coeval_store::IntervalValue;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -79,30 +80,24 @@ impl ScalarUDFImpl for IntervalFunction {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let inputs =
-            arguments.args.iter().map(|argument| argument.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let done: ArrayRef = match (self.kind, &inputs[..]) {
-            (Kind::Length, [input]) => {
-                let lengths: PrimitiveArray<Decimal128Type> =
-                    unary(input.as_primitive::<IntervalMonthDayNanoType>(), |v| value(v).ordering());
-                Arc::new(lengths.with_precision_and_scale(LENGTH_PRECISION, 0)?)
-            }
-            (kind, [input, factor]) => {
-                let done: PrimitiveArray<IntervalMonthDayNanoType> = try_binary(
-                    input.as_primitive::<IntervalMonthDayNanoType>(),
-                    factor.as_primitive::<Float64Type>(),
-                    |interval, factor| scaled(kind, interval, factor),
-                )?;
-                Arc::new(done)
-            }
-            _ => return Err(SqlError::internal("a function of intervals with other arguments").into()),
-        };
-        if is_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
-        }
-        Ok(ColumnarValue::Array(done))
+        made_of_columns(&arguments, |inputs| {
+            Ok(match (self.kind, inputs) {
+                (Kind::Length, [input]) => {
+                    let lengths: PrimitiveArray<Decimal128Type> =
+                        unary(input.as_primitive::<IntervalMonthDayNanoType>(), |v| value(v).ordering());
+                    Arc::new(lengths.with_precision_and_scale(LENGTH_PRECISION, 0)?)
+                }
+                (kind, [input, factor]) => {
+                    let done: PrimitiveArray<IntervalMonthDayNanoType> = try_binary(
+                        input.as_primitive::<IntervalMonthDayNanoType>(),
+                        factor.as_primitive::<Float64Type>(),
+                        |interval, factor| scaled(kind, interval, factor),
+                    )?;
+                    Arc::new(done)
+                }
+                _ => return Err(SqlError::internal("a function of intervals with other arguments").into()),
+            })
+        })
     }
 }
 

@@ -13,14 +13,15 @@ use crate::error::SqlError;
 use crate::names::fold;
 use crate::scalar::cast_function::{CAST, description, is_own};
 use crate::scalar::{decimal_literal, number_literal};
+use crate::select::{self, call};
 use crate::types::{IntervalUnit, column_type, format_interval, no_time, read_interval_in};
 use crate::walk::WalkMut;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause,
-    NamedWindowDefinition, NamedWindowExpr, ObjectName, ObjectNamePart, OrderByKind, Query, Select,
-    TableFactor, TimezoneInfo, UnaryOperator, Value, VisitMut, VisitorMut, WindowFrameBound, WindowType,
+    FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause, NamedWindowDefinition,
+    NamedWindowExpr, ObjectName, ObjectNamePart, OrderByKind, Query, Select, TableFactor, TimezoneInfo,
+    UnaryOperator, Value, VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -35,10 +36,7 @@ pub(super) const TO_NUMERIC: &str = "coeval_to_numeric";
 /// # Errors
 /// `22003` for a number of more than 38 digits, `22P02` for text that is no number.
 pub(crate) fn with_typed_literals<V: VisitMut>(syntax: &mut V) -> Result<(), SqlError> {
-    match syntax.walk_mut(&mut Literals) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    syntax.try_walk_mut(&mut Literals)
 }
 
 /// Whether a type is the mark of a literal that is an `int`.
@@ -255,7 +253,7 @@ fn negative(whole: &Expr, text: &str) -> Result<Option<Expr>, SqlError> {
     };
     let bare = Expr::UnaryOp { op: *op, expr: digits };
     Ok(match number_literal(&format!("-{text}"))?.1 {
-        ColumnType::Int => Some(cast_to(bare, int_literal())),
+        ColumnType::Int => Some(select::cast(bare, int_literal())),
         ColumnType::BigInt => Some(bare),
         _ => None,
     })
@@ -268,13 +266,13 @@ fn int_literal() -> DataType {
 
 fn number(expression: &Expr, text: &str) -> Result<Option<Expr>, SqlError> {
     Ok(match number_literal(text)? {
-        (_, ColumnType::Int) => Some(cast_to(expression.clone(), int_literal())),
+        (_, ColumnType::Int) => Some(select::cast(expression.clone(), int_literal())),
         (_, ColumnType::Numeric { precision, scale }) => {
-            Some(cast_to(expression.clone(), exact(precision, scale)))
+            Some(select::cast(expression.clone(), exact(precision, scale)))
         }
         (_, ColumnType::Double) => {
             let text = Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
-            Some(cast_to(text, DataType::DoublePrecision))
+            Some(select::cast(text, DataType::DoublePrecision))
         }
         _ => None,
     })
@@ -285,28 +283,9 @@ fn to_numeric(input: &Expr) -> Result<Expr, SqlError> {
         && let Some(text) = value.value.clone().into_string()
         && let (_, ColumnType::Numeric { precision, scale }) = decimal_literal(&text)?
     {
-        return Ok(cast_to(input.clone(), exact(precision, scale)));
+        return Ok(select::cast(input.clone(), exact(precision, scale)));
     }
     Ok(call(TO_NUMERIC, vec![input.clone()]))
-}
-
-fn call(function: &str, arguments: Vec<Expr>) -> Expr {
-    let plain = |argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument));
-    let arguments = FunctionArgumentList {
-        duplicate_treatment: None,
-        args: arguments.into_iter().map(plain).collect(),
-        clauses: Vec::new(),
-    };
-    Expr::Function(Function {
-        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new(function))]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(arguments),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }
 
 /// A cast that the engine does itself. The type of a parameter is what it is cast to, so it needs none.
@@ -333,11 +312,6 @@ pub(in crate::query) fn own_call(input: Expr, to: ColumnType) -> Result<Expr, Sq
 
 fn exact(precision: u8, scale: i8) -> DataType {
     DataType::Numeric(ExactNumberInfo::PrecisionAndScale(u64::from(precision), i64::from(scale)))
-}
-
-pub(super) fn cast_to(expression: Expr, data_type: DataType) -> Expr {
-    let expr = Box::new(expression);
-    Expr::Cast { kind: CastKind::DoubleColon, expr, data_type, array: false, format: None }
 }
 
 /// Takes the mark off a literal that is no value.

@@ -7,6 +7,7 @@
 //! | `timestamp AT TIME ZONE z` | the moment at which clocks of `z` show it, a `timestamptz` | a type of that zone |
 //! | `x::timestamp(0)` | rounded | the digits are ignored |
 
+use crate::constants::made_of_columns;
 use crate::error::{SqlError, SqlState};
 use crate::types::{Clock, clock_named, session_zone};
 use arrow::array::{
@@ -18,7 +19,7 @@ use arrow::datatypes::{
 };
 use chrono_tz::Tz;
 use coeval_store::ColumnType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -86,21 +87,15 @@ impl ScalarUDFImpl for MomentFunction {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let inputs =
-            arguments.args.iter().map(|argument| argument.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let [first, second] = &inputs[..] else {
-            return Err(SqlError::internal("a function of moments takes two arguments").into());
-        };
-        let done = match self.kind {
-            Kind::Zone => in_zone(first, second, session_zone(&arguments.config_options))?,
-            Kind::Rounded => rounded(first, second)?,
-        };
-        if is_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
-        }
-        Ok(ColumnarValue::Array(done))
+        made_of_columns(&arguments, |inputs| {
+            let [first, second] = inputs else {
+                return Err(SqlError::internal("a function of moments takes two arguments").into());
+            };
+            match self.kind {
+                Kind::Zone => in_zone(first, second, session_zone(&arguments.config_options)),
+                Kind::Rounded => rounded(first, second),
+            }
+        })
     }
 }
 

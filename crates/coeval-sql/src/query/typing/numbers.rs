@@ -2,6 +2,7 @@
 //! Functions on numbers that round as PostgreSQL rounds: quotients, means, casts to integers and to `numeric`.
 
 use super::intervals::mean_lengths;
+use crate::constants::made_of_columns;
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use crate::scalar::cast_function::cast_array;
 use crate::types::numeric::{QUOTIENT_PRECISION, divide, quotient_shape, rescale};
@@ -13,7 +14,7 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 use coeval_store::ColumnType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -178,43 +179,36 @@ impl ScalarUDFImpl for NumberFunction {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let inputs = arguments
-            .args
-            .iter()
-            .map(|argument| argument.to_array(rows))
-            .collect::<Result<Vec<ArrayRef>>>()?;
-        let to = arguments.return_field.data_type();
-        let done = match (&self.kind, &inputs[..]) {
-            (Kind::Quotient, [left, right]) => quotients(left, right, to)?,
-            (Kind::Mean, [sum, count]) if to.is_floating() => float_means(sum, count)?,
-            (Kind::Mean, [sum, count]) if matches!(to, DataType::Interval(_)) => mean_lengths(sum, count)?,
-            (Kind::Mean, [sum, count]) => {
-                let sum = match shape(sum.data_type()) {
-                    Some((precision, scale)) => {
-                        arrow::compute::cast(sum, &DataType::Decimal128(precision, scale))?
-                    }
-                    None => return Err(SqlError::internal("a mean of what is no number").into()),
-                };
-                // No rows have no mean: the sum is NULL where the count is zero.
-                quotients(&sum, &arrow::compute::cast(count, &DataType::Decimal128(20, 0))?, to)?
-            }
-            (Kind::Nullable, [input]) => Arc::clone(input),
-            (Kind::Rounded(to), [input]) => rounded_array(input, to)?,
-            // Arrow goes down by recursion on the digits of a text.
-            (Kind::ToNumeric, [input]) if input.data_type().is_string() => {
-                let unknown = || SqlError::internal("a numeric that is none");
-                let to = column_type_of_arrow(to).ok_or_else(unknown)?;
-                cast_array(input, to, session_zone(&arguments.config_options))?
-            }
-            (Kind::ToNumeric, [input]) => checked_cast(input, to)?,
-            _ => return Err(SqlError::internal("a function of numbers with other arguments").into()),
-        };
-        if is_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
-        }
-        Ok(ColumnarValue::Array(done))
+        made_of_columns(&arguments, |inputs| {
+            let to = arguments.return_field.data_type();
+            Ok(match (&self.kind, inputs) {
+                (Kind::Quotient, [left, right]) => quotients(left, right, to)?,
+                (Kind::Mean, [sum, count]) if to.is_floating() => float_means(sum, count)?,
+                (Kind::Mean, [sum, count]) if matches!(to, DataType::Interval(_)) => {
+                    mean_lengths(sum, count)?
+                }
+                (Kind::Mean, [sum, count]) => {
+                    let sum = match shape(sum.data_type()) {
+                        Some((precision, scale)) => {
+                            arrow::compute::cast(sum, &DataType::Decimal128(precision, scale))?
+                        }
+                        None => return Err(SqlError::internal("a mean of what is no number").into()),
+                    };
+                    // No rows have no mean: the sum is NULL where the count is zero.
+                    quotients(&sum, &arrow::compute::cast(count, &DataType::Decimal128(20, 0))?, to)?
+                }
+                (Kind::Nullable, [input]) => Arc::clone(input),
+                (Kind::Rounded(to), [input]) => rounded_array(input, to)?,
+                // Arrow goes down by recursion on the digits of a text.
+                (Kind::ToNumeric, [input]) if input.data_type().is_string() => {
+                    let unknown = || SqlError::internal("a numeric that is none");
+                    let to = column_type_of_arrow(to).ok_or_else(unknown)?;
+                    cast_array(input, to, session_zone(&arguments.config_options))?
+                }
+                (Kind::ToNumeric, [input]) => checked_cast(input, to)?,
+                _ => return Err(SqlError::internal("a function of numbers with other arguments").into()),
+            })
+        })
     }
 }
 

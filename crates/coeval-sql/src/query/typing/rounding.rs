@@ -2,6 +2,7 @@
 //! `round`, `floor`, `ceil` and `trunc` as PostgreSQL has them: floats are rounded half to even, and a `numeric`
 //! that becomes whole has no digits behind the point. Everything else is DataFusion's.
 
+use crate::wrapped::as_wrapped;
 use arrow::array::{ArrayRef, AsArray, Float32Array, Float64Array};
 use arrow::compute::cast;
 use arrow::compute::kernels::arity::unary;
@@ -9,7 +10,7 @@ use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::math;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
 };
 use std::sync::Arc;
 
@@ -36,25 +37,11 @@ fn whole(field: FieldRef, arguments: usize) -> FieldRef {
 }
 
 impl ScalarUDFImpl for Rounding {
-    fn name(&self) -> &str {
-        self.general.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.general.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.general.return_type(types)
-    }
+    as_wrapped!(general: name, signature, return_type, coerce_types);
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let count = arguments.arg_fields.len();
         Ok(whole(self.general.return_field_from_args(arguments)?, count))
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.general.coerce_types(types)
     }
 
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -13,6 +13,7 @@ mod span;
 mod unit;
 
 use super::moments::{is_infinite, micros, zone_named};
+use crate::constants::made_of_columns;
 use crate::error::SqlError;
 use crate::types::{Clock, session_zone, utc_to_local};
 use arrow::array::{
@@ -25,7 +26,7 @@ use arrow::datatypes::{
 };
 use chrono_tz::Tz;
 use coeval_store::ColumnType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
     Volatility,
@@ -124,24 +125,18 @@ impl ScalarUDFImpl for TimePart {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let inputs =
-            arguments.args.iter().map(|argument| argument.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let zone = session_zone(&arguments.config_options);
-        let of = taken(self.kind, inputs[1].data_type());
-        let units = Units::new(&inputs[0], of)?;
-        let done = match self.kind {
-            Kind::Extract | Kind::DatePart => {
-                let parts = parts(&units, &inputs[1], of, zone)?;
-                shown(&parts, arguments.return_field.data_type())?
+        made_of_columns(&arguments, |inputs| {
+            let zone = session_zone(&arguments.config_options);
+            let of = taken(self.kind, inputs[1].data_type());
+            let units = Units::new(&inputs[0], of)?;
+            match self.kind {
+                Kind::Extract | Kind::DatePart => {
+                    let parts = parts(&units, &inputs[1], of, zone)?;
+                    shown(&parts, arguments.return_field.data_type())
+                }
+                Kind::Truncate => truncated(&units, &inputs[1], of, inputs.get(2), zone),
             }
-            Kind::Truncate => truncated(&units, &inputs[1], of, inputs.get(2), zone)?,
-        };
-        if is_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
-        }
-        Ok(ColumnarValue::Array(done))
+        })
     }
 }
 

@@ -5,10 +5,11 @@
 //! cast to that type, too; a date beside a timestamp becomes one, and so does a `numeric` beside a float. Texts of several lengths become
 //! texts.
 
-use super::literals::{TO_NUMERIC, cast_to, is_int_literal, is_named, own_call};
+use super::literals::{TO_NUMERIC, is_int_literal, is_named, own_call};
 use crate::error::SqlError;
 use crate::query::has_subquery;
 use crate::scalar::cast_function::CAST;
+use crate::select::cast;
 use crate::stack::with_room;
 use crate::types;
 use crate::walk::WalkMut;
@@ -68,7 +69,7 @@ fn make_floats(cells: Vec<&mut Expr>) {
     let Some(ty) = floats.max_by_key(|ty| *ty == DataType::DoublePrecision) else { return };
     let has_numeric = cells.iter().any(|cell| is_numeric(cell));
     for cell in cells.into_iter().filter(|cell| has_numeric && float_type(cell).is_none() && !is_open(cell)) {
-        *cell = cast_to(cell.clone(), ty.clone());
+        *cell = cast(cell.clone(), ty.clone());
     }
 }
 

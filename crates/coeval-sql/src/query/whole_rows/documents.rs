@@ -6,7 +6,8 @@ use super::{Marks, Rows, Written, mark_of, named_row, only_part};
 use crate::error::SqlError;
 use crate::json::{ROW, ROWS};
 use crate::names::fold;
-use crate::query::dialect::{call, text};
+use crate::query::dialect::text;
+use crate::select::call;
 use datafusion::sql::sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
 };

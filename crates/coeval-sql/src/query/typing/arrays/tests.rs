@@ -2,6 +2,7 @@
 
 use super::*;
 use arrow::datatypes::Int32Type;
+use datafusion::common::ScalarValue;
 
 fn lists(rows: &[Option<&[Option<i32>]>]) -> ColumnarValue {
     let rows = rows.iter().map(|row| row.map(<[_]>::to_vec));

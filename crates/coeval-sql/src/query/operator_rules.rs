@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules that put operators and expressions of `coeval-operators` into plans, in the order in which they come.
+
+use crate::plan_rule::PlanRule;
+use coeval_operators::coded_groups::with_coded_groups;
+use coeval_operators::grouping_sets::with_grouping_sets;
+use coeval_operators::narrow_decimals::with_narrow_decimals;
+use coeval_operators::unordered::with_unordered_groups;
+
+/// Comes first of all: rows that are in the order of some of the columns they are grouped by are grouped as if they were not.
+pub(crate) const UNORDERED_GROUPS: PlanRule =
+    PlanRule::new("coeval_unordered_groups", |plan, _| with_unordered_groups(plan))
+        .switched_by("coeval.coded_groups");
+
+/// Behind those that divide aggregates into steps, and before those that make the first step quicker, at bricks or by codes.
+pub(crate) const GROUPING_SETS: PlanRule =
+    PlanRule::new("coeval_grouping_sets", |plan, _| with_grouping_sets(plan))
+        .switched_by("coeval.grouping_sets");
+
+/// Behind those that write parts of a plan down for other nodes or look for operators in its expressions, and before the one that
+/// groups by codes, which asks the expressions for integers.
+pub(crate) const NARROW_DECIMALS: PlanRule =
+    PlanRule::new("coeval_narrow_decimals", |plan, _| with_narrow_decimals(plan))
+        .switched_by("coeval.narrow_decimals");
+
+/// Behind those that divide aggregates into steps, and the one that begins them at bricks.
+pub(crate) const CODED_GROUPS: PlanRule =
+    PlanRule::new("coeval_coded_groups", |plan, _| with_coded_groups(plan))
+        .switched_by("coeval.coded_groups");
