@@ -97,6 +97,10 @@ impl AggregateUDFImpl for OfPairs {
         Ok(if self.regression == Regression::Count { DataType::Int64 } else { DataType::Float64 })
     }
 
+    fn default_value(&self, _: &DataType) -> Result<ScalarValue> {
+        Ok(Sums::default().outcome(self.regression))
+    }
+
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         Ok(Box::new(All { regression: self.regression, sums: Sums::default() }))
     }
