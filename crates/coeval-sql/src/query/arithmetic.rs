@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arithmetic as PostgreSQL has it: integers never wrap, nothing is divided by zero, nothing is cut off.
 //!
-//! DataFusion adds integers modulo their size, divides floats by zero and cuts off digits where a number becomes
-//! an integer, takes local times for those of Greenwich, and reads numbers by recursion on their digits. After types are settled this rule puts checked functions in
-//! place of those operators and casts.
+//! DataFusion adds integers modulo their size, divides floats by zero, gives NaNs that are none to SQL and cuts off digits where a
+//! number becomes an integer, takes local times for those of Greenwich, and reads numbers by recursion on their digits. After types
+//! are settled this rule puts checked functions in place of those operators and casts.
 //! Sums of decimals and integer division are checked by Arrow already.
 
 use super::rewriting::{Below, rewrite_node, rewrite_plan};
 use super::typing::{cast_by_zone, quotient, refuse_unknown_cast, rewritten_values, rounded};
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use crate::scalar::cast_function::{read_number, read_text};
-use crate::types::type_in_words;
+use crate::types::{type_in_words, with_one_nan};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum};
 use arrow::compute::kernels::numeric::{add, div, mul, rem, sub};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
@@ -74,7 +74,13 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
         }
         Expr::Negative(input) => {
             let ty = input.get_type(schema)?;
-            let zero = if ty.is_signed_integer() { Some(ScalarValue::new_zero(&ty)?) } else { None };
+            // What is taken from `-0` changes its sign, zeros too, and is NaN without one.
+            let zero = match ty {
+                DataType::Float32 => Some(ScalarValue::Float32(Some(-0.0))),
+                DataType::Float64 => Some(ScalarValue::Float64(Some(-0.0))),
+                _ if ty.is_signed_integer() => Some(ScalarValue::new_zero(&ty)?),
+                _ => None,
+            };
             zero.and_then(|zero| checked_binary(Operator::Minus, &Expr::Literal(zero, None), &ty, input, &ty))
         }
         Expr::Cast(cast) => {
@@ -330,30 +336,31 @@ fn float_division(
     without_overflow(left, right, operation)
 }
 
-/// A float that is infinite though what it was made of is not has overflowed.
+/// A float that is infinite though what it was made of is not has overflowed; NaN has one form.
 fn without_overflow(
     left: &dyn Datum,
     right: &dyn Datum,
     operation: impl Fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>,
 ) -> Result<ArrayRef, ArrowError> {
     let done = operation(left, right)?;
-    let infinite = match done.data_type() {
-        DataType::Float32 => any_value::<Float32Type>(done.as_ref(), f32::is_infinite),
-        DataType::Float64 => any_value::<Float64Type>(done.as_ref(), f64::is_infinite),
-        _ => false,
+    let all_finite = match done.data_type() {
+        DataType::Float32 => !any_value::<Float32Type>(done.as_ref(), |value| !value.is_finite()),
+        DataType::Float64 => !any_value::<Float64Type>(done.as_ref(), |value| !value.is_finite()),
+        _ => true,
     };
-    // The slow way, row by row, only if there is one.
-    if infinite {
-        let overflowed = (0..done.len()).any(|row| {
-            float_at(&done, row).is_some_and(f64::is_infinite)
-                && operand_at(left, row).is_some_and(f64::is_finite)
-                && operand_at(right, row).is_some_and(f64::is_finite)
-        });
-        if overflowed {
-            return Err(ArrowError::ExternalError(Box::new(out_of_range("value out of range: overflow"))));
-        }
+    if all_finite {
+        return Ok(done);
     }
-    Ok(done)
+    // The slow way, row by row, only if there is a value that is not.
+    let overflowed = (0..done.len()).any(|row| {
+        float_at(&done, row).is_some_and(f64::is_infinite)
+            && operand_at(left, row).is_some_and(f64::is_finite)
+            && operand_at(right, row).is_some_and(f64::is_finite)
+    });
+    if overflowed {
+        return Err(ArrowError::ExternalError(Box::new(out_of_range("value out of range: overflow"))));
+    }
+    Ok(with_one_nan(&done))
 }
 
 /// Whether some row has two operands that are not NULL and for which the test is true.

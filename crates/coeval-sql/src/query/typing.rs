@@ -22,6 +22,7 @@ mod dates;
 mod declared;
 mod documents;
 mod domains;
+mod float_extremes;
 mod float_frames;
 mod group_keys;
 mod in_subquery;
@@ -87,6 +88,7 @@ use counting::{CountedSeries, Members};
 use datafusion::execution::context::SessionState;
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::logical_expr::AggregateUDF;
+use float_extremes::Extreme;
 use interval_best::Best;
 use operators::PostgresOperators;
 use regressions::Regression;
@@ -96,7 +98,8 @@ use variances::Spread;
 /// Aggregates that plans call and no registry has, in an order that stays.
 pub(super) fn unregistered_aggregates() -> Vec<Arc<AggregateUDF>> {
     let few = [sums::sum_of_bigint(), Best::Longest.function(), Best::Shortest.function()];
-    few.into_iter().chain(Spread::all()).chain(Regression::all()).collect()
+    let extremes = [Extreme::Least, Extreme::Greatest].map(Extreme::function);
+    few.into_iter().chain(Spread::all()).chain(Regression::all()).chain(extremes).collect()
 }
 
 /// The state, planning as PostgreSQL does.

@@ -7,11 +7,13 @@
 //! | `array_agg(DISTINCT x)` | in the order of the values | in any |
 //! | `array_agg(DISTINCT x ORDER BY x DESC)` | in this order | in the opposite one, beside another aggregate |
 //! | `min`, `max` of intervals | by length | by months, then days, then time |
+//! | `min`, `max` of floats | NaN is above all numbers, infinities are numbers | in groups neither |
 //! | `variance`, `stddev` of integers and `numeric` | `numeric`, exactly | floats |
 //! | `corr`, `covar_...`, `regr_...` | NaN of infinities | NULL, or what is left of them |
 //! | ORDER BY of `jsonb`, intervals, enums | by their order | by what they are kept as |
 //! | `count(DISTINCT x)`, PARTITION BY of `jsonb`, intervals, floats | equal values are one | by what they are kept as |
 
+use super::float_extremes::Extreme;
 use super::instants::settle_default;
 use super::interval_best::Best;
 use super::regressions::Regression;
@@ -24,7 +26,8 @@ use crate::functions::ORDERED_SET;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, WindowFunctionDefinition, when};
+use datafusion::logical_expr::{AggregateUDF, Cast, Expr, ExprSchemable, WindowFunctionDefinition, when};
+use std::sync::Arc;
 
 /// An aggregate as PostgreSQL has it; `None` if it is right as it is.
 pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Option<AggregateFunction>> {
@@ -45,8 +48,8 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
         is_changed = true;
     }
     refuse_best_document(call.func.name(), &call.params.args, schema)?;
-    if let Some(best) = best_of_intervals(call.func.name(), &call.params.args, schema) {
-        call.func = best.function();
+    if let Some(extreme) = extreme_by_order(call.func.name(), &call.params.args, schema) {
+        call.func = extreme;
         is_changed = true;
     }
     if let (Some(spread), false) =
@@ -98,7 +101,7 @@ pub(super) fn settled_window(call: &WindowFunction, schema: &DFSchema) -> Result
 fn typed_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
     let arguments = &call.params.args;
     refuse_best_document(call.fun.name(), arguments, schema)?;
-    let best = best_of_intervals(call.fun.name(), arguments, schema).map(Best::function);
+    let extreme = extreme_by_order(call.fun.name(), arguments, schema);
     let spread = || exact_spread(call.fun.name(), arguments, schema).map(Spread::function);
     let of_floats = || match &call.fun {
         WindowFunctionDefinition::AggregateUDF(plain) => {
@@ -110,7 +113,7 @@ fn typed_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<Windo
     };
     let (function, arguments) = match regression(call.fun.name(), arguments, schema) {
         Some((regression, pair)) => (Some(regression.function()), pair),
-        None => (best.or_else(spread).or_else(of_floats), arguments.clone()),
+        None => (extreme.or_else(spread).or_else(of_floats), arguments.clone()),
     };
     Ok(function.map(|function| {
         let mut call = call.clone();
@@ -153,10 +156,15 @@ fn exact_spread(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option
     Spread::is_exact(&argument.get_type(schema).ok()?).then_some(spread)
 }
 
-fn best_of_intervals(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Best> {
-    let best = Best::of(function)?;
+/// `min` or `max` of values whose order is not the one that DataFusion finds it by.
+fn extreme_by_order(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Arc<AggregateUDF>> {
+    let (interval, float) = (Best::of(function)?, Extreme::of(function)?);
     let [argument] = arguments else { return None };
-    matches!(argument.get_type(schema).ok()?, DataType::Interval(_)).then_some(best)
+    match argument.get_type(schema).ok()? {
+        DataType::Interval(_) => Some(interval.function()),
+        DataType::Float32 | DataType::Float64 => Some(float.function()),
+        _ => None,
+    }
 }
 
 /// Arguments that may fail are computed for those rows alone that the filter leaves; whether there are any.

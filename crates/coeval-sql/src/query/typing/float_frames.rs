@@ -7,6 +7,7 @@
 //! computed of all values of the frame anew, as PostgreSQL does.
 
 use super::variances::{Of, Spread};
+use crate::types::double_with_one_nan;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, Float64Type};
@@ -84,7 +85,7 @@ impl Accumulator for FrameSum {
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let older = self.older.last().copied();
         let sum = older.map_or(self.sum_of_newer, |sum| Some(sum + self.sum_of_newer.unwrap_or(0.0)));
-        Ok(ScalarValue::Float64(sum))
+        Ok(ScalarValue::Float64(sum.map(double_with_one_nan)))
     }
 
     fn size(&self) -> usize {
@@ -165,7 +166,7 @@ impl Accumulator for FrameSpread {
         let squares: f64 = self.frame.iter().map(|value| (value - mean) * (value - mean)).sum();
         let variance = squares / degrees as f64;
         let result = if matches!(self.spread, Spread::Deviation(_)) { variance.sqrt() } else { variance };
-        Ok(ScalarValue::Float64(Some(result)))
+        Ok(ScalarValue::Float64(Some(double_with_one_nan(result))))
     }
 
     fn size(&self) -> usize {
