@@ -5,8 +5,10 @@
 //! |---|---|
 //! | an enum | the place of its label |
 //! | an interval | its length, a month as 30 days |
+//! | a float in a window | the float, `0` if it is `-0`: rows with either are peers |
 //! | a time, an uuid, bytes in a window whose frame is a range | a number, the text of all digits |
 
+use super::group_keys::key_of_any;
 use super::intervals::length;
 use crate::scalar::cast_function::literal_as;
 use arrow::datatypes::DataType;
@@ -43,6 +45,9 @@ fn key_of(sort: &Sort, (place, frame): (usize, &WindowFrame), schema: &DFSchema)
     let ty = sort.expr.get_type(schema)?;
     if let Some(place) = place_of(sort, &ty) {
         return Ok(Some(place));
+    }
+    if ty.is_floating() {
+        return key_of_any(&sort.expr, schema);
     }
     // By a range with an offset there is one key, to which the offset is added.
     let is_range = frame.units == WindowFrameUnits::Range && place == 0;
