@@ -24,6 +24,8 @@ mod documents;
 mod domains;
 mod float_extremes;
 mod float_frames;
+mod float_spreads;
+mod float_sums;
 mod group_keys;
 mod in_subquery;
 mod instants;
@@ -99,7 +101,13 @@ use variances::Spread;
 pub(super) fn unregistered_aggregates() -> Vec<Arc<AggregateUDF>> {
     let few = [sums::sum_of_bigint(), Best::Longest.function(), Best::Shortest.function()];
     let extremes = [Extreme::Least, Extreme::Greatest].map(Extreme::function);
-    few.into_iter().chain(Spread::all()).chain(Regression::all()).chain(extremes).collect()
+    let of_floats = Spread::EACH.map(float_spreads::function);
+    few.into_iter()
+        .chain(Spread::all())
+        .chain(Regression::all())
+        .chain(extremes)
+        .chain(of_floats)
+        .collect()
 }
 
 /// The state, planning as PostgreSQL does.

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sums of floats: one that is infinite though no value is has overflowed, which is `22003`.
+
+use super::kept_rows::KeptRows;
+use crate::error::out_of_range;
+use crate::types::{double_with_one_nan, with_one_nan};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
+use arrow::buffer::NullBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
+use datafusion::physical_expr::NullState;
+use std::sync::Arc;
+
+/// The accumulator of one sum.
+pub(super) fn one() -> Box<dyn Accumulator> {
+    Box::new(FloatSum::default())
+}
+
+/// The accumulator of a sum for each group.
+pub(super) fn of_groups() -> Box<dyn GroupsAccumulator> {
+    Box::new(FloatSums { sums: Vec::new(), nulls: NullState::new() })
+}
+
+/// The sum of two numbers.
+///
+/// # Errors
+/// `22003` if it is infinite and neither of them is.
+pub(super) fn added(one: f64, other: f64) -> Result<f64> {
+    let sum = one + other;
+    require_no_overflow(has_overflowed(sum, one, other))?;
+    Ok(sum)
+}
+
+fn has_overflowed(sum: f64, one: f64, other: f64) -> bool {
+    sum.is_infinite() && one.is_finite() && other.is_finite()
+}
+
+fn require_no_overflow(has_overflowed: bool) -> Result<()> {
+    if has_overflowed { Err(out_of_range("value out of range: overflow").into()) } else { Ok(()) }
+}
+
+fn doubles(values: &ArrayRef) -> Result<PrimitiveArray<Float64Type>> {
+    Ok(cast(values, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
+}
+
+#[derive(Debug, Default)]
+struct FloatSum {
+    sum: Option<f64>,
+}
+
+impl Accumulator for FloatSum {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let values = doubles(&values[0])?;
+        let Some(of_these) = arrow::compute::sum(&values) else { return Ok(()) };
+        let sum = self.sum.map_or(of_these, |before| before + of_these);
+        if !sum.is_finite() {
+            let are_finite =
+                self.sum.is_none_or(f64::is_finite) && values.iter().flatten().all(f64::is_finite);
+            require_no_overflow(are_finite)?;
+        }
+        self.sum = Some(sum);
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(&states[..1])
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        Ok(ScalarValue::Float64(self.sum.map(double_with_one_nan)))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}
+
+struct FloatSums {
+    sums: Vec<f64>,
+    nulls: NullState,
+}
+
+impl GroupsAccumulator for FloatSums {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total: usize,
+    ) -> Result<()> {
+        self.sums.resize(total, 0.0);
+        let (sums, mut overflows) = (&mut self.sums, false);
+        self.nulls.accumulate(groups, &doubles(&values[0])?, filter, total, |group, value: f64| {
+            let sum = sums[group] + value;
+            overflows |= has_overflowed(sum, sums[group], value);
+            sums[group] = sum;
+        });
+        require_no_overflow(overflows)
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
+        self.update_batch(&states[..1], groups, None, total)
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.evaluate(emit_to)?])
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let sums = emit_to.take_needed(&mut self.sums);
+        let sums: ArrayRef =
+            Arc::new(PrimitiveArray::<Float64Type>::new(sums.into(), self.nulls.build(emit_to)));
+        Ok(with_one_nan(&sums))
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let values = doubles(&values[0])?;
+        let kept = KeptRows::of(filter).into_nulls();
+        let nulls = NullBuffer::union(values.nulls(), kept.as_ref());
+        Ok(vec![Arc::new(PrimitiveArray::<Float64Type>::new(values.values().clone(), nulls))])
+    }
+
+    fn size(&self) -> usize {
+        self.sums.capacity() * size_of::<f64>() + self.nulls.size()
+    }
+}
