@@ -16,6 +16,7 @@ mod expressions;
 mod extremes;
 mod field_reads;
 mod files;
+mod float_arithmetic;
 mod float_zeros;
 mod generic_plan;
 mod group_top;

@@ -11,6 +11,7 @@ mod date_text;
 mod date_tokens;
 mod datetime;
 mod facts;
+mod float_range;
 mod interval_scaled;
 mod interval_text;
 pub(crate) mod json;
@@ -43,6 +44,7 @@ pub use facts::type_number;
 pub(crate) use facts::{
     TypeFacts, cast_name, category, facts, facts_of_arrow, facts_of_column, facts_of_name,
 };
+pub(crate) use float_range::{float_overflow, float_underflow, real_of};
 pub(crate) use interval_scaled::scaled_interval;
 pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_interval, read_interval_in};
 pub use marks::column_type_of_field;

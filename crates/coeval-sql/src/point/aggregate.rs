@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Aggregates over the rows of a point statement.
 
-use crate::error::{SqlError, SqlState, out_of_range};
+use crate::error::{SqlError, SqlState};
 use crate::scalar::{
     AggregateCall, AggregateFunction, DistinctInput, Inputs, Scalar, compare_values, power_of_ten,
 };
+use crate::types::float_overflow;
 use crate::types::numeric::divide;
 use coeval_store::{ColumnType, Key, KeyWriter, Value, ValueRef};
 use std::collections::{HashMap, HashSet};
@@ -241,7 +242,7 @@ fn float(value: ValueRef<'_>) -> f64 {
 fn added(sum: f64, value: f64) -> Result<f64, SqlError> {
     let added = sum + value;
     if added.is_infinite() && sum.is_finite() && value.is_finite() {
-        return Err(out_of_range("value out of range: overflow"));
+        return Err(float_overflow());
     }
     Ok(added)
 }

@@ -6,14 +6,13 @@
 //! are settled this rule puts checked functions in place of those operators and casts.
 //! Sums of decimals and integer division are checked by Arrow already.
 
+use super::float_arithmetic::calculated;
 use super::rewriting::{Below, rewrite_node, rewrite_plan};
 use super::typing::{cast_by_zone, quotient, refuse_unknown_cast, rewritten_values, rounded};
-use crate::error::{SqlError, division_by_zero, out_of_range};
+use crate::error::{SqlError, out_of_range};
 use crate::scalar::cast_function::{read_number, read_text};
-use crate::types::{type_in_words, with_one_nan};
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum};
-use arrow::compute::kernels::numeric::{add, div, mul, rem, sub};
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use crate::types::type_in_words;
+use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -245,17 +244,6 @@ fn chain_of(expression: &Expr) -> Option<(&[Operator], &[Expr])> {
     Some((&checked.operators, &function.args))
 }
 
-/// What the operator makes of two numbers.
-fn calculated(operator: Operator, left: &ColumnarValue, right: &ColumnarValue) -> Result<ColumnarValue> {
-    match operator {
-        Operator::Plus => apply(left, right, |left, right| without_overflow(left, right, add)),
-        Operator::Minus => apply(left, right, |left, right| without_overflow(left, right, sub)),
-        Operator::Multiply => apply(left, right, |left, right| without_overflow(left, right, mul)),
-        Operator::Divide => apply(left, right, |left, right| float_division(left, right, div)),
-        _ => apply(left, right, |left, right| float_division(left, right, rem)),
-    }
-}
-
 impl ScalarUDFImpl for Checked {
     fn name(&self) -> &str {
         match self.operators[..] {
@@ -291,7 +279,9 @@ impl ScalarUDFImpl for Checked {
         let ty = first.data_type();
         let mut operators = self.operators.iter().zip(operands);
         operators
-            .try_fold(first, |left, (operator, right)| calculated(*operator, &left, &right))
+            .try_fold(first, |left, (operator, right)| {
+                apply(&left, &right, |left, right| calculated(*operator, left, right))
+            })
             .map_err(|error| overflow_of(error, &ty))
     }
 
@@ -315,88 +305,5 @@ fn overflow_of(
             out_of_range(&format!("{} out of range", type_in_words(ty))).into()
         }
         _ => error,
-    }
-}
-
-fn float_division(
-    left: &dyn Datum,
-    right: &dyn Datum,
-    operation: impl Fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>,
-) -> Result<ArrayRef, ArrowError> {
-    let (divisors, _) = right.get();
-    let has_zero = match divisors.data_type() {
-        DataType::Float32 => any_value::<Float32Type>(divisors, |value| value == 0.0),
-        DataType::Float64 => any_value::<Float64Type>(divisors, |value| value == 0.0),
-        _ => false,
-    };
-    // NULL divided by zero is NULL.
-    if has_zero && any_row(left, right, |_, divisor| divisor == 0.0) {
-        return Err(ArrowError::ExternalError(Box::new(division_by_zero())));
-    }
-    without_overflow(left, right, operation)
-}
-
-/// A float that is infinite though what it was made of is not has overflowed; NaN has one form.
-fn without_overflow(
-    left: &dyn Datum,
-    right: &dyn Datum,
-    operation: impl Fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>,
-) -> Result<ArrayRef, ArrowError> {
-    let done = operation(left, right)?;
-    let all_finite = match done.data_type() {
-        DataType::Float32 => !any_value::<Float32Type>(done.as_ref(), |value| !value.is_finite()),
-        DataType::Float64 => !any_value::<Float64Type>(done.as_ref(), |value| !value.is_finite()),
-        _ => true,
-    };
-    if all_finite {
-        return Ok(done);
-    }
-    // The slow way, row by row, only if there is a value that is not.
-    let overflowed = (0..done.len()).any(|row| {
-        float_at(&done, row).is_some_and(f64::is_infinite)
-            && operand_at(left, row).is_some_and(f64::is_finite)
-            && operand_at(right, row).is_some_and(f64::is_finite)
-    });
-    if overflowed {
-        return Err(ArrowError::ExternalError(Box::new(out_of_range("value out of range: overflow"))));
-    }
-    Ok(with_one_nan(&done))
-}
-
-/// Whether some row has two operands that are not NULL and for which the test is true.
-fn any_row(left: &dyn Datum, right: &dyn Datum, test: impl Fn(f64, f64) -> bool) -> bool {
-    let length = |operand: &dyn Datum| match operand.get() {
-        (_, true) => None,
-        (array, false) => Some(array.len()),
-    };
-    let rows = length(left).or_else(|| length(right)).unwrap_or(1);
-    (0..rows).any(|row| {
-        operand_at(left, row).zip(operand_at(right, row)).is_some_and(|(left, right)| test(left, right))
-    })
-}
-
-fn operand_at(operand: &dyn Datum, row: usize) -> Option<f64> {
-    let (array, is_scalar) = operand.get();
-    float_at(array, if is_scalar { 0 } else { row })
-}
-
-/// The float in this row; `None` if it is NULL.
-fn float_at(array: &dyn Array, row: usize) -> Option<f64> {
-    if array.is_null(row) {
-        return None;
-    }
-    match array.data_type() {
-        DataType::Float32 => Some(f64::from(array.as_primitive::<Float32Type>().value(row))),
-        DataType::Float64 => Some(array.as_primitive::<Float64Type>().value(row)),
-        _ => None,
-    }
-}
-
-fn any_value<T: ArrowPrimitiveType>(array: &dyn Array, test: impl Fn(T::Native) -> bool) -> bool {
-    let array = array.as_primitive::<T>();
-    if array.null_count() == 0 {
-        array.values().iter().any(|value| test(*value))
-    } else {
-        array.iter().flatten().any(test)
     }
 }

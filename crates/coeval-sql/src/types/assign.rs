@@ -3,6 +3,7 @@
 
 use crate::error::{SqlError, SqlState};
 use crate::types::column_type_of_arrow;
+use crate::types::float_range::real_of;
 use crate::types::lists::assign_list;
 use crate::types::names::type_name;
 use crate::types::numeric::rescale;
@@ -127,8 +128,7 @@ fn to_float(value: ValueRef<'_>, from: ColumnType, to: ColumnType) -> Result<Val
     if to == ColumnType::Double {
         return Ok(Value::Float64(wide));
     }
-    let narrow = wide as f32;
-    if narrow.is_infinite() && wide.is_finite() { Err(out_of_range(to)) } else { Ok(Value::Float32(narrow)) }
+    real_of(wide).map(Value::Float32)
 }
 
 /// The nearest float to a decimal, by way of its text, so that it is the one its digits parse to.

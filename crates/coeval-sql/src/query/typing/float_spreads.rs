@@ -8,8 +8,8 @@
 use super::float_sums::added;
 use super::kept_rows::KeptRows;
 use super::variances::{Of, Spread};
-use crate::error::{SqlError, out_of_range};
-use crate::types::double_with_one_nan;
+use crate::error::SqlError;
+use crate::types::{double_with_one_nan, float_overflow};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
@@ -100,7 +100,7 @@ impl Sums {
         self.squares += distance * distance / (self.count * before.count);
         if self.sum.is_infinite() || self.squares.is_infinite() {
             if !before.sum.is_infinite() && !value.is_infinite() {
-                return Err(overflow().into());
+                return Err(float_overflow().into());
             }
             self.squares = f64::NAN;
         }
@@ -120,7 +120,7 @@ impl Sums {
         let between = self.count * other.count * distance * distance / count;
         let squares = self.squares + other.squares + between;
         if squares.is_infinite() && !self.squares.is_infinite() && !other.squares.is_infinite() {
-            return Err(overflow().into());
+            return Err(float_overflow().into());
         }
         *self = Self { count, sum: added(self.sum, other.sum)?, squares };
         Ok(())
@@ -141,10 +141,6 @@ impl Sums {
         let result = if matches!(spread, Spread::Deviation(_)) { variance.sqrt() } else { variance };
         Some(double_with_one_nan(result))
     }
-}
-
-fn overflow() -> SqlError {
-    out_of_range("value out of range: overflow")
 }
 
 /// States that are merged.

@@ -2,8 +2,7 @@
 //! Sums of floats: one that is infinite though no value is has overflowed, which is `22003`.
 
 use super::kept_rows::KeptRows;
-use crate::error::out_of_range;
-use crate::types::{double_with_one_nan, with_one_nan};
+use crate::types::{double_with_one_nan, float_overflow, with_one_nan};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
@@ -38,7 +37,7 @@ fn has_overflowed(sum: f64, one: f64, other: f64) -> bool {
 }
 
 fn require_no_overflow(has_overflowed: bool) -> Result<()> {
-    if has_overflowed { Err(out_of_range("value out of range: overflow").into()) } else { Ok(()) }
+    if has_overflowed { Err(float_overflow().into()) } else { Ok(()) }
 }
 
 fn doubles(values: &ArrayRef) -> Result<PrimitiveArray<Float64Type>> {

@@ -7,7 +7,8 @@
 //! Over a frame that moves, all pairs in it are added anew.
 
 use super::kept_rows::KeptRows;
-use crate::error::{SqlError, out_of_range};
+use crate::error::SqlError;
+use crate::types::float_overflow;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
@@ -173,7 +174,7 @@ impl Sums {
             || (self.y.is_infinite() || self.yy.is_infinite()) && !had_infinite_y
             || self.xy.is_infinite() && !had_infinite_x && !had_infinite_y;
         if overflows {
-            return Err(overflow().into());
+            return Err(float_overflow().into());
         }
         for squares in [&mut self.xx, &mut self.yy, &mut self.xy] {
             if squares.is_infinite() {
@@ -205,7 +206,7 @@ impl Sums {
         };
         let mut sums = self.parts().into_iter().zip(other.parts()).zip(merged.parts());
         if sums.any(|((one, other), sum)| sum.is_infinite() && !one.is_infinite() && !other.is_infinite()) {
-            return Err(overflow().into());
+            return Err(float_overflow().into());
         }
         *self = merged;
         Ok(())
@@ -249,10 +250,6 @@ impl Sums {
             _ => ScalarValue::Float64(result),
         }
     }
-}
-
-fn overflow() -> SqlError {
-    out_of_range("value out of range: overflow")
 }
 
 /// States that are merged.
