@@ -29,7 +29,7 @@ pub(super) fn without_sign(operand: &Expr) -> Option<Expr> {
             let text = expr.as_literal()?.try_as_str().flatten()?.trim();
             // A number that is too small for a float is read as zero as well, and is an error.
             let is_zero = !text.contains(|letter: char| matches!(letter, '1'..='9'))
-                && text.parse().is_ok_and(is_signed_zero);
+                && text.parse::<f64>().is_ok_and(is_signed_zero);
             match field.data_type() {
                 DataType::Float32 if is_zero => Some(lit(0.0_f32)),
                 DataType::Float64 if is_zero => Some(lit(0.0_f64)),
