@@ -18,6 +18,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
@@ -285,12 +286,24 @@ impl ScalarUDFImpl for Checked {
             .map_err(|error| overflow_of(error, &ty))
     }
 
-    fn output_ordering(
-        &self,
-        _: &[datafusion::logical_expr::sort_properties::ExprProperties],
-    ) -> Result<datafusion::logical_expr::sort_properties::SortProperties> {
-        Ok(datafusion::logical_expr::sort_properties::SortProperties::Unordered)
+    /// What zero is added to keeps its order. Windows over floats add it, so that `-0` is `0`.
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        Ok(match (&self.operators[..], inputs) {
+            ([Operator::Plus], [number, zero]) if is_zero(zero) => number.sort_properties,
+            _ => SortProperties::Unordered,
+        })
     }
+}
+
+/// Whether an operand is the float `0`.
+fn is_zero(operand: &ExprProperties) -> bool {
+    let bounds = [operand.range.lower(), operand.range.upper()];
+    operand.sort_properties == SortProperties::Singleton
+        && bounds.iter().all(|bound| match bound {
+            ScalarValue::Float32(Some(bound)) => *bound == 0.0,
+            ScalarValue::Float64(Some(bound)) => *bound == 0.0,
+            _ => false,
+        })
 }
 
 /// An overflow, named after the type as PostgreSQL does.
@@ -305,5 +318,31 @@ fn overflow_of(
             out_of_range(&format!("{} out of range", type_in_words(ty))).into()
         }
         _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::compute::SortOptions;
+    use datafusion::logical_expr::interval_arithmetic::Interval;
+
+    #[test]
+    fn what_zero_is_added_to_keeps_its_order() {
+        let ordered = SortProperties::Ordered(SortOptions::default());
+        let column = ExprProperties::new_unknown().with_order(ordered);
+        let constant = |number: f64| {
+            let number = ScalarValue::Float64(Some(number));
+            let range = Interval::try_new(number.clone(), number).expect("a range of one number");
+            ExprProperties::new_unknown().with_order(SortProperties::Singleton).with_range(range)
+        };
+        let order_of = |operator, other| {
+            let function = function_of(operator).expect("it is an operator of numbers");
+            function.output_ordering(&[column.clone(), other]).expect("two operands")
+        };
+        assert_eq!(order_of(Operator::Plus, constant(0.0)), ordered);
+        assert_eq!(order_of(Operator::Plus, constant(f64::INFINITY)), SortProperties::Unordered);
+        assert_eq!(order_of(Operator::Multiply, constant(0.0)), SortProperties::Unordered);
+        assert_eq!(order_of(Operator::Plus, column.clone()), SortProperties::Unordered);
     }
 }
