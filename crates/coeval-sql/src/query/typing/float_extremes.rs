@@ -194,8 +194,9 @@ impl<T: ArrowPrimitiveType + Send> GroupsAccumulator for ExtremesOfGroups<T> {
         extremes.resize(total, extreme.of_none());
         let floats = with_one_nan(&values[0]);
         self.nulls.accumulate(groups, floats.as_primitive::<T>(), filter, total, |group, value| {
-            if extreme.is_beyond(value, extremes[group]) {
-                extremes[group] = value;
+            let so_far = &mut extremes[group];
+            if extreme.is_beyond(value, *so_far) {
+                *so_far = value;
             }
         });
         Ok(())

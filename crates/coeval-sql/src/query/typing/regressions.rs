@@ -8,7 +8,7 @@
 
 use super::kept_rows::KeptRows;
 use crate::error::SqlError;
-use crate::types::float_overflow;
+use crate::types::{double_with_one_nan, float_overflow};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
@@ -225,7 +225,7 @@ impl Sums {
         if count < 1.0 {
             return None;
         }
-        match regression {
+        let result = match regression {
             Regression::Count => Some(count),
             Regression::Correlation => (xx != 0.0 && yy != 0.0).then(|| xy / (xx * yy).sqrt()),
             Regression::CovarianceOfPopulation => Some(xy / count),
@@ -240,7 +240,8 @@ impl Sums {
             }
             Regression::Slope => (xx != 0.0).then(|| xy / xx),
             Regression::Intercept => (xx != 0.0).then(|| (y - x * xy / xx) / count),
-        }
+        };
+        result.map(double_with_one_nan)
     }
 
     fn outcome(&self, regression: Regression) -> ScalarValue {
