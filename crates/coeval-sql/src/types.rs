@@ -53,7 +53,7 @@ pub(crate) use names::{
     NUMERIC_SCALE_DEFAULT, has_elements, resolved_enum, second_digits, type_in_words, type_name,
 };
 pub use names::{column_type, column_type_of_arrow};
-pub(crate) use one_nan::{double_with_one_nan, with_one_nan};
+pub(crate) use one_nan::{double_with_one_nan, real_with_one_nan, with_one_nan};
 pub use parameter::ParameterType;
 pub(crate) use scalar::{scalar_of, value_of_scalar};
 pub use shown::format_shown;

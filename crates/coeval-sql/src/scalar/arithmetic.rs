@@ -3,7 +3,7 @@
 
 use crate::error::{SqlError, SqlState};
 use crate::types::numeric::divide;
-use crate::types::{double_with_one_nan, float_overflow, float_underflow, real_of};
+use crate::types::{double_with_one_nan, float_overflow, float_underflow, real_of, real_with_one_nan};
 use coeval_store::ValueRef;
 
 /// An operation on two numbers.
@@ -146,8 +146,8 @@ pub(super) fn negate(value: ValueRef<'_>) -> Result<ValueRef<'static>, SqlError>
         ValueRef::Int16(v) => ValueRef::Int16(v.checked_neg().ok_or_else(|| out_of_range("smallint"))?),
         ValueRef::Int32(v) => ValueRef::Int32(v.checked_neg().ok_or_else(|| out_of_range("integer"))?),
         ValueRef::Int64(v) => ValueRef::Int64(v.checked_neg().ok_or_else(|| out_of_range("bigint"))?),
-        ValueRef::Float32(v) => ValueRef::Float32(-v),
-        ValueRef::Float64(v) => ValueRef::Float64(-v),
+        ValueRef::Float32(v) => ValueRef::Float32(real_with_one_nan(-v)),
+        ValueRef::Float64(v) => ValueRef::Float64(double_with_one_nan(-v)),
         ValueRef::Decimal(v) => ValueRef::Decimal(-v),
         other => panic!("the compiler lets only numbers be negated, not {other}"),
     })
