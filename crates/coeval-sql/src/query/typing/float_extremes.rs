@@ -254,6 +254,8 @@ mod tests {
         let mixed = [(0, f64::NAN), (0, 1.0), (1, 2.0), (1, -f64::NAN), (1, f64::INFINITY)];
         assert_eq!(shown(Extreme::Greatest, &mixed), "[Some(NaN), Some(NaN)]");
         assert_eq!(shown(Extreme::Least, &mixed), "[Some(1.0), Some(2.0)]");
-        assert_eq!(shown(Extreme::Least, &[(1, -f64::NAN)]), "[None, Some(NaN)]");
+        let of_nan = [(0, -f64::NAN), (1, f64::INFINITY)];
+        assert_eq!(shown(Extreme::Least, &of_nan), "[Some(NaN), Some(inf)]");
+        assert_eq!(extremes(Extreme::Least, &of_nan)[0].map(f64::to_bits), Some(f64::NAN.to_bits()));
     }
 }
