@@ -5,7 +5,7 @@
 //! stay for ever. Sums are kept in two stacks instead: the older one has for each value the sum of all behind it, the newer one
 //! values and their sum; when the older one is empty the newer one becomes it. So a value costs two additions.
 
-use super::float_sums::added;
+use super::float_sums::added_in_order;
 use crate::types::double_with_one_nan;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
@@ -26,25 +26,28 @@ fn floats(values: &ArrayRef) -> Result<impl Iterator<Item = f64> + use<>> {
 
 #[derive(Debug, Default)]
 struct FrameSum {
-    /// Of each value that came before the others the sum of it and those behind it in here; the oldest one last.
-    older: Vec<f64>,
+    /// The first ones of the frame, the oldest last, each with the sum of it and those behind it in here.
+    older: Vec<(f64, f64)>,
     newer: Vec<f64>,
     sum_of_newer: Option<f64>,
+    /// How many values are infinite or NaN.
+    not_finite: usize,
 }
 
 impl FrameSum {
-    fn drop_oldest(&mut self) -> Result<()> {
+    fn drop_oldest(&mut self) {
         if self.older.is_empty() {
             let mut sum = None;
             for value in self.newer.drain(..).rev() {
-                let next = sum.map_or(Ok(value), |sum| added(value, sum))?;
-                self.older.push(next);
+                let next = sum.map_or(value, |sum: f64| value + sum);
+                self.older.push((value, next));
                 sum = Some(next);
             }
             self.sum_of_newer = None;
         }
-        self.older.pop();
-        Ok(())
+        if let Some((value, _)) = self.older.pop() {
+            self.not_finite -= usize::from(!value.is_finite());
+        }
     }
 }
 
@@ -52,13 +55,15 @@ impl Accumulator for FrameSum {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         for value in floats(&values[0])? {
             self.newer.push(value);
-            self.sum_of_newer = Some(self.sum_of_newer.map_or(Ok(value), |sum| added(sum, value))?);
+            self.sum_of_newer = Some(self.sum_of_newer.map_or(value, |sum| sum + value));
+            self.not_finite += usize::from(!value.is_finite());
         }
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        (values[0].null_count()..values[0].len()).try_for_each(|_| self.drop_oldest())
+        (values[0].null_count()..values[0].len()).for_each(|_| self.drop_oldest());
+        Ok(())
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -75,13 +80,23 @@ impl Accumulator for FrameSum {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let sum = match (self.older.last(), self.sum_of_newer) {
-            (Some(older), Some(newer)) => Some(added(*older, newer)?),
-            (older, newer) => older.copied().or(newer),
+            (Some((_, older)), Some(newer)) => Some(older + newer),
+            (older, newer) => older.map(|(_, sum)| *sum).or(newer),
+        };
+        let may_overflow = self.not_finite == 0 && sum.is_some_and(|sum| !sum.is_finite());
+        let sum = if may_overflow {
+            // Parts of the frame may leave the range though its values, in their order, do not.
+            let older = self.older.iter().rev().map(|(value, _)| *value);
+            added_in_order(None, older.chain(self.newer.iter().copied()))?
+        } else {
+            sum
         };
         Ok(ScalarValue::Float64(sum.map(double_with_one_nan)))
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + (self.older.capacity() + self.newer.capacity()) * size_of::<f64>()
+        size_of_val(self)
+            + self.older.capacity() * size_of::<(f64, f64)>()
+            + self.newer.capacity() * size_of::<f64>()
     }
 }

@@ -32,6 +32,17 @@ pub(super) fn added(one: f64, other: f64) -> Result<f64> {
     Ok(sum)
 }
 
+/// The sum of values in their order, behind that of others; `None` of none.
+///
+/// # Errors
+/// `22003` if it overflows on its way.
+pub(super) fn added_in_order(
+    before: Option<f64>,
+    mut values: impl Iterator<Item = f64>,
+) -> Result<Option<f64>> {
+    values.try_fold(before, |sum, value| sum.map_or(Ok(value), |sum| added(sum, value)).map(Some))
+}
+
 fn has_overflowed(sum: f64, one: f64, other: f64) -> bool {
     sum.is_infinite() && one.is_finite() && other.is_finite()
 }
@@ -44,15 +55,6 @@ fn doubles(values: &ArrayRef) -> Result<PrimitiveArray<Float64Type>> {
     Ok(cast(values, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
 }
 
-/// The sum in the order of the values: Arrow adds several sums side by side, and one of them may leave the range though
-/// the values, in their order, do not.
-fn one_by_one(before: Option<f64>, values: &PrimitiveArray<Float64Type>) -> Result<Option<f64>> {
-    values
-        .iter()
-        .flatten()
-        .try_fold(before, |sum, value| sum.map_or(Ok(value), |sum| added(sum, value)).map(Some))
-}
-
 #[derive(Debug, Default)]
 struct FloatSum {
     sum: Option<f64>,
@@ -63,7 +65,9 @@ impl Accumulator for FloatSum {
         let values = doubles(&values[0])?;
         let Some(of_these) = arrow::compute::sum(&values) else { return Ok(()) };
         let sum = self.sum.map_or(of_these, |before| before + of_these);
-        self.sum = if sum.is_finite() { Some(sum) } else { one_by_one(self.sum, &values)? };
+        // Arrow adds several sums side by side, and one of them may leave the range though the values, in their order, do not.
+        self.sum =
+            if sum.is_finite() { Some(sum) } else { added_in_order(self.sum, values.iter().flatten())? };
         Ok(())
     }
 
