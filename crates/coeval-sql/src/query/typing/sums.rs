@@ -105,10 +105,10 @@ impl AggregateUDFImpl for Sum {
         if is_of_floats(&arguments) {
             return Ok(float_sums::one());
         }
-        if !self.is_long(&arguments) {
+        let ty = arguments.return_field.data_type().clone();
+        if !ty.is_floating() && !self.is_long(&arguments) {
             return self.plain.accumulator(arguments);
         }
-        let ty = arguments.return_field.data_type().clone();
         if arguments.is_distinct {
             return Ok(Box::new(DistinctSum { values: self.plain.accumulator(arguments)?, ty }));
         }
@@ -260,7 +260,7 @@ impl Accumulator for RunningSum {
     }
 }
 
-/// A sum of different values, which DataFusion's accumulator collects.
+/// A sum of different values, which DataFusion's accumulator collects: of long decimals, or of floats.
 #[derive(Debug)]
 struct DistinctSum {
     values: Box<dyn Accumulator>,
@@ -281,7 +281,10 @@ impl Accumulator for DistinctSum {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let mut sum = RunningSum { sum: 0, values: 0, ty: self.ty.clone() };
+        let mut sum: Box<dyn Accumulator> = match self.ty {
+            DataType::Float64 => float_sums::one(),
+            _ => Box::new(RunningSum { sum: 0, values: 0, ty: self.ty.clone() }),
+        };
         for state in self.values.state()? {
             if let ScalarValue::List(list) = state {
                 sum.update_batch(&[Arc::clone(list.values())])?;
