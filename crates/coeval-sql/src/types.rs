@@ -11,6 +11,7 @@ mod date_text;
 mod date_tokens;
 mod datetime;
 mod facts;
+mod float_range;
 mod interval_scaled;
 mod interval_text;
 pub(crate) mod json;
@@ -18,6 +19,7 @@ mod lists;
 pub(crate) mod marks;
 mod names;
 pub(crate) mod numeric;
+mod one_nan;
 mod parameter;
 mod scalar;
 mod shown;
@@ -42,6 +44,7 @@ pub use facts::type_number;
 pub(crate) use facts::{
     TypeFacts, cast_name, category, facts, facts_of_arrow, facts_of_column, facts_of_name,
 };
+pub(crate) use float_range::{float_overflow, float_underflow, real_of};
 pub(crate) use interval_scaled::scaled_interval;
 pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_interval, read_interval_in};
 pub use marks::column_type_of_field;
@@ -50,6 +53,7 @@ pub(crate) use names::{
     NUMERIC_SCALE_DEFAULT, has_elements, resolved_enum, second_digits, type_in_words, type_name,
 };
 pub use names::{column_type, column_type_of_arrow};
+pub(crate) use one_nan::{double_with_one_nan, real_with_one_nan, with_one_nan};
 pub use parameter::ParameterType;
 pub(crate) use scalar::{scalar_of, value_of_scalar};
 pub use shown::format_shown;

@@ -207,8 +207,13 @@ impl ColumnBuilder {
             (Inner::Int16(b), ValueRef::Int16(v)) => b.append_value(v),
             (Inner::Int32(b), ValueRef::Int32(v)) => b.append_value(v),
             (Inner::Int64(b), ValueRef::Int64(v)) => b.append_value(v),
-            (Inner::Float32(b), ValueRef::Float32(v)) => b.append_value(v),
-            (Inner::Float64(b), ValueRef::Float64(v)) => b.append_value(v),
+            // Arrow orders NaNs by their bits. To keys they are one, so they are one in columns, too.
+            (Inner::Float32(b), ValueRef::Float32(v)) => {
+                b.append_value(if v.is_nan() { f32::NAN } else { v })
+            }
+            (Inner::Float64(b), ValueRef::Float64(v)) => {
+                b.append_value(if v.is_nan() { f64::NAN } else { v })
+            }
             (Inner::Decimal(b), ValueRef::Decimal(v)) => b.append_value(v),
             (Inner::Text(b), ValueRef::Text(v)) => b.append_value(v),
             (Inner::Bytes(b), ValueRef::Bytes(v)) => b.append_value(v),

@@ -12,6 +12,7 @@ use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float64Type, Int16Type, Int32Type, Int64Type, TimeUnit,
     TimestampMicrosecondType,
 };
+use arrow::error::ArrowError;
 use datafusion::common::{Result, internal_err};
 use std::sync::Arc;
 
@@ -140,7 +141,7 @@ impl Folds {
     /// Adds the values of an input to the groups of their rows: those of which `passes` says nothing else.
     ///
     /// # Errors
-    /// If a fold is not of values of this type: a bug.
+    /// If a sum of floats is infinite though no value is, or a fold is not of values of this type: a bug.
     pub(super) fn add(
         &mut self,
         (input, folds): (usize, &[Fold]),
@@ -293,7 +294,15 @@ impl Rows<'_> {
             DataType::Float64 => {
                 let States::Reals(states) = states else { return internal_err!("{kind:?} of floats") };
                 let values = values.as_primitive::<Float64Type>().values();
-                self.each(values, states, |state, value| *state += value);
+                let mut overflows = false;
+                self.each(values, states, |state: &mut f64, value: f64| {
+                    let sum = *state + value;
+                    overflows |= sum.is_infinite() && state.is_finite() && value.is_finite();
+                    *state = sum;
+                });
+                if overflows {
+                    return Err(ArrowError::ArithmeticOverflow("a sum of floats".to_owned()).into());
+                }
             }
             DataType::Decimal128(..) => {
                 let States::Wides(states, _) = states else { return internal_err!("{kind:?} of decimals") };
@@ -313,7 +322,7 @@ impl Rows<'_> {
 
     /// Does `change` to the state of each row's group with its value, where there is one.
     #[inline]
-    fn each<S, T: Copy>(&self, values: &[T], states: &mut [S], change: impl Fn(&mut S, T)) {
+    fn each<S, T: Copy>(&self, values: &[T], states: &mut [S], mut change: impl FnMut(&mut S, T)) {
         match self.there {
             None => {
                 let rows = self.members.iter().zip(values);

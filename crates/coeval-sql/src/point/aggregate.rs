@@ -5,6 +5,7 @@ use crate::error::{SqlError, SqlState};
 use crate::scalar::{
     AggregateCall, AggregateFunction, DistinctInput, Inputs, Scalar, compare_values, power_of_ten,
 };
+use crate::types::float_overflow;
 use crate::types::numeric::divide;
 use coeval_store::{ColumnType, Key, KeyWriter, Value, ValueRef};
 use std::collections::{HashMap, HashSet};
@@ -185,7 +186,7 @@ impl Accumulator {
                 *count += 1;
             }
             State::Floats { sum, count } | State::FloatMean { sum, count } => {
-                *sum += float(value);
+                *sum = added(*sum, float(value))?;
                 *count += 1;
             }
             State::Least(least) => {
@@ -235,6 +236,15 @@ fn float(value: ValueRef<'_>) -> f64 {
         ValueRef::Float32(v) => f64::from(v),
         other => integer(other) as f64,
     }
+}
+
+/// The sum of two floats, which has overflowed if it is infinite and neither of them is.
+fn added(sum: f64, value: f64) -> Result<f64, SqlError> {
+    let added = sum + value;
+    if added.is_infinite() && sum.is_finite() && value.is_finite() {
+        return Err(float_overflow());
+    }
+    Ok(added)
 }
 
 fn within(value: i128) -> Result<i128, SqlError> {

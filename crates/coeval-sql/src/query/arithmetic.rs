@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arithmetic as PostgreSQL has it: integers never wrap, nothing is divided by zero, nothing is cut off.
 //!
-//! DataFusion adds integers modulo their size, divides floats by zero and cuts off digits where a number becomes
-//! an integer, takes local times for those of Greenwich, and reads numbers by recursion on their digits. After types are settled this rule puts checked functions in
-//! place of those operators and casts.
+//! DataFusion adds integers modulo their size, divides floats by zero, gives NaNs that are none to SQL and cuts off digits where a
+//! number becomes an integer, takes local times for those of Greenwich, and reads numbers by recursion on their digits. After types
+//! are settled this rule puts checked functions in place of those operators and casts.
 //! Sums of decimals and integer division are checked by Arrow already.
 
+use super::float_arithmetic::calculated;
 use super::rewriting::{Below, rewrite_node, rewrite_plan};
 use super::typing::{cast_by_zone, quotient, refuse_unknown_cast, rewritten_values, rounded};
-use crate::error::{SqlError, division_by_zero, out_of_range};
+use crate::error::{SqlError, out_of_range};
 use crate::scalar::cast_function::{read_number, read_text};
 use crate::types::type_in_words;
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum};
-use arrow::compute::kernels::numeric::{add, div, mul, rem, sub};
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
@@ -74,7 +74,13 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
         }
         Expr::Negative(input) => {
             let ty = input.get_type(schema)?;
-            let zero = if ty.is_signed_integer() { Some(ScalarValue::new_zero(&ty)?) } else { None };
+            // What is taken from `-0` changes its sign, zeros too, and is NaN without one.
+            let zero = match ty {
+                DataType::Float32 => Some(ScalarValue::Float32(Some(-0.0))),
+                DataType::Float64 => Some(ScalarValue::Float64(Some(-0.0))),
+                _ if ty.is_signed_integer() => Some(ScalarValue::new_zero(&ty)?),
+                _ => None,
+            };
             zero.and_then(|zero| checked_binary(Operator::Minus, &Expr::Literal(zero, None), &ty, input, &ty))
         }
         Expr::Cast(cast) => {
@@ -239,17 +245,6 @@ fn chain_of(expression: &Expr) -> Option<(&[Operator], &[Expr])> {
     Some((&checked.operators, &function.args))
 }
 
-/// What the operator makes of two numbers.
-fn calculated(operator: Operator, left: &ColumnarValue, right: &ColumnarValue) -> Result<ColumnarValue> {
-    match operator {
-        Operator::Plus => apply(left, right, |left, right| without_overflow(left, right, add)),
-        Operator::Minus => apply(left, right, |left, right| without_overflow(left, right, sub)),
-        Operator::Multiply => apply(left, right, |left, right| without_overflow(left, right, mul)),
-        Operator::Divide => apply(left, right, |left, right| float_division(left, right, div)),
-        _ => apply(left, right, |left, right| float_division(left, right, rem)),
-    }
-}
-
 impl ScalarUDFImpl for Checked {
     fn name(&self) -> &str {
         match self.operators[..] {
@@ -285,16 +280,30 @@ impl ScalarUDFImpl for Checked {
         let ty = first.data_type();
         let mut operators = self.operators.iter().zip(operands);
         operators
-            .try_fold(first, |left, (operator, right)| calculated(*operator, &left, &right))
+            .try_fold(first, |left, (operator, right)| {
+                apply(&left, &right, |left, right| calculated(*operator, left, right))
+            })
             .map_err(|error| overflow_of(error, &ty))
     }
 
-    fn output_ordering(
-        &self,
-        _: &[datafusion::logical_expr::sort_properties::ExprProperties],
-    ) -> Result<datafusion::logical_expr::sort_properties::SortProperties> {
-        Ok(datafusion::logical_expr::sort_properties::SortProperties::Unordered)
+    /// What zero is added to keeps its order. Windows over floats add it, so that `-0` is `0`.
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        Ok(match (&self.operators[..], inputs) {
+            ([Operator::Plus], [number, zero]) if is_zero(zero) => number.sort_properties,
+            _ => SortProperties::Unordered,
+        })
     }
+}
+
+/// Whether an operand is the float `0`.
+fn is_zero(operand: &ExprProperties) -> bool {
+    let bounds = [operand.range.lower(), operand.range.upper()];
+    operand.sort_properties == SortProperties::Singleton
+        && bounds.iter().all(|bound| match bound {
+            ScalarValue::Float32(Some(bound)) => *bound == 0.0,
+            ScalarValue::Float64(Some(bound)) => *bound == 0.0,
+            _ => false,
+        })
 }
 
 /// An overflow, named after the type as PostgreSQL does.
@@ -312,84 +321,28 @@ fn overflow_of(
     }
 }
 
-fn float_division(
-    left: &dyn Datum,
-    right: &dyn Datum,
-    operation: impl Fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>,
-) -> Result<ArrayRef, ArrowError> {
-    let (divisors, _) = right.get();
-    let has_zero = match divisors.data_type() {
-        DataType::Float32 => any_value::<Float32Type>(divisors, |value| value == 0.0),
-        DataType::Float64 => any_value::<Float64Type>(divisors, |value| value == 0.0),
-        _ => false,
-    };
-    // NULL divided by zero is NULL.
-    if has_zero && any_row(left, right, |_, divisor| divisor == 0.0) {
-        return Err(ArrowError::ExternalError(Box::new(division_by_zero())));
-    }
-    without_overflow(left, right, operation)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::compute::SortOptions;
+    use datafusion::logical_expr::interval_arithmetic::Interval;
 
-/// A float that is infinite though what it was made of is not has overflowed.
-fn without_overflow(
-    left: &dyn Datum,
-    right: &dyn Datum,
-    operation: impl Fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>,
-) -> Result<ArrayRef, ArrowError> {
-    let done = operation(left, right)?;
-    let infinite = match done.data_type() {
-        DataType::Float32 => any_value::<Float32Type>(done.as_ref(), f32::is_infinite),
-        DataType::Float64 => any_value::<Float64Type>(done.as_ref(), f64::is_infinite),
-        _ => false,
-    };
-    // The slow way, row by row, only if there is one.
-    if infinite {
-        let overflowed = (0..done.len()).any(|row| {
-            float_at(&done, row).is_some_and(f64::is_infinite)
-                && operand_at(left, row).is_some_and(f64::is_finite)
-                && operand_at(right, row).is_some_and(f64::is_finite)
-        });
-        if overflowed {
-            return Err(ArrowError::ExternalError(Box::new(out_of_range("value out of range: overflow"))));
-        }
-    }
-    Ok(done)
-}
-
-/// Whether some row has two operands that are not NULL and for which the test is true.
-fn any_row(left: &dyn Datum, right: &dyn Datum, test: impl Fn(f64, f64) -> bool) -> bool {
-    let length = |operand: &dyn Datum| match operand.get() {
-        (_, true) => None,
-        (array, false) => Some(array.len()),
-    };
-    let rows = length(left).or_else(|| length(right)).unwrap_or(1);
-    (0..rows).any(|row| {
-        operand_at(left, row).zip(operand_at(right, row)).is_some_and(|(left, right)| test(left, right))
-    })
-}
-
-fn operand_at(operand: &dyn Datum, row: usize) -> Option<f64> {
-    let (array, is_scalar) = operand.get();
-    float_at(array, if is_scalar { 0 } else { row })
-}
-
-/// The float in this row; `None` if it is NULL.
-fn float_at(array: &dyn Array, row: usize) -> Option<f64> {
-    if array.is_null(row) {
-        return None;
-    }
-    match array.data_type() {
-        DataType::Float32 => Some(f64::from(array.as_primitive::<Float32Type>().value(row))),
-        DataType::Float64 => Some(array.as_primitive::<Float64Type>().value(row)),
-        _ => None,
-    }
-}
-
-fn any_value<T: ArrowPrimitiveType>(array: &dyn Array, test: impl Fn(T::Native) -> bool) -> bool {
-    let array = array.as_primitive::<T>();
-    if array.null_count() == 0 {
-        array.values().iter().any(|value| test(*value))
-    } else {
-        array.iter().flatten().any(test)
+    #[test]
+    fn what_zero_is_added_to_keeps_its_order() {
+        let ordered = SortProperties::Ordered(SortOptions::default());
+        let column = ExprProperties::new_unknown().with_order(ordered);
+        let constant = |number: f64| {
+            let number = ScalarValue::Float64(Some(number));
+            let range = Interval::try_new(number.clone(), number).expect("a range of one number");
+            ExprProperties::new_unknown().with_order(SortProperties::Singleton).with_range(range)
+        };
+        let order_of = |operator, other| {
+            let function = function_of(operator).expect("it is an operator of numbers");
+            function.output_ordering(&[column.clone(), other]).expect("two operands")
+        };
+        assert_eq!(order_of(Operator::Plus, constant(0.0)), ordered);
+        assert_eq!(order_of(Operator::Plus, constant(f64::INFINITY)), SortProperties::Unordered);
+        assert_eq!(order_of(Operator::Multiply, constant(0.0)), SortProperties::Unordered);
+        assert_eq!(order_of(Operator::Plus, column.clone()), SortProperties::Unordered);
     }
 }

@@ -22,7 +22,10 @@ mod dates;
 mod declared;
 mod documents;
 mod domains;
+mod float_extremes;
 mod float_frames;
+mod float_spreads;
+mod float_sums;
 mod group_keys;
 mod in_subquery;
 mod instants;
@@ -87,6 +90,7 @@ use counting::{CountedSeries, Members};
 use datafusion::execution::context::SessionState;
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::logical_expr::AggregateUDF;
+use float_extremes::Extreme;
 use interval_best::Best;
 use operators::PostgresOperators;
 use regressions::Regression;
@@ -96,7 +100,14 @@ use variances::Spread;
 /// Aggregates that plans call and no registry has, in an order that stays.
 pub(super) fn unregistered_aggregates() -> Vec<Arc<AggregateUDF>> {
     let few = [sums::sum_of_bigint(), Best::Longest.function(), Best::Shortest.function()];
-    few.into_iter().chain(Spread::all()).chain(Regression::all()).collect()
+    let extremes = [Extreme::Least, Extreme::Greatest].map(Extreme::function);
+    let of_floats = Spread::EACH.map(float_spreads::function);
+    few.into_iter()
+        .chain(Spread::all())
+        .chain(Regression::all())
+        .chain(extremes)
+        .chain(of_floats)
+        .collect()
 }
 
 /// The state, planning as PostgreSQL does.

@@ -3,6 +3,7 @@
 
 use crate::error::{SqlError, SqlState};
 use crate::types::numeric::divide;
+use crate::types::{double_with_one_nan, float_overflow, float_underflow, real_of, real_with_one_nan};
 use coeval_store::ValueRef;
 
 /// An operation on two numbers.
@@ -78,11 +79,7 @@ pub(super) fn calculate(
         NumberKind::Float32 => {
             let (left, right) = (as_f64(left), as_f64(right));
             let wide = floats(op, left, right)?;
-            let narrow = wide as f32;
-            if narrow.is_infinite() && wide.is_finite() {
-                return Err(float_overflow());
-            }
-            Ok(ValueRef::Float32(narrow))
+            real_of(wide).map(ValueRef::Float32)
         }
     }
 }
@@ -136,14 +133,24 @@ fn floats(op: ArithmeticOp, left: f64, right: f64) -> Result<f64, SqlError> {
         ArithmeticOp::Add => left + right,
         ArithmeticOp::Subtract => left - right,
         ArithmeticOp::Multiply => left * right,
-        ArithmeticOp::Divide | ArithmeticOp::Remainder if right == 0.0 => return Err(division_by_zero()),
+        // NaN is divided by anything.
+        ArithmeticOp::Divide | ArithmeticOp::Remainder if right == 0.0 && !left.is_nan() => {
+            return Err(division_by_zero());
+        }
         ArithmeticOp::Divide => left / right,
         ArithmeticOp::Remainder => left % right,
     };
     if result.is_infinite() && left.is_finite() && right.is_finite() {
         return Err(float_overflow());
     }
-    Ok(result)
+    let has_underflowed = result == 0.0
+        && left != 0.0
+        && match op {
+            ArithmeticOp::Multiply => right != 0.0,
+            ArithmeticOp::Divide => !right.is_infinite(),
+            _ => false,
+        };
+    if has_underflowed { Err(float_underflow()) } else { Ok(double_with_one_nan(result)) }
 }
 
 /// `-value`; not NULL.
@@ -152,8 +159,8 @@ pub(super) fn negate(value: ValueRef<'_>) -> Result<ValueRef<'static>, SqlError>
         ValueRef::Int16(v) => ValueRef::Int16(v.checked_neg().ok_or_else(|| out_of_range("smallint"))?),
         ValueRef::Int32(v) => ValueRef::Int32(v.checked_neg().ok_or_else(|| out_of_range("integer"))?),
         ValueRef::Int64(v) => ValueRef::Int64(v.checked_neg().ok_or_else(|| out_of_range("bigint"))?),
-        ValueRef::Float32(v) => ValueRef::Float32(-v),
-        ValueRef::Float64(v) => ValueRef::Float64(-v),
+        ValueRef::Float32(v) => ValueRef::Float32(real_with_one_nan(-v)),
+        ValueRef::Float64(v) => ValueRef::Float64(double_with_one_nan(-v)),
         ValueRef::Decimal(v) => ValueRef::Decimal(-v),
         other => panic!("the compiler lets only numbers be negated, not {other}"),
     })
@@ -200,11 +207,6 @@ pub(super) fn out_of_range(type_name: &str) -> SqlError {
 #[cold]
 pub(super) fn numeric_overflow() -> SqlError {
     SqlError::new(SqlState::NumericValueOutOfRange, "value overflows numeric format")
-}
-
-#[cold]
-fn float_overflow() -> SqlError {
-    SqlError::new(SqlState::NumericValueOutOfRange, "value out of range: overflow")
 }
 
 #[cold]

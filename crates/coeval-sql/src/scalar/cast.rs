@@ -7,7 +7,7 @@ use super::datum::Datum;
 use super::environment::Environment;
 use super::promotion::{decimal_shape, is_float, is_integer, is_text, power_of_ten};
 use crate::error::{SqlError, SqlState};
-use crate::types::{self, CastContext, has_cast};
+use crate::types::{self, CastContext, has_cast, real_of};
 use coeval_store::{ColumnType, ValueRef};
 
 /// How one type becomes another. Built once, when the expression is compiled.
@@ -191,14 +191,8 @@ impl Cast {
                 within(value, limit, precision, scale)
             }
             Self::DecimalToInteger { divisor, ty } => narrow(divide_rounded(as_i128(input), divisor), ty),
-            Self::DecimalToFloat { divisor, ty } => Ok(float(as_i128(input) as f64 / divisor, ty)),
-            Self::Float(ty) => {
-                let value = as_f64(input);
-                if ty == ColumnType::Real && value.is_finite() && (value as f32).is_infinite() {
-                    return Err(out_of_range("real"));
-                }
-                Ok(float(value, ty))
-            }
+            Self::DecimalToFloat { divisor, ty } => float(as_i128(input) as f64 / divisor, ty),
+            Self::Float(ty) => float(as_f64(input), ty),
             Self::FloatToInteger(ty) => {
                 let rounded = as_f64(input).round_ties_even();
                 if rounded.is_finite() && rounded.abs() < 1e19 {
@@ -248,8 +242,8 @@ fn within(value: i128, limit: i128, precision: u8, scale: i8) -> Result<ValueRef
     )))
 }
 
-fn float(value: f64, ty: ColumnType) -> ValueRef<'static> {
-    if ty == ColumnType::Real { ValueRef::Float32(value as f32) } else { ValueRef::Float64(value) }
+fn float(value: f64, ty: ColumnType) -> Result<ValueRef<'static>, SqlError> {
+    if ty == ColumnType::Real { real_of(value).map(ValueRef::Float32) } else { Ok(ValueRef::Float64(value)) }
 }
 
 /// The decimal of this scale that the float's first digits spell.

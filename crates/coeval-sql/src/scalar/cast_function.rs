@@ -12,7 +12,7 @@ use crate::error::SqlError;
 use crate::types::marks::marked_type;
 use crate::types::{
     CastContext, cannot_cast, column_type_of_arrow, format_shown, marked_field, parse_value, require_cast,
-    session_zone, type_in_words, type_name,
+    scalar_of, session_zone, type_in_words, type_name, with_one_nan,
 };
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
@@ -110,12 +110,15 @@ pub(crate) fn read_text(input: &Expr, from: &DataType, to: &DataType) -> Result<
 /// The cast of a literal; its error does not wait for rows. `None` if Arrow reads it.
 fn read_literal(input: &Expr, literal: &ScalarValue, to: &DataType) -> Result<Option<Expr>, SqlError> {
     let is_read = literal.cast_to(to).is_ok();
-    // Arrow takes a float that is too small for zero.
+    // Arrow takes a float that is too small for zero, and has other NaNs.
     if (!is_read || to.is_floating())
         && let (Some(text), Some(ty)) = (literal.try_as_str().flatten(), column_type_of_arrow(to))
     {
         // Whether a text can be read depends on no zone.
-        parse_value(text, ty, Tz::UTC)?;
+        let value = parse_value(text, ty, Tz::UTC)?;
+        if to.is_floating() {
+            return Ok(Some(Expr::Literal(scalar_of(&value, ty)?, None)));
+        }
     }
     if is_read { Ok(None) } else { called_for(input, to) }
 }
@@ -322,7 +325,7 @@ fn read_at_once(texts: &ArrayRef, to: &DataType) -> Result<Option<ArrayRef>, Sql
         DataType::Float64 => may_be_beyond(read.as_primitive::<Float64Type>().iter(), texts)?,
         _ => false,
     };
-    Ok((read.null_count() == texts.null_count() && !may_be_beyond).then_some(read))
+    Ok((read.null_count() == texts.null_count() && !may_be_beyond).then(|| with_one_nan(&read)))
 }
 
 /// What the texts stand for.

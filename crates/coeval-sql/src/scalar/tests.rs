@@ -7,7 +7,7 @@ use crate::error::SqlError;
 use crate::parameters::ParameterTypes;
 use crate::types::format_value;
 use chrono_tz::Tz;
-use coeval_store::{ColumnType, SequenceDef, Value};
+use coeval_store::{ColumnType, SequenceDef, Value, ValueRef};
 
 struct Fixed;
 
@@ -52,6 +52,15 @@ fn check(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         assert_eq!(evaluate(text), *expected, "{text}");
     }
+}
+
+/// Arrow orders NaNs by their bits, and has the one without a sign above all numbers.
+#[test]
+fn nan_has_no_sign() {
+    let double = super::arithmetic::negate(ValueRef::Float64(f64::NAN)).expect("a float");
+    assert!(matches!(double, ValueRef::Float64(nan) if nan.to_bits() == f64::NAN.to_bits()));
+    let real = super::arithmetic::negate(ValueRef::Float32(f32::NAN)).expect("a float");
+    assert!(matches!(real, ValueRef::Float32(nan) if nan.to_bits() == f32::NAN.to_bits()));
 }
 
 #[test]

@@ -3,9 +3,11 @@
 
 use crate::error::{SqlError, SqlState};
 use crate::types::column_type_of_arrow;
+use crate::types::float_range::real_of;
 use crate::types::lists::assign_list;
 use crate::types::names::type_name;
 use crate::types::numeric::rescale;
+use crate::types::one_nan::with_one_nan;
 use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
 use crate::types::zones::{local_to_utc, utc_to_local};
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -126,8 +128,7 @@ fn to_float(value: ValueRef<'_>, from: ColumnType, to: ColumnType) -> Result<Val
     if to == ColumnType::Double {
         return Ok(Value::Float64(wide));
     }
-    let narrow = wide as f32;
-    if narrow.is_infinite() && wide.is_finite() { Err(out_of_range(to)) } else { Ok(Value::Float32(narrow)) }
+    real_of(wide).map(Value::Float32)
 }
 
 /// The nearest float to a decimal, by way of its text, so that it is the one its digits parse to.
@@ -236,7 +237,7 @@ pub(crate) fn assign_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result
         to => to,
     });
     if *from_arrow == wanted && !bounded {
-        return Ok(array.clone());
+        return Ok(with_one_nan(array));
     }
     if from_arrow.is_integer() && wanted.is_integer() {
         let numbers =
@@ -245,11 +246,8 @@ pub(crate) fn assign_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result
         return if numbers.null_count() == array.null_count() { Ok(numbers) } else { Err(out_of_range(to)) };
     }
     if is_lossless(from_arrow, &wanted) && (!bounded || all_short(array, to)) {
-        return Ok(cast_with_options(
-            array,
-            &wanted,
-            &CastOptions { safe: false, ..CastOptions::default() },
-        )?);
+        let cast = cast_with_options(array, &wanted, &CastOptions { safe: false, ..CastOptions::default() })?;
+        return Ok(with_one_nan(&cast));
     }
     assign_each(array, to, zone)
 }

@@ -8,6 +8,7 @@ use crate::error::{SqlError, SqlState};
 use crate::types::datetime::{is_date, is_timestamp};
 use crate::types::lists::{decode_list, encode_list};
 use crate::types::numeric::{overflow as numeric_overflow, power_of_ten, rescale};
+use crate::types::one_nan::{double_with_one_nan, real_with_one_nan};
 use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, IntervalValue, Value, ValueRef, kept_place, place_of};
@@ -144,8 +145,8 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
         ColumnType::SmallInt => Value::Int16(i16::from_be_bytes(fixed(bytes, ty)?)),
         ColumnType::Int => Value::Int32(i32::from_be_bytes(fixed(bytes, ty)?)),
         ColumnType::BigInt => Value::Int64(i64::from_be_bytes(fixed(bytes, ty)?)),
-        ColumnType::Real => Value::Float32(f32::from_be_bytes(fixed(bytes, ty)?)),
-        ColumnType::Double => Value::Float64(f64::from_be_bytes(fixed(bytes, ty)?)),
+        ColumnType::Real => Value::Float32(real_with_one_nan(f32::from_be_bytes(fixed(bytes, ty)?))),
+        ColumnType::Double => Value::Float64(double_with_one_nan(f64::from_be_bytes(fixed(bytes, ty)?))),
         ColumnType::Numeric { precision, scale } => {
             Value::Decimal(rescale(decode_numeric(bytes, ty, scale)?, scale, scale, precision)?)
         }

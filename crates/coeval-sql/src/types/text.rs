@@ -9,6 +9,7 @@ use crate::types::interval_text::{format_interval, read_interval};
 use crate::types::json::canonical;
 use crate::types::lists::{format_list, parse_list};
 use crate::types::numeric::{format_decimal, overflow, parse_decimal, rescale};
+use crate::types::one_nan::double_with_one_nan;
 use chrono_tz::Tz;
 use coeval_store::log::Lsn;
 use coeval_store::{ColumnType, EnumType, Value, ValueRef, kept_place, place_of};
@@ -274,7 +275,7 @@ fn float_range(text: &str, ty: ColumnType) -> SqlError {
 }
 
 fn float(text: &str) -> Option<f64> {
-    text.trim().parse().ok()
+    text.trim().parse().ok().map(double_with_one_nan)
 }
 
 fn boolean(text: &str) -> Option<bool> {

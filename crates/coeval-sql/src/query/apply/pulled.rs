@@ -34,22 +34,6 @@ use datafusion::logical_expr::{
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// Aggregates that are NULL of no rows.
-const NULL_OF_NOTHING: [&str; 12] = [
-    "array_agg",
-    "avg",
-    "bool_and",
-    "bool_or",
-    "max",
-    "min",
-    "stddev",
-    "stddev_pop",
-    "string_agg",
-    "sum",
-    "var",
-    "var_pop",
-];
-
 /// Names of columns that a plan has not yet.
 #[derive(Debug, Default)]
 pub(super) struct Names {
@@ -343,22 +327,17 @@ fn pulled_aggregate(aggregate: &Aggregate, names: &Names) -> Result<Option<Pulle
     Ok(Some(rows))
 }
 
-/// What the aggregates, which have no groups, are of no rows; `None` if that is not known.
+/// What the aggregates, which have no groups, are of no rows; `None` if one of the expressions is no aggregate.
 fn results_of_none(aggregate: &Aggregate) -> Result<Option<Vec<Expr>>> {
-    let mut results = Vec::new();
-    for (expression, field) in aggregate.aggr_expr.iter().zip(aggregate.schema.fields()) {
-        let Expr::AggregateFunction(call) = without_alias(expression) else { return Ok(None) };
-        let name = call.func.name();
-        let result = if name == "count" {
-            ScalarValue::Int64(Some(0))
-        } else if NULL_OF_NOTHING.contains(&name) {
-            ScalarValue::try_new_null(field.data_type())?
-        } else {
-            return Ok(None);
-        };
-        results.push(Expr::Literal(result, None));
-    }
-    Ok(Some(results))
+    let expressions = aggregate.aggr_expr.iter().zip(aggregate.schema.fields());
+    let results = expressions.map(|(expression, field)| match without_alias(expression) {
+        Expr::AggregateFunction(call) => {
+            let result = call.func.default_value(field.data_type())?;
+            Ok(Some(Expr::Literal(result, None)))
+        }
+        _ => Ok(None),
+    });
+    results.collect()
 }
 
 fn pulled_join(join: &Join, names: &Names) -> Result<Option<Pulled>> {

@@ -7,24 +7,28 @@
 //! | `array_agg(DISTINCT x)` | in the order of the values | in any |
 //! | `array_agg(DISTINCT x ORDER BY x DESC)` | in this order | in the opposite one, beside another aggregate |
 //! | `min`, `max` of intervals | by length | by months, then days, then time |
+//! | `min`, `max` of floats | NaN is above all numbers, infinities are numbers | in groups neither |
 //! | `variance`, `stddev` of integers and `numeric` | `numeric`, exactly | floats |
+//! | `variance`, `stddev` of floats | NaN of infinities, an error if they overflow | a NaN with a sign, an infinity |
 //! | `corr`, `covar_...`, `regr_...` | NaN of infinities | NULL, or what is left of them |
 //! | ORDER BY of `jsonb`, intervals, enums | by their order | by what they are kept as |
 //! | `count(DISTINCT x)`, PARTITION BY of `jsonb`, intervals, floats | equal values are one | by what they are kept as |
 
+use super::float_extremes::Extreme;
 use super::instants::settle_default;
 use super::interval_best::Best;
 use super::regressions::Regression;
 use super::settle::doubles;
 use super::unreversed::unreversed;
 use super::variances::Spread;
-use super::{array_keys, documents, float_frames, group_keys, jsonb, window_keys};
+use super::{array_keys, documents, float_spreads, group_keys, jsonb, window_keys};
 use crate::error::{SqlError, SqlState};
 use crate::functions::ORDERED_SET;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, WindowFunctionDefinition, when};
+use datafusion::logical_expr::{AggregateUDF, Cast, Expr, ExprSchemable, WindowFunctionDefinition, when};
+use std::sync::Arc;
 
 /// An aggregate as PostgreSQL has it; `None` if it is right as it is.
 pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Option<AggregateFunction>> {
@@ -45,14 +49,13 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
         is_changed = true;
     }
     refuse_best_document(call.func.name(), &call.params.args, schema)?;
-    if let Some(best) = best_of_intervals(call.func.name(), &call.params.args, schema) {
-        call.func = best.function();
+    if let Some(extreme) = extreme_by_order(call.func.name(), &call.params.args, schema) {
+        call.func = extreme;
         is_changed = true;
     }
-    if let (Some(spread), false) =
-        (exact_spread(call.func.name(), &call.params.args, schema), call.params.distinct)
+    if let (Some(spread), false) = (spread(call.func.name(), &call.params.args, schema), call.params.distinct)
     {
-        call.func = spread.function();
+        call.func = spread;
         is_changed = true;
     }
     if let Some((regression, pair)) = regression(call.func.name(), &call.params.args, schema) {
@@ -98,19 +101,11 @@ pub(super) fn settled_window(call: &WindowFunction, schema: &DFSchema) -> Result
 fn typed_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
     let arguments = &call.params.args;
     refuse_best_document(call.fun.name(), arguments, schema)?;
-    let best = best_of_intervals(call.fun.name(), arguments, schema).map(Best::function);
-    let spread = || exact_spread(call.fun.name(), arguments, schema).map(Spread::function);
-    let of_floats = || match &call.fun {
-        WindowFunctionDefinition::AggregateUDF(plain) => {
-            let spread =
-                Spread::of(plain.name()).filter(|_| arguments.len() == 1 && !call.params.distinct)?;
-            Some(float_frames::spread(plain, spread))
-        }
-        WindowFunctionDefinition::WindowUDF(_) => None,
-    };
+    let extreme = extreme_by_order(call.fun.name(), arguments, schema);
+    let spread = || spread(call.fun.name(), arguments, schema).filter(|_| !call.params.distinct);
     let (function, arguments) = match regression(call.fun.name(), arguments, schema) {
         Some((regression, pair)) => (Some(regression.function()), pair),
-        None => (best.or_else(spread).or_else(of_floats), arguments.clone()),
+        None => (extreme.or_else(spread), arguments.clone()),
     };
     Ok(function.map(|function| {
         let mut call = call.clone();
@@ -147,16 +142,25 @@ fn refuse_best_document(function: &str, arguments: &[Expr], schema: &DFSchema) -
     Err(SqlError::new(SqlState::UndefinedFunction, message).into())
 }
 
-fn exact_spread(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Spread> {
+/// `variance` or one of its like, of values of a type that it is not computed of as DataFusion does.
+fn spread(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Arc<AggregateUDF>> {
     let spread = Spread::of(function)?;
     let [argument] = arguments else { return None };
-    Spread::is_exact(&argument.get_type(schema).ok()?).then_some(spread)
+    match argument.get_type(schema).ok()? {
+        DataType::Float32 | DataType::Float64 => Some(float_spreads::function(spread)),
+        ty => Spread::is_exact(&ty).then(|| spread.function()),
+    }
 }
 
-fn best_of_intervals(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Best> {
-    let best = Best::of(function)?;
+/// `min` or `max` of values whose order is not the one that DataFusion finds it by.
+fn extreme_by_order(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Arc<AggregateUDF>> {
+    let (interval, float) = (Best::of(function)?, Extreme::of(function)?);
     let [argument] = arguments else { return None };
-    matches!(argument.get_type(schema).ok()?, DataType::Interval(_)).then_some(best)
+    match argument.get_type(schema).ok()? {
+        DataType::Interval(_) => Some(interval.function()),
+        DataType::Float32 | DataType::Float64 => Some(float.function()),
+        _ => None,
+    }
 }
 
 /// Arguments that may fail are computed for those rows alone that the filter leaves; whether there are any.

@@ -2,15 +2,17 @@
 //! `array_has` as DataFusion has it, but also of arrays of enums, which its kernels do not compare. A literal is a label of
 //! theirs, and a value of other elements' type, once [`settle`](super::settle) has read it.
 
+use super::arrays::with_one_zero;
 use crate::allowance::Meter;
 use crate::constants::made_of;
 use crate::types::{column_type_of_arrow, common_arrow_type, require_comparison};
 use crate::wrapped::as_wrapped;
-use arrow::array::{Array, AsArray, BooleanArray, StructArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StructArray};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{EnumType, value_at};
-use datafusion::common::Result;
+use datafusion::common::utils::normalize_float_zero_scalar;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_nested::array_has::array_has_udf;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
@@ -75,6 +77,19 @@ pub(super) fn enum_of_elements(ty: &DataType) -> Option<EnumType> {
     }
 }
 
+/// The argument with `0` in the place of `-0`, which DataFusion takes for another float.
+fn argument_with_one_zero(argument: ColumnarValue) -> Result<ColumnarValue> {
+    Ok(match argument {
+        ColumnarValue::Array(values) => ColumnarValue::Array(with_one_zero(&values)?),
+        ColumnarValue::Scalar(ScalarValue::List(list)) => {
+            let list: ArrayRef = list;
+            let list = with_one_zero(&list)?.as_list::<i32>().clone();
+            ColumnarValue::Scalar(ScalarValue::List(Arc::new(list)))
+        }
+        ColumnarValue::Scalar(value) => ColumnarValue::Scalar(normalize_float_zero_scalar(value)),
+    })
+}
+
 /// Types of a list and an element of other numbers, as one: DataFusion looks for no integer among decimals.
 fn numbers_of_one_type(types: &[DataType]) -> Option<Vec<DataType>> {
     let [DataType::List(item), element] = types else { return None };
@@ -125,6 +140,8 @@ impl ScalarUDFImpl for ArrayHas {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let args = arguments.args.into_iter().map(argument_with_one_zero).collect::<Result<_>>()?;
+        let arguments = ScalarFunctionArgs { args, ..arguments };
         let [list, element] = &arguments.args[..] else { return self.general.invoke_with_args(arguments) };
         if enum_of_elements(&list.data_type()).is_none() {
             return self.in_slices(arguments);

@@ -19,6 +19,7 @@ use arrow::compute::{SortOptions, cast, not};
 use arrow::datatypes::{DataType, Field, Int64Type};
 use arrow::row::{Row, RowConverter, Rows, SortField};
 use chrono_tz::Tz;
+use datafusion::common::utils::normalize_float_zero;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
@@ -191,6 +192,14 @@ impl Lists {
     }
 }
 
+/// The values, floats or arrays of them, with `0` in the place of each `-0`, which is equal to it; of other types as they are.
+pub(super) fn with_one_zero(values: &ArrayRef) -> Result<ArrayRef> {
+    let of_floats = values.as_list_opt::<i32>().filter(|lists| lists.value_type().is_floating());
+    let Some(lists) = of_floats else { return Ok(normalize_float_zero(values)) };
+    let (item, offsets, elements, nulls) = lists.clone().into_parts();
+    Ok(Arc::new(ListArray::try_new(item, offsets, normalize_float_zero(&elements), nulls)?))
+}
+
 /// Values as bytes that are equal when the values are.
 struct Comparable {
     rows: Rows,
@@ -204,7 +213,7 @@ impl Comparable {
         let ty = if *left.data_type() == DataType::Null { right.data_type() } else { left.data_type() };
         let converter = RowConverter::new(vec![SortField::new(ty.clone())])?;
         let converted = |values: &ArrayRef| {
-            let values = cast(values, ty)?;
+            let values = with_one_zero(&cast(values, ty)?)?;
             Ok::<_, DataFusionError>(Self {
                 rows: converter.convert_columns(&[Arc::clone(&values)])?,
                 values,
@@ -297,7 +306,7 @@ fn ordered(operator: Operator, left: &Lists, right: &Lists, rows: usize) -> Resu
     )])?;
     let converted = |side: &Lists| {
         let lists: ArrayRef = Arc::new(side.lists.clone());
-        Ok::<_, DataFusionError>(converter.convert_columns(&[cast(&lists, &ty)?])?)
+        Ok::<_, DataFusionError>(converter.convert_columns(&[with_one_zero(&cast(&lists, &ty)?)?])?)
     };
     let (left_rows, right_rows) = (converted(left)?, converted(right)?);
     let answers = (0..rows).map(|row| {

@@ -10,6 +10,7 @@
 use super::arrays;
 use super::comparisons::{Operand, is_text_literal, written};
 use super::settle::{beside, comparable, settle};
+use crate::query::float_zeros::without_sign;
 use crate::types::{arrow_type_gives_way, require_common_type};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;
@@ -76,7 +77,19 @@ pub(super) fn settle_list(list: &InList, schema: &DFSchema) -> Result<Option<Exp
         }
         None => read.clone(),
     };
+    let settled = without_signs(settled.as_ref().unwrap_or(list)).or(settled);
     Ok(apart(settled.as_ref().unwrap_or(list)).or_else(|| settled.map(Expr::InList)))
+}
+
+/// The list with `0` in the place of each constant `-0`; `None` if it has none.
+fn without_signs(list: &InList) -> Option<InList> {
+    let mut changed = None;
+    for (place, member) in list.list.iter().enumerate() {
+        if let Some(zero) = without_sign(member) {
+            changed.get_or_insert_with(|| list.clone()).list[place] = zero;
+        }
+    }
+    changed
 }
 
 /// The list as one of its constants, and a comparison with each other member; `None` if all members are constants.

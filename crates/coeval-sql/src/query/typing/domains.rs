@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Functions of floats that PostgreSQL refuses to compute where they are not defined, or where the result is larger than floats are.
-//! DataFusion gives NaN and infinity there, so a result that is neither is right; of others it is looked up why they are.
+//! Functions of floats that PostgreSQL refuses to compute where they are not defined, or where the result is larger or smaller than
+//! floats are. DataFusion gives NaN, infinity and zero there, so a result that is none of them is right; of others it is looked up why
+//! they are.
 
 use crate::error::{SqlError, SqlState};
 use crate::wrapped::as_wrapped;
@@ -62,22 +63,29 @@ fn refusal(name: &str, arguments: &[f64]) -> Option<(SqlState, &'static str)> {
             if base == 0.0 && exponent < 0.0 {
                 return power("zero raised to a negative power is undefined");
             }
-            if base < 0.0 && base.is_finite() && exponent.is_finite() && exponent.fract() != 0.0 {
+            if base < 0.0 && exponent.is_finite() && exponent.fract() != 0.0 {
                 return power("a negative number raised to a non-integer power yields a complex result");
             }
-            base.is_finite() && exponent.is_finite() && base.powf(exponent).is_infinite()
+            let are_finite = base.is_finite() && exponent.is_finite();
+            return if are_finite && base != 0.0 { beyond(base.powf(exponent)) } else { None };
         }
-        "exp" => first.is_finite() && first.exp().is_infinite(),
+        "exp" => return if first.is_finite() { beyond(first.exp()) } else { None },
         "acos" | "asin" | "atanh" => first.abs() > 1.0,
         "acosh" => first < 1.0,
         "sin" | "cos" | "tan" | "cot" => first.is_infinite(),
         _ => false,
     };
-    let message = match name {
-        "power" | "exp" => "value out of range: overflow",
-        _ => "input is out of range",
+    is_outside.then_some((SqlState::NumericValueOutOfRange, "input is out of range"))
+}
+
+/// What is wrong with a result that is neither infinite nor zero, but for the range that floats have.
+fn beyond(result: f64) -> Option<(SqlState, &'static str)> {
+    let message = match result {
+        0.0 => "value out of range: underflow",
+        result if result.is_infinite() => "value out of range: overflow",
+        _ => return None,
     };
-    is_outside.then_some((SqlState::NumericValueOutOfRange, message))
+    Some((SqlState::NumericValueOutOfRange, message))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -85,14 +93,16 @@ struct Bounded {
     general: Arc<ScalarUDF>,
 }
 
-/// Whether there is a number among these that is none, or not finite.
-fn has_other(done: &ArrayRef) -> Result<bool> {
+/// Whether there is a number among these that is none, or not finite, or zero where that may be too small a number.
+fn has_other(done: &ArrayRef, function: &str) -> Result<bool> {
     let floats = match done.data_type() {
         DataType::Float64 => Arc::clone(done),
         DataType::Float32 => cast(done, &DataType::Float64)?,
         _ => return Ok(false),
     };
-    Ok(floats.as_primitive::<Float64Type>().iter().flatten().any(|number| !number.is_finite()))
+    let may_underflow = matches!(function, "exp" | "power");
+    let is_other = |number: f64| !number.is_finite() || (may_underflow && number == 0.0);
+    Ok(floats.as_primitive::<Float64Type>().iter().flatten().any(is_other))
 }
 
 impl Bounded {
@@ -129,7 +139,7 @@ impl ScalarUDFImpl for Bounded {
         let is_scalar = inputs.iter().all(|input| matches!(input, ColumnarValue::Scalar(_)));
         let done = self.general.invoke_with_args(arguments);
         let is_suspect = match &done {
-            Ok(done) => has_other(&done.to_array(if is_scalar { 1 } else { rows })?)?,
+            Ok(done) => has_other(&done.to_array(if is_scalar { 1 } else { rows })?, self.name())?,
             Err(_) => true,
         };
         if is_suspect && let Some(refusal) = self.refusal(&inputs, if is_scalar { 1 } else { rows })? {

@@ -6,7 +6,7 @@ use crate::constants::made_of_columns;
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use crate::scalar::cast_function::cast_array;
 use crate::types::numeric::{QUOTIENT_PRECISION, divide, quotient_shape, rescale};
-use crate::types::{cannot_cast, column_type_of_arrow, require_cast, session_zone, type_in_words};
+use crate::types::{cannot_cast, column_type_of_arrow, real_of, require_cast, session_zone, type_in_words};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::compute::kernels::arity::{try_binary, try_unary};
 use arrow::datatypes::{
@@ -42,10 +42,11 @@ pub(super) fn mean(sum: Expr, count: Expr) -> Expr {
     call(&MEAN, vec![sum, count])
 }
 
-/// A number as an integer of this type, rounded, with an error of ours if it is too large; `None` if a plain cast does the same.
+/// A number as an integer of this type, or a float as a `real`, rounded, with an error of ours if it is too large; `None` if a plain
+/// cast does the same.
 pub(crate) fn rounded(input: &Expr, from: &DataType, to: &DataType) -> Option<Expr> {
     static ROUNDED: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
-        [DataType::Int16, DataType::Int32, DataType::Int64]
+        [DataType::Int16, DataType::Int32, DataType::Int64, DataType::Float32]
             .into_iter()
             .map(|ty| function(Kind::Rounded(ty)))
             .collect()
@@ -63,6 +64,7 @@ pub(crate) fn rounded(input: &Expr, from: &DataType, to: &DataType) -> Option<Ex
         DataType::Int16 => 0,
         DataType::Int32 => 1,
         DataType::Int64 => 2,
+        DataType::Float32 if *from == DataType::Float64 => 3,
         _ => return None,
     };
     Some(call(&ROUNDED[place], vec![input.clone()]))
@@ -104,7 +106,7 @@ enum Kind {
     Quotient,
     /// Sum, count.
     Mean,
-    /// A float or decimal, as this integer.
+    /// A float or decimal, as this integer or `real`.
     Rounded(DataType),
     /// Anything, as `numeric`.
     ToNumeric,
@@ -132,6 +134,7 @@ impl ScalarUDFImpl for NumberFunction {
             Kind::Mean => "mean",
             Kind::Rounded(DataType::Int16) => "rounded_to_smallint",
             Kind::Rounded(DataType::Int32) => "rounded_to_int",
+            Kind::Rounded(DataType::Float32) => "rounded_to_real",
             Kind::Rounded(_) => "rounded_to_bigint",
             Kind::Nullable => "nullable",
             Kind::ToNumeric => super::literals::TO_NUMERIC,
@@ -247,6 +250,11 @@ fn rounded_array(input: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     Ok(match to {
         DataType::Int16 => Arc::new(rounded_to::<Int16Type>(input, "smallint")?) as ArrayRef,
         DataType::Int32 => Arc::new(rounded_to::<Int32Type>(input, "integer")?),
+        DataType::Float32 => {
+            let reals: PrimitiveArray<Float32Type> =
+                try_unary(input.as_primitive::<Float64Type>(), |value| real_of(value).map_err(external))?;
+            Arc::new(reals)
+        }
         _ => Arc::new(rounded_to::<Int64Type>(input, "bigint")?),
     })
 }

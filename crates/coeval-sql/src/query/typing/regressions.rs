@@ -7,7 +7,8 @@
 //! Over a frame that moves, all pairs in it are added anew.
 
 use super::kept_rows::KeptRows;
-use crate::error::{SqlError, out_of_range};
+use crate::error::SqlError;
+use crate::types::{double_with_one_nan, float_overflow};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
@@ -97,6 +98,10 @@ impl AggregateUDFImpl for OfPairs {
         Ok(if self.regression == Regression::Count { DataType::Int64 } else { DataType::Float64 })
     }
 
+    fn default_value(&self, _: &DataType) -> Result<ScalarValue> {
+        Ok(Sums::default().outcome(self.regression))
+    }
+
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         Ok(Box::new(All { regression: self.regression, sums: Sums::default() }))
     }
@@ -169,7 +174,7 @@ impl Sums {
             || (self.y.is_infinite() || self.yy.is_infinite()) && !had_infinite_y
             || self.xy.is_infinite() && !had_infinite_x && !had_infinite_y;
         if overflows {
-            return Err(overflow().into());
+            return Err(float_overflow().into());
         }
         for squares in [&mut self.xx, &mut self.yy, &mut self.xy] {
             if squares.is_infinite() {
@@ -201,7 +206,7 @@ impl Sums {
         };
         let mut sums = self.parts().into_iter().zip(other.parts()).zip(merged.parts());
         if sums.any(|((one, other), sum)| sum.is_infinite() && !one.is_infinite() && !other.is_infinite()) {
-            return Err(overflow().into());
+            return Err(float_overflow().into());
         }
         *self = merged;
         Ok(())
@@ -220,7 +225,7 @@ impl Sums {
         if count < 1.0 {
             return None;
         }
-        match regression {
+        let result = match regression {
             Regression::Count => Some(count),
             Regression::Correlation => (xx != 0.0 && yy != 0.0).then(|| xy / (xx * yy).sqrt()),
             Regression::CovarianceOfPopulation => Some(xy / count),
@@ -235,7 +240,8 @@ impl Sums {
             }
             Regression::Slope => (xx != 0.0).then(|| xy / xx),
             Regression::Intercept => (xx != 0.0).then(|| (y - x * xy / xx) / count),
-        }
+        };
+        result.map(double_with_one_nan)
     }
 
     fn outcome(&self, regression: Regression) -> ScalarValue {
@@ -245,10 +251,6 @@ impl Sums {
             _ => ScalarValue::Float64(result),
         }
     }
-}
-
-fn overflow() -> SqlError {
-    out_of_range("value out of range: overflow")
 }
 
 /// States that are merged.

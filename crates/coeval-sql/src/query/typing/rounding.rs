@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `round`, `floor`, `ceil` and `trunc` as PostgreSQL has them: floats are rounded half to even, and a `numeric`
-//! that becomes whole has no digits behind the point. Everything else is DataFusion's.
+//! that becomes whole has no digits behind the point. The sign of NaN is zero. Everything else is DataFusion's.
 
 use crate::wrapped::as_wrapped;
 use arrow::array::{ArrayRef, AsArray, Float32Array, Float64Array};
@@ -15,8 +15,8 @@ use datafusion::logical_expr::{
 use std::sync::Arc;
 
 /// The functions, for the engine's registry.
-pub(crate) fn rounding_functions() -> [ScalarUDF; 4] {
-    [math::round(), math::floor(), math::ceil(), math::trunc()]
+pub(crate) fn rounding_functions() -> [ScalarUDF; 5] {
+    [math::round(), math::floor(), math::ceil(), math::trunc(), math::signum()]
         .map(|general| ScalarUDF::new_from_impl(Rounding { general }))
 }
 
@@ -34,6 +34,10 @@ fn whole(field: FieldRef, arguments: usize) -> FieldRef {
         }
         _ => field,
     }
+}
+
+fn sign(number: f64) -> f64 {
+    f64::from(i8::from(number > 0.0) - i8::from(number < 0.0))
 }
 
 impl ScalarUDFImpl for Rounding {
@@ -61,6 +65,15 @@ impl ScalarUDFImpl for Rounding {
                 let rounded: Float32Array =
                     unary(input.to_array(rows)?.as_primitive::<Float32Type>(), f32::round_ties_even);
                 Arc::new(rounded)
+            }
+            DataType::Float64 if self.name() == "signum" => {
+                let signs: Float64Array = unary(input.to_array(rows)?.as_primitive::<Float64Type>(), sign);
+                Arc::new(signs)
+            }
+            DataType::Float32 if self.name() == "signum" => {
+                let sign = |number: f32| sign(f64::from(number)) as f32;
+                let signs: Float32Array = unary(input.to_array(rows)?.as_primitive::<Float32Type>(), sign);
+                Arc::new(signs)
             }
             DataType::Decimal128(..) => {
                 let to = arguments.return_field.data_type().clone();

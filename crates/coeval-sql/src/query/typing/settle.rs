@@ -18,6 +18,7 @@ use super::{
 };
 use crate::error::SqlError;
 use crate::guarded::is_comparison;
+use crate::query::float_zeros::pair_without_signs;
 use crate::query::matching::heeding_at_once;
 use crate::query::rewriting::{Below, rewrite_node, rewrite_plan};
 use crate::scalar::cast_function::{is_own, literal_as};
@@ -106,8 +107,12 @@ pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<
         },
         Expr::BinaryExpr(comparison @ BinaryExpr { left, op, right }) if is_comparison(*op) => {
             comparisons::require_of(comparison, schema)?;
-            pair(left, right, schema)?
-                .map_or_else(|| comparable_pair(left, right, schema), |settled| Ok(Some(settled)))?
+            let settled = pair(left, right, schema)?
+                .map_or_else(|| comparable_pair(left, right, schema), |settled| Ok(Some(settled)))?;
+            let operands =
+                settled.as_ref().map_or((left.as_ref(), right.as_ref()), |(left, right)| (left, right));
+            pair_without_signs(operands.0, operands.1)
+                .or(settled)
                 .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right))))
         }
         Expr::Cast(cast) => {

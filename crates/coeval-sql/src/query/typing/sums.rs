@@ -3,10 +3,11 @@
 //!
 //! DataFusion adds decimals modulo 2^128. That cannot be reached by values of up to 28 digits (there would have to be
 //! ten thousand million of them), so these keep its accumulators; values of more digits are added by those here. So are
-//! those of `bigint`, whose sum is a `numeric` of 38 digits, without each of them becoming one. Those of floats over a frame that
-//! moves are [`float_frames`](super::float_frames)'.
+//! those of `bigint`, whose sum is a `numeric` of 38 digits, without each of them becoming one. Those of floats are [`float_sums`]',
+//! over a frame that moves [`float_frames`]'.
 
 use super::kept_rows::KeptRows;
+use super::{float_frames, float_sums};
 use crate::types::numeric::{DECIMAL_LIMIT, overflow};
 use crate::vector;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
@@ -77,6 +78,11 @@ impl Sum {
     }
 }
 
+/// Whether it is a sum of floats, of all of them.
+fn is_of_floats(arguments: &AccumulatorArgs<'_>) -> bool {
+    arguments.return_field.data_type().is_floating() && !arguments.is_distinct
+}
+
 impl AggregateUDFImpl for Sum {
     fn name(&self) -> &str {
         self.plain.name()
@@ -96,10 +102,13 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        if !self.is_long(&arguments) {
-            return self.plain.accumulator(arguments);
+        if is_of_floats(&arguments) {
+            return Ok(float_sums::one());
         }
         let ty = arguments.return_field.data_type().clone();
+        if !ty.is_floating() && !self.is_long(&arguments) {
+            return self.plain.accumulator(arguments);
+        }
         if arguments.is_distinct {
             return Ok(Box::new(DistinctSum { values: self.plain.accumulator(arguments)?, ty }));
         }
@@ -118,6 +127,9 @@ impl AggregateUDFImpl for Sum {
         &self,
         arguments: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
+        if is_of_floats(&arguments) {
+            return Ok(float_sums::of_groups());
+        }
         if !self.is_long(&arguments) {
             return self.plain.create_groups_accumulator(arguments);
         }
@@ -126,8 +138,8 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        if arguments.return_field.data_type().is_floating() && !arguments.is_distinct {
-            return Ok(super::float_frames::sum());
+        if is_of_floats(&arguments) {
+            return Ok(float_frames::sum());
         }
         if !self.is_long(&arguments) || arguments.is_distinct {
             return self.plain.create_sliding_accumulator(arguments);
@@ -248,7 +260,7 @@ impl Accumulator for RunningSum {
     }
 }
 
-/// A sum of different values, which DataFusion's accumulator collects.
+/// A sum of different values, which DataFusion's accumulator collects: of long decimals, or of floats.
 #[derive(Debug)]
 struct DistinctSum {
     values: Box<dyn Accumulator>,
@@ -269,7 +281,10 @@ impl Accumulator for DistinctSum {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let mut sum = RunningSum { sum: 0, values: 0, ty: self.ty.clone() };
+        let mut sum: Box<dyn Accumulator> = match self.ty {
+            DataType::Float64 => float_sums::one(),
+            _ => Box::new(RunningSum { sum: 0, values: 0, ty: self.ty.clone() }),
+        };
         for state in self.values.state()? {
             if let ScalarValue::List(list) = state {
                 sum.update_batch(&[Arc::clone(list.values())])?;

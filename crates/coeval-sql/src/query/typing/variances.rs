@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `variance`, `stddev` and their like of integers and `numeric`: a `numeric`, from sums that are exact.
+//! `variance`, `stddev` and their like of integers and `numeric`: a `numeric`, from sums that are exact. Those of floats are
+//! [`float_spreads`](super::float_spreads)'.
 //!
 //! DataFusion computes them as floats. Here the number of values, their sum and the sum of their squares are kept, which
 //! windows take away again as exactly as they were added: with `n` values the variance is
@@ -45,17 +46,18 @@ pub(super) enum Of {
     Population,
 }
 
-const ALL: [Spread; 4] = [
-    Spread::Variance(Of::Sample),
-    Spread::Variance(Of::Population),
-    Spread::Deviation(Of::Sample),
-    Spread::Deviation(Of::Population),
-];
-
 impl Spread {
+    /// Each of them, in an order that stays.
+    pub(super) const EACH: [Self; 4] = [
+        Self::Variance(Of::Sample),
+        Self::Variance(Of::Population),
+        Self::Deviation(Of::Sample),
+        Self::Deviation(Of::Population),
+    ];
+
     /// What DataFusion's aggregate of this name computes; `None` if it is another one.
     pub(super) fn of(function: &str) -> Option<Self> {
-        ALL.into_iter().find(|spread| spread.name() == function)
+        Self::EACH.into_iter().find(|spread| spread.name() == function)
     }
 
     /// Whether it is computed exactly of values of this type.
@@ -65,7 +67,7 @@ impl Spread {
 
     /// All such aggregates, in an order that stays.
     pub(super) fn all() -> impl Iterator<Item = Arc<AggregateUDF>> {
-        ALL.into_iter().map(Self::function)
+        Self::EACH.into_iter().map(Self::function)
     }
 
     /// The aggregate of exact numbers.
@@ -75,13 +77,14 @@ impl Spread {
                 let signature = Signature::any(1, Volatility::Immutable);
                 (spread, Arc::new(AggregateUDF::new_from_impl(ExactSpread { spread, signature })))
             };
-            ALL.into_iter().map(function).collect()
+            Self::EACH.into_iter().map(function).collect()
         });
         let of_this = FUNCTIONS.iter().find(|(spread, _)| *spread == self);
         of_this.map(|(_, function)| Arc::clone(function)).expect("there is one of each")
     }
 
-    fn name(self) -> &'static str {
+    /// The name of the aggregate in DataFusion.
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Variance(Of::Sample) => "var",
             Self::Variance(Of::Population) => "var_pop",
@@ -441,7 +444,7 @@ mod tests {
             let filter: BooleanArray = rows.iter().map(|row| Some(row.2)).collect();
             (decimal(&rows.iter().map(|row| row.1).collect::<Vec<_>>()), groups, filter)
         };
-        for spread in ALL {
+        for spread in Spread::EACH {
             let mut grouped = GroupSums { none: none(spread), groups: Vec::new() };
             let (first, second) = rows.split_at(250);
             let (values, groups, filter) = of(first);

@@ -5,8 +5,10 @@
 //! |---|---|
 //! | an enum | the place of its label |
 //! | an interval | its length, a month as 30 days |
+//! | a float in a window that tells peers | the float, `0` if it is `-0`: rows with either are peers |
 //! | a time, an uuid, bytes in a window whose frame is a range | a number, the text of all digits |
 
+use super::group_keys::key_of_any;
 use super::intervals::length;
 use crate::scalar::cast_function::literal_as;
 use arrow::datatypes::DataType;
@@ -22,10 +24,17 @@ use std::sync::Arc;
 
 /// A window that is ordered by what stands in the places of its keys; `None` if it is right as it is.
 pub(super) fn by_keys(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
-    let frame = &call.params.window_frame;
+    let (order, frame) = (&call.params.order_by, &call.params.window_frame);
     let mut keys = Vec::new();
-    for (place, sort) in call.params.order_by.iter().enumerate() {
-        if let Some(key) = key_of(sort, (place, frame), schema)? {
+    for (place, sort) in order.iter().enumerate() {
+        let key = if sort.expr.get_type(schema)?.is_floating() {
+            // A column needs no other order, and perhaps no other sort, where peers may come in any order and be told apart.
+            let are_peers_told = place + 1 < order.len() || tells_peers(call);
+            if are_peers_told { key_of_any(&sort.expr, schema)? } else { None }
+        } else {
+            key_of(sort, (place, frame), schema)?
+        };
+        if let Some(key) = key {
             keys.push((place, key));
         }
     }
@@ -37,6 +46,15 @@ pub(super) fn by_keys(call: &WindowFunction, schema: &DFSchema) -> Result<Option
         call.params.order_by[place].expr = key;
     }
     Ok(Some(call))
+}
+
+/// Whether a function gives something else if the ORDER BY tells rows apart that are peers.
+fn tells_peers(call: &WindowFunction) -> bool {
+    match call.fun.name() {
+        "row_number" | "ntile" | "lag" | "lead" => false,
+        "rank" | "dense_rank" | "percent_rank" | "cume_dist" => true,
+        _ => call.params.window_frame.units != WindowFrameUnits::Rows,
+    }
 }
 
 fn key_of(sort: &Sort, (place, frame): (usize, &WindowFrame), schema: &DFSchema) -> Result<Option<Expr>> {
@@ -92,4 +110,30 @@ pub(super) fn settle_sort(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>>
     let schema = Arc::clone(sort.input.schema());
     let is_changed = by_lengths(&mut sort.expr, &schema);
     Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), is_changed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::datatypes::{Field, Schema};
+    use datafusion::functions_window::rank::rank;
+    use datafusion::functions_window::row_number::row_number;
+    use datafusion::logical_expr::{ExprFunctionExt, col};
+
+    #[test]
+    fn floats_have_keys_where_peers_are_told() {
+        let fields = vec![Field::new("d", DataType::Float64, true), Field::new("id", DataType::Int32, false)];
+        let schema = DFSchema::try_from(Schema::new(fields)).expect("two names");
+        let keyed = |function: Expr, names: &[&str]| {
+            let order = names.iter().map(|name| col(*name).sort(true, false)).collect();
+            let window = function.order_by(order).build().expect("a window");
+            let Expr::WindowFunction(call) = &window else { panic!("{window} is no window") };
+            by_keys(call, &schema).expect("all columns are there").is_some()
+        };
+        assert!(keyed(rank(), &["d"]));
+        assert!(!keyed(row_number(), &["d"]), "rows are numbered in any order of peers");
+        assert!(!keyed(row_number(), &["id", "d"]));
+        assert!(keyed(row_number(), &["d", "id"]), "of peers the second column decides");
+        assert!(!keyed(rank(), &["id"]));
+    }
 }

@@ -61,7 +61,7 @@ fn nearest_root(square: u128) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ALL, leading as wide_leading, root as wide_root, square};
+    use super::super::{leading as wide_leading, root as wide_root, square};
     use super::*;
     use arrow::datatypes::i256;
     use rand::rngs::StdRng;
@@ -70,7 +70,8 @@ mod tests {
     /// Sums of random values around a random mean, each of which is there once or many times, or all of which are equal.
     fn sums(random: &mut StdRng, case: usize) -> Sums {
         let scale = random.random_range(0..=10);
-        let mut sums = Sums { spread: ALL[0], scale, count: 0, sum: i256::ZERO, squares: i256::ZERO };
+        let mut sums =
+            Sums { spread: Spread::EACH[0], scale, count: 0, sum: i256::ZERO, squares: i256::ZERO };
         let limit = 10_i128.pow(random.random_range(0..=18));
         let mean = random.random_range(-limit..=limit);
         let distance = if case.is_multiple_of(7) { 0 } else { 10_i128.pow(random.random_range(0..=18)) };
@@ -90,7 +91,7 @@ mod tests {
         let (mut narrow_count, mut wide_count) = (0, 0);
         for case in 0..5_000 {
             let sums = sums(&mut random, case);
-            for spread in ALL {
+            for spread in Spread::EACH {
                 let (Spread::Variance(of) | Spread::Deviation(of)) = spread;
                 let sums = Sums { spread, ..sums.clone() };
                 if sums.count == 1 && of == Of::Sample {
