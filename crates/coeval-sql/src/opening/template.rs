@@ -7,8 +7,9 @@ use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     ArrayBounds, BandJoins, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
-    EagerAggregation, ExistenceByExtremes, FieldReads, GroupTop, GroupingSets, JoinOrder, JoinSides,
-    NarrowDecimals, RecursiveSchemas, SharedSubplans, StreamSeries, UnorderedGroups, Watch, WholeGroups,
+    EagerAggregation, ExistenceByExtremes, FieldReads, GroupTop, GroupingSets, IndependentLaterals, JoinOrder,
+    JoinSides, NarrowDecimals, RecursiveSchemas, SharedSubplans, StreamSeries, UnorderedGroups, Watch,
+    WholeGroups,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -119,7 +120,7 @@ const MERGING_SHARE: usize = 16;
 
 /// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, the one that moves reads of fields
 /// only where there are some, and the one that groups below joins, and those that group what is only asked whether it exists and join what
-/// is close to each other, before the one that picks columns.
+/// is close to each other, before the one that picks columns. Behind them all comes what is left of LATERAL subqueries.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
     let (duplicates, reads) = (DuplicateGroups::default(), FieldReads::default());
@@ -144,6 +145,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         }
         rules.push(rule);
     }
+    rules.push(Arc::new(IndependentLaterals) as _);
     rules.push(Arc::new(CountSpreading) as _);
     rules.push(Arc::new(RecursiveSchemas) as _);
     let watched = |rule| [rule, Arc::new(Watch) as Arc<dyn OptimizerRule + Send + Sync>];

@@ -10,7 +10,7 @@
 //! ```
 //! For LEFT JOIN, an empty array becomes one row of NULLs.
 
-use super::apply::{Apply, Question, outer_arguments};
+use super::apply::{Apply, Question, is_no_join, names_outer, outer_arguments};
 use crate::error::SqlError;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, NullHandling, Result, ScalarValue, UnnestOptions};
@@ -51,7 +51,7 @@ pub(super) fn replaced(plan: LogicalPlan, state: &SessionState) -> Result<Transf
 }
 
 /// The subquery that one side of a join is, if it depends on the other.
-fn lateral_side(side: &LogicalPlan) -> Option<&Subquery> {
+pub(super) fn lateral_side(side: &LogicalPlan) -> Option<&Subquery> {
     match side {
         LogicalPlan::Subquery(subquery) => (!subquery.outer_ref_columns.is_empty()).then_some(subquery),
         LogicalPlan::SubqueryAlias(alias) => lateral_side(&alias.input),
@@ -66,18 +66,17 @@ fn lateral_side(side: &LogicalPlan) -> Option<&Subquery> {
     }
 }
 
-/// Whether DataFusion makes a join of the subquery.
+/// Whether DataFusion makes a join of the subquery: one that depends on the tables before it by its own conditions alone. Of those in a
+/// query within it, it does not find the columns again, and of what it selects it makes none.
 fn only_filters(plan: &LogicalPlan) -> Result<bool> {
     let is_other = plan.exists(|node| {
-        Ok(!matches!(
-            node,
-            LogicalPlan::Projection(_)
-                | LogicalPlan::Filter(_)
-                | LogicalPlan::TableScan(_)
-                | LogicalPlan::SubqueryAlias(_)
-        ))
+        Ok(match node {
+            LogicalPlan::Projection(_) => names_outer(node)?,
+            LogicalPlan::Filter(_) | LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) => false,
+            _ => true,
+        })
     })?;
-    Ok(!is_other)
+    Ok(!is_other && !is_no_join(plan)?)
 }
 
 /// What a join's rows have to fulfil, if that is more than `true`.
