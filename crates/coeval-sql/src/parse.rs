@@ -18,6 +18,7 @@ mod element_targets;
 mod fetch_counts;
 mod frame_exclusions;
 mod identity;
+mod in_lists;
 mod like_columns;
 mod locks_last;
 mod merge_actions;

@@ -99,7 +99,7 @@ impl Dialect for Postgres {
         expr: &Expr,
         _precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
-        super::between::infix(parser, expr)
+        super::between::infix(parser, expr).or_else(|| super::in_lists::infix(parser, expr))
     }
 
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
