@@ -18,6 +18,7 @@ mod field_reads;
 mod files;
 mod generic_plan;
 mod group_top;
+mod grouped_parameters;
 mod grouping_sets;
 mod independent_laterals;
 mod join_conditions;

@@ -34,6 +34,7 @@
 //! | `LIMIT 1.5`, `FETCH FIRST n ROWS WITH TIES` | the count as a `bigint`, in a function that asks for ties |
 //! | `OVER (... ROWS ... EXCLUDE CURRENT ROW)` | the values before and behind the row, put together |
 //! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
+//! | `GROUP BY (a, b)`, `ROLLUP ((a, b), c)`, `GROUPING SETS (a, CUBE (b, c))`, `GROUP BY DISTINCT ...` | columns, and the sets that they stand for |
 //! | `ROLLUP (1)` | `ROLLUP (a)` with the first output |
 //! | `sum(x), sum(x::bigint)`, whose names DataFusion could not tell apart | the second one with a function that casts |
 //! | `percentile_disc(x) WITHIN GROUP (ORDER BY y)` | a function of `coeval_ordered_set(y)` |
@@ -158,7 +159,7 @@ impl VisitorMut for Dialect {
         row_subqueries::rewrite_conditions(select);
         tables::count_in_from(select);
         grouping::as_one_group(select);
-        match grouping::outputs_by_place(select).and_then(|()| windows::write_out(select)) {
+        match grouping::write_out(select).and_then(|()| windows::write_out(select)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }
