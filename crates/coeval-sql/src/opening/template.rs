@@ -7,9 +7,9 @@ use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     ArrayBounds, BandJoins, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
-    EagerAggregation, ExistenceByExtremes, FieldReads, GroupTop, GroupingSets, IndependentLaterals, JoinOrder,
-    JoinSides, NarrowDecimals, RecursiveSchemas, SharedSubplans, StreamSeries, UnorderedGroups, Watch,
-    WholeGroups,
+    EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GroupTop, GroupingSets,
+    IndependentLaterals, JoinOrder, JoinSides, NarrowDecimals, RecursiveSchemas, SharedSubplans, StreamSeries,
+    UnorderedGroups, Watch, WholeGroups,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -53,6 +53,7 @@ pub(crate) fn session_state(
         .with_config(config)
         .with_default_features()
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
+        .with_analyzer_rule(Arc::new(FrameOffsets))
         .with_optimizer_rules(optimizer_rules())
         .with_physical_optimizer_rules(physical_optimizer_rules(pieces))
         .build();

@@ -33,6 +33,7 @@
 //! | `DISTINCT ON (a, b) ... ORDER BY b, a` | `DISTINCT ON (b, a)` |
 //! | `LIMIT 1.5`, `FETCH FIRST n ROWS WITH TIES` | the count as a `bigint`, in a function that asks for ties |
 //! | `OVER (... ROWS ... EXCLUDE CURRENT ROW)` | the values before and behind the row, put together |
+//! | `OVER (... ROWS $1 PRECEDING)` | the current row, and a function of the offset |
 //! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
 //! | `GROUP BY (a, b)`, `ROLLUP ((a, b), c)`, `GROUPING SETS (a, CUBE (b, c))`, `GROUP BY DISTINCT ...` | columns, and the sets that they stand for |
 //! | `ROLLUP (1)` | `ROLLUP (a)` with the first output |
@@ -47,6 +48,7 @@ mod casts_apart;
 mod distinct_on;
 mod dotted_names;
 mod excluded_rows;
+mod frame_offsets;
 mod grouping;
 mod merged_columns;
 mod ordered_sets;
@@ -135,7 +137,8 @@ impl VisitorMut for Dialect {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         order_once(query);
         let checked = recursion::check(query).and_then(|()| distinct_on::follow_order(query));
-        if let Err(error) = checked.and_then(|()| row_counts::rewrite(query)) {
+        let counted = checked.and_then(|()| row_counts::rewrite(query));
+        if let Err(error) = counted.and_then(|()| windows::write_into_order(query)) {
             return ControlFlow::Break(error);
         }
         dotted_names::rename_parts(query);
@@ -195,6 +198,7 @@ impl VisitorMut for Dialect {
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        windows::take_offsets(select);
         tables::make_lateral(select);
         tables::keep_conditions(select);
         ControlFlow::Continue(())
@@ -275,6 +279,7 @@ fn rewritten_call(function: &mut Function) -> Result<Option<Expr>, SqlError> {
     if let Some(both) = excluded_rows::rewritten(function)? {
         return Ok(Some(both));
     }
+    frame_offsets::take_of_call(function);
     if let Some(whole) = variadic::rewritten(function)? {
         return Ok(Some(whole));
     }

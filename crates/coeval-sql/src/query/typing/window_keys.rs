@@ -8,6 +8,7 @@
 //! | a time, an uuid, bytes in a window whose frame is a range | a number, the text of all digits |
 
 use super::intervals::length;
+use crate::query::frame_offsets::keeps_offset;
 use crate::scalar::cast_function::literal_as;
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, EnumType};
@@ -15,14 +16,12 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::expr::{Sort, WindowFunction};
-use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits, cast,
-};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrameBound, WindowFrameUnits, cast};
 use std::sync::Arc;
 
 /// A window that is ordered by what stands in the places of its keys; `None` if it is right as it is.
 pub(super) fn by_keys(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
-    let frame = &call.params.window_frame;
+    let frame = Frame::of(call);
     let mut keys = Vec::new();
     for (place, sort) in call.params.order_by.iter().enumerate() {
         if let Some(key) = key_of(sort, (place, frame), schema)? {
@@ -39,14 +38,30 @@ pub(super) fn by_keys(call: &WindowFunction, schema: &DFSchema) -> Result<Option
     Ok(Some(call))
 }
 
-fn key_of(sort: &Sort, (place, frame): (usize, &WindowFrame), schema: &DFSchema) -> Result<Option<Expr>> {
+/// What of a frame decides how its window is ordered.
+#[derive(Clone, Copy)]
+struct Frame {
+    is_range: bool,
+    has_offset: bool,
+}
+
+impl Frame {
+    fn of(call: &WindowFunction) -> Self {
+        let frame = &call.params.window_frame;
+        let is_given = [&frame.start_bound, &frame.end_bound].into_iter().any(is_offset);
+        let has_offset = is_given || call.params.partition_by.iter().any(keeps_offset);
+        Self { is_range: frame.units == WindowFrameUnits::Range, has_offset }
+    }
+}
+
+fn key_of(sort: &Sort, (place, frame): (usize, Frame), schema: &DFSchema) -> Result<Option<Expr>> {
     let ty = sort.expr.get_type(schema)?;
     if let Some(place) = place_of(sort, &ty) {
         return Ok(Some(place));
     }
     // By a range with an offset there is one key, to which the offset is added.
-    let is_range = frame.units == WindowFrameUnits::Range && place == 0;
-    let has_offset = [&frame.start_bound, &frame.end_bound].into_iter().any(is_offset);
+    let is_range = frame.is_range && place == 0;
+    let has_offset = frame.has_offset;
     let key = || sort.expr.clone();
     Ok(match ty {
         DataType::Interval(_) if !(is_range && has_offset) => Some(length(key())),
