@@ -212,13 +212,14 @@ pub(super) fn memory_of(
 impl Session {
     pub(super) fn prepare_parsed(
         &mut self,
-        parsed: Parsed,
+        mut parsed: Parsed,
         sql: &str,
         types: &[Option<ColumnType>],
     ) -> Result<Arc<Prepared>, SqlError> {
-        let planned = match &parsed {
+        let planned = match &mut parsed {
             Parsed::Statement(statement) if !is_session_statement(statement) => {
                 self.refuse_if_failed()?;
+                self.fix_instants(statement);
                 self.plan(statement, sql, types).map_err(|error| self.fail(place_in(error, sql)))?
             }
             Parsed::Utility(utility) if utility.cursor_query().is_some() => {
