@@ -10,6 +10,7 @@ mod between;
 mod bricks;
 mod check_options;
 mod conflict_targets;
+mod continued_texts;
 mod copy_options;
 mod deferrable;
 mod depth;
@@ -31,6 +32,7 @@ mod postgres;
 mod select_into;
 mod servers;
 mod short_forms;
+mod signs;
 mod unlogged;
 mod values_subquery;
 mod variadic;
@@ -60,6 +62,7 @@ use crate::settings::Deferrable;
 use bricks::take_bricks;
 use check_options::{put_check_option, take_check_option};
 use conflict_targets::spell_targets;
+use continued_texts::join_texts;
 use copy_options::spell_copy_options;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Statement};
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -157,7 +160,8 @@ pub(crate) fn pieces<O, P>(
 ///
 /// # Errors
 /// As [`pieces`].
-fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
+fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
+    let mut tokens = join_texts(tokens, sql)?;
     let deferrable = take_deferrable(&mut tokens);
     take_unlogged(&mut tokens);
     take_with_data(&mut tokens);

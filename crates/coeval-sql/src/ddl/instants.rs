@@ -155,7 +155,9 @@ impl Fixer<'_> {
         {
             self.fix_assignments(&mut update.assignments);
         }
-        let (TableObject::TableName(name), Some(source)) = (&insert.table, &mut insert.source) else { return };
+        let (TableObject::TableName(name), Some(source)) = (&insert.table, &mut insert.source) else {
+            return;
+        };
         let Ok((_, name)) = split_name(name) else { return };
         let Some(def) = self.tables.iter().find(|def| def.name.name == name) else { return };
         let types: Vec<Option<ColumnType>> = if insert.columns.is_empty() {

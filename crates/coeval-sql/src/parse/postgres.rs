@@ -90,7 +90,9 @@ impl Dialect for Postgres {
         if !self.may_go_on() {
             return Some(Err(ParserError::RecursionLimitExceeded));
         }
-        super::values_subquery::prefix(parser).or_else(|| super::grouping_sets::prefix(parser))
+        super::values_subquery::prefix(parser)
+            .or_else(|| super::grouping_sets::prefix(parser))
+            .or_else(|| super::signs::prefix(parser))
     }
 
     fn parse_infix(
