@@ -16,6 +16,7 @@
 //! | `ARRAY(SELECT x ...)` | a subquery with `array_agg(x)` |
 //! | functions that return sets, in the select list or in FROM | `unnest` of a function that returns an array |
 //! | `SELECT unnest(x) ... ORDER BY y` | the same around a query that selects `y` too |
+//! | `t TABLESAMPLE BERNOULLI (10)` | a subquery that takes each row with this probability |
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
 //! | `json_agg(x)` | a document made of `array_agg(to_json(x))` |
 //! | `string_agg(x, y)` | a text made of `array_agg(coeval_delimited(x, y))` |
@@ -61,6 +62,7 @@ mod row_counts;
 mod row_documents;
 mod row_subqueries;
 mod rows;
+mod samples;
 mod set_order;
 mod sets;
 mod tables;
@@ -189,7 +191,10 @@ impl VisitorMut for Dialect {
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
         tables::expand_changes(factor);
         tables::expand_records(factor);
-        ControlFlow::Continue(())
+        match samples::write_out(factor) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
