@@ -2,10 +2,11 @@
 //! `x IN ((SELECT max(y) FROM u), 9)`, a list that begins with a subquery: the parser takes what begins like a query for one, and
 //! expects nothing behind it.
 
+use super::parentheses::{behind_inner, goes_on_with_a_query};
 use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Token, Word};
+use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// Reads on behind an expression that such a list follows; `None`, with nothing read, if none does.
 pub(super) fn infix(parser: &mut Parser<'_>, value: &Expr) -> Option<Result<Expr, ParserError>> {
@@ -27,39 +28,13 @@ fn is_keyword(token: &Token, keyword: Keyword) -> bool {
 }
 
 /// Whether the parentheses within the next ones, which they begin with, hold a member of a list: something stands behind them that
-/// does not go on with a query. Costs a look at each token up to there.
+/// does not go on with a query.
 fn is_list(parser: &Parser<'_>) -> bool {
-    let tokens = (parser.index()..).map(|place| &parser.token_at(place).token);
-    let mut words = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
-    let mut depth = 0_usize;
-    for token in words.by_ref() {
-        match token {
-            Token::LParen => depth += 1,
-            Token::RParen if depth <= 2 => break,
-            Token::RParen => depth -= 1,
-            Token::EOF => return false,
-            _ => {}
-        }
-    }
-    match words.next() {
+    match behind_inner(parser) {
         Some(Token::Word(word)) => !goes_on_with_a_query(word),
-        Some(Token::RParen | Token::EOF) | None => false,
+        Some(Token::RParen) | None => false,
         Some(_) => true,
     }
-}
-
-fn goes_on_with_a_query(word: &Word) -> bool {
-    matches!(
-        word.keyword,
-        Keyword::UNION
-            | Keyword::EXCEPT
-            | Keyword::INTERSECT
-            | Keyword::ORDER
-            | Keyword::LIMIT
-            | Keyword::OFFSET
-            | Keyword::FETCH
-            | Keyword::FOR
-    )
 }
 
 fn list(parser: &mut Parser<'_>, value: &Expr, negated: bool) -> Result<Expr, ParserError> {

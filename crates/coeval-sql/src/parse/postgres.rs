@@ -93,6 +93,7 @@ impl Dialect for Postgres {
         super::values_subquery::prefix(parser)
             .or_else(|| super::grouping_sets::prefix(parser))
             .or_else(|| super::signs::prefix(parser))
+            .or_else(|| super::parentheses::prefix(parser))
     }
 
     fn parse_infix(
