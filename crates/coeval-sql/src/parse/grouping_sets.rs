@@ -26,6 +26,9 @@ const BEHIND_GROUPS: [&str; 11] = [
     "returning",
 ];
 
+/// So many tokens of a GROUPING SETS are looked at to find its beginning: a statement may have a word for sets at every place.
+const LOOK_BACK_MAX: usize = 4_000;
+
 /// Reads grouping sets that are a member of others; `None`, with nothing read, if something else is next.
 pub(super) fn prefix(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
     let [first, second, third] = parser.peek_tokens_ref::<3>().map(|token| &token.token);
@@ -53,11 +56,11 @@ fn keyword(token: &Token) -> Keyword {
     }
 }
 
-/// Whether what is next is a member of GROUPING SETS, in parentheses of its own or not. Anywhere else the words name functions. Costs a look
-/// at each token back to the parenthesis that opens the members.
+/// Whether what is next is a member of GROUPING SETS, in parentheses of its own or not. Anywhere else the words name functions.
 fn is_member(parser: &Parser<'_>) -> bool {
     let tokens = (0..parser.index()).rev().map(|place| &parser.token_at(place).token);
-    let mut before = tokens.filter(|token| !matches!(token, Token::Whitespace(_))).peekable();
+    let words = tokens.take(LOOK_BACK_MAX).filter(|token| !matches!(token, Token::Whitespace(_)));
+    let mut before = words.peekable();
     let is_behind_parenthesis = before.next_if(|token| **token == Token::LParen).is_some();
     if is_behind_parenthesis && before.peek().is_some_and(|token| keyword(token) == Keyword::SETS) {
         return true;

@@ -32,8 +32,8 @@ pub(super) fn take(window: &mut WindowSpec) {
 /// The call for the offset of a bound, whose place the current row takes; `None` if the bound stays as it is.
 fn taken(end: &str, bound: &mut WindowFrameBound, units: WindowFrameUnits) -> Option<Expr> {
     let (side, offset): (&str, &Expr) = match &*bound {
-        WindowFrameBound::Preceding(Some(offset)) => ("preceding", offset),
-        WindowFrameBound::Following(Some(offset)) => ("following", offset),
+        WindowFrameBound::Preceding(Some(offset)) => ("preceding", offset.as_ref()),
+        WindowFrameBound::Following(Some(offset)) => ("following", offset.as_ref()),
         _ => return None,
     };
     if is_literal(offset, units) || names_columns(offset) || has_subquery(offset) {

@@ -35,7 +35,7 @@ pub(super) fn write_out(factor: &mut TableFactor) -> Result<(), SqlError> {
     let table = TableWithJoins { relation: factor.clone(), joins: Vec::new() };
     let mut query = select_from(vec![all], vec![table]);
     if let SetExpr::Select(select) = query.body.as_mut() {
-        select.selection = Some(is_taken(percentage));
+        select.selection = Some(is_taken(&percentage));
     }
     *factor =
         TableFactor::Derived { lateral: false, subquery: Box::new(query), alias: Some(outer), sample: None };
@@ -96,12 +96,12 @@ fn number_of(expression: &Expr) -> Option<f64> {
 }
 
 /// `random() * 100 < percentage`.
-fn is_taken(percentage: Expr) -> Expr {
+fn is_taken(percentage: &Expr) -> Expr {
     let of_hundred = Expr::BinaryOp {
         left: Box::new(call("random", Vec::new())),
         op: BinaryOperator::Multiply,
         right: Box::new(number("100")),
     };
-    let percentage = casts::cast(nested(&percentage), DataType::DoublePrecision);
+    let percentage = casts::cast(nested(percentage), DataType::DoublePrecision);
     Expr::BinaryOp { left: Box::new(of_hundred), op: BinaryOperator::Lt, right: Box::new(percentage) }
 }
