@@ -50,6 +50,7 @@ mod distinct_on;
 mod dotted_names;
 mod excluded_rows;
 mod frame_offsets;
+mod frames;
 mod grouping;
 mod merged_columns;
 mod ordered_sets;
@@ -86,6 +87,7 @@ use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select,
     SetExpr, Spanned, Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -281,6 +283,9 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
 
 /// What stands in the place of a call; `None` if it stays.
 fn rewritten_call(function: &mut Function) -> Result<Option<Expr>, SqlError> {
+    if let Some(WindowType::WindowSpec(window)) = &function.over {
+        frames::check(window)?;
+    }
     if let Some(both) = excluded_rows::rewritten(function)? {
         return Ok(Some(both));
     }

@@ -9,6 +9,8 @@
 //! sum(b) OVER (PARTITION BY coeval_frame_offset('starting', 'preceding', 1 + 1) ORDER BY id ROWS CURRENT ROW)
 //!   -> sum(b) OVER (ORDER BY id ROWS 2 PRECEDING)
 //! ```
+//! The rule does one thing more: a frame of rows that begins behind its end, `ROWS BETWEEN 1 PRECEDING AND 2 PRECEDING`, has no rows.
+//! DataFusion refuses it. One that lies far away has none either.
 
 use super::rewriting::has_concern;
 use crate::error::{SqlError, SqlState};
@@ -71,13 +73,13 @@ pub(crate) struct FrameOffsets;
 
 impl AnalyzerRule for FrameOffsets {
     fn analyze(&self, plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut keeps_any = false;
+        let mut has_any = false;
         plan.apply_with_subqueries(|node| {
-            keeps_any = matches!(node, LogicalPlan::Window(_)) && has_concern(node, keeps_offset)?;
-            Ok(if keeps_any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+            has_any = matches!(node, LogicalPlan::Window(_)) && has_concern(node, is_concern)?;
+            Ok(if has_any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })?;
         // Most plans have none, and need not be taken apart.
-        if !keeps_any {
+        if !has_any {
             return Ok(plan);
         }
         let put = |node: LogicalPlan| match node {
@@ -92,14 +94,51 @@ impl AnalyzerRule for FrameOffsets {
     }
 }
 
+/// Whether the rule changes a part of an expression.
+fn is_concern(part: &Expr) -> bool {
+    match part {
+        Expr::WindowFunction(call) => is_empty(&call.params.window_frame),
+        other => keeps_offset(other),
+    }
+}
+
+/// Whether a frame of rows begins behind its end.
+fn is_empty(frame: &WindowFrame) -> bool {
+    let is_reversed = match (&frame.start_bound, &frame.end_bound) {
+        (WindowFrameBound::Preceding(start), WindowFrameBound::Preceding(end)) => {
+            !start.is_null() && !end.is_null() && start < end
+        }
+        (WindowFrameBound::Following(start), WindowFrameBound::Following(end)) => {
+            !start.is_null() && !end.is_null() && start > end
+        }
+        _ => false,
+    };
+    is_reversed && frame.units == WindowFrameUnits::Rows
+}
+
+/// A frame of rows in front of all that there are.
+fn far_away() -> WindowFrame {
+    let bound = || WindowFrameBound::Preceding(ScalarValue::UInt64(Some(FAR_AWAY)));
+    WindowFrame::new_bounds(WindowFrameUnits::Rows, bound(), bound())
+}
+
+/// More rows than any window has.
+const FAR_AWAY: u64 = 1 << 62;
+
 fn with_offsets(window: LogicalPlan, options: &ConfigOptions) -> Result<Transformed<LogicalPlan>> {
     let schema = merge_schema(&window.inputs());
     let names = NamePreserver::new(&window);
     window.map_expressions(|expression| {
         let name = names.save(&expression);
         let done = expression.transform_up(|part| match part {
-            Expr::WindowFunction(call) if call.params.partition_by.iter().any(keeps_offset) => {
-                Ok(Transformed::yes(Expr::from(with_offset(*call, &schema, options)?)))
+            Expr::WindowFunction(call) => {
+                let keeps_any = call.params.partition_by.iter().any(keeps_offset);
+                let mut call = if keeps_any { with_offset(*call, &schema, options)? } else { *call };
+                let is_empty = is_empty(&call.params.window_frame);
+                if is_empty {
+                    call.params.window_frame = far_away();
+                }
+                Ok(Transformed::new_transformed(Expr::from(call), keeps_any || is_empty))
             }
             part => Ok(Transformed::no(part)),
         })?;

@@ -5,7 +5,7 @@
 //! by. So what a window takes from another one is written into it. In ORDER BY it knows no names of windows: there all is written out.
 
 use super::excluded_rows::{leaves_out_current_row, take_mark};
-use super::frame_offsets;
+use super::{frame_offsets, frames};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::walk::WalkMut;
@@ -18,8 +18,8 @@ use std::ops::ControlFlow;
 /// Writes out the windows of one SELECT; those of its subqueries have their own names.
 ///
 /// # Errors
-/// `42704` for a name that no window before has, `42P20` for one that is defined twice, and for a window that divides or
-/// orders otherwise what it takes from another.
+/// `42704` for a name that no window before has, `42P20` for one that is defined twice, for a window that divides or
+/// orders otherwise what it takes from another, and for a frame that no window has.
 pub(super) fn write_out(select: &mut Select) -> Result<(), SqlError> {
     let known = Windows::of(select)?;
     let mut calls = Calls { known: &known, names: Names::AreKnown, depth: 0 };
@@ -88,6 +88,7 @@ impl Windows {
                     spec
                 }
             };
+            frames::check(&spec)?;
             known.0.push((name, spec));
         }
         Ok(known)

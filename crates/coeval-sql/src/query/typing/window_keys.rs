@@ -8,8 +8,10 @@
 //! | a time, an uuid, bytes in a window whose frame is a range | a number, the text of all digits |
 
 use super::intervals::length;
+use crate::error::SqlError;
 use crate::query::frame_offsets::keeps_offset;
 use crate::scalar::cast_function::literal_as;
+use crate::types::type_in_words;
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::tree_node::Transformed;
@@ -62,6 +64,10 @@ fn key_of(sort: &Sort, (place, frame): (usize, Frame), schema: &DFSchema) -> Res
     // By a range with an offset there is one key, to which the offset is added.
     let is_range = frame.is_range && place == 0;
     let has_offset = frame.has_offset;
+    if is_range && has_offset && !(ty.is_numeric() || ty.is_temporal()) {
+        let what = "RANGE with offset PRECEDING/FOLLOWING";
+        return Err(SqlError::unsupported(format!("{what} for column type {}", type_in_words(&ty))).into());
+    }
     let key = || sort.expr.clone();
     Ok(match ty {
         DataType::Interval(_) if !(is_range && has_offset) => Some(length(key())),
