@@ -33,7 +33,6 @@ mod relaxed;
 pub(super) use joined::joined;
 
 use super::join_conditions::subquery_of;
-use super::lateral::lateral_side;
 use super::ordering::with_columns_of_subqueries;
 use super::origins::catalog_type;
 use super::rewriting::{Below, has_concern, rewrite_node, rewrite_plan};
@@ -387,10 +386,8 @@ fn depends_on(plan: &LogicalPlan, found: &mut Vec<Expr>) -> Result<()> {
                 Ok(TreeNodeRecursion::Continue)
             })
         })?;
-        // A LATERAL subquery may depend on the tables before it in the same FROM.
-        if let LogicalPlan::Join(join) = node
-            && lateral_side(&join.right).is_some()
-        {
+        // A LATERAL subquery may depend on the tables before it in the same FROM, and no other one names a table that is one of them.
+        if let LogicalPlan::Join(join) = node {
             depends_on(&join.left, found)?;
             depends_beyond(&join.right, join.left.schema(), found)?;
             return Ok(TreeNodeRecursion::Jump);
