@@ -28,6 +28,7 @@ mod join_rows;
 mod join_sides;
 mod kept_plan;
 mod lateral;
+mod lateral_values;
 mod likes;
 mod local_moments;
 mod matching;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! LATERAL: subqueries and functions in FROM that depend on the tables before them.
 //!
-//! DataFusion makes joins of those that only filter by conditions of their own. All others run once for each combination of the columns that
+//! DataFusion makes joins of those that only filter by conditions of their own, and those that read no table are
+//! [computed](super::lateral_values) from the row. All others run once for each combination of the columns that
 //! they depend on, and their rows come as one array, unless [`joined`](super::apply::joined()) makes a join of that as well:
 //!
 //! ```text
@@ -11,6 +12,7 @@
 //! For LEFT JOIN, an empty array becomes one row of NULLs.
 
 use super::apply::{Apply, OuterArguments, Question, is_no_join, names_outer, outer_arguments};
+use super::lateral_values::computed;
 use crate::error::SqlError;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, NullHandling, Result, ScalarValue, UnnestOptions};
@@ -44,10 +46,13 @@ pub(super) fn replaced(plan: LogicalPlan, state: &SessionState) -> Result<Transf
         let what = "LEFT JOIN LATERAL with a condition other than true";
         return Err(SqlError::unsupported(what).with_hint("Put the condition into the subquery.").into());
     }
-    let unnested = beside(join, rows, state)?;
+    let beside = match computed(join, rows)? {
+        Some(computed) => computed,
+        None => beside(join, rows, state)?,
+    };
     let replaced = match condition {
-        Some(condition) => LogicalPlanBuilder::from(unnested).filter(condition)?.build()?,
-        None => unnested,
+        Some(condition) => LogicalPlanBuilder::from(beside).filter(condition)?.build()?,
+        None => beside,
     };
     Ok(Transformed::yes(replaced))
 }
