@@ -48,6 +48,7 @@ mod view;
 mod view_columns;
 
 pub(crate) use extended::{Extended, execute as execute_extended};
+pub(crate) use instants::{fix as fix_instants, has_local as has_local_instants};
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};

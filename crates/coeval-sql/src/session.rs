@@ -19,6 +19,7 @@ mod execution;
 mod frames;
 mod identity;
 mod implicit;
+mod instants;
 mod late_failure;
 mod list_parameters;
 mod named;

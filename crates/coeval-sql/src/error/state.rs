@@ -60,6 +60,7 @@ states! {
     InvalidEscapeSequence = "22025",
     CharacterNotInRepertoire = "22021",
     ArraySubscriptError = "2202E",
+    InvalidTablesampleArgument = "2202H",
     InvalidParameterValue = "22023",
     InvalidSqlJsonSubscript = "22033",
     NonNumericSqlJsonItem = "22036",

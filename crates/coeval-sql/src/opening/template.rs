@@ -7,9 +7,9 @@ use crate::pieces::PushPieces;
 use crate::provider::BEGIN_BRICK_AGGREGATES;
 use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CountSpreading,
-    DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, GROUP_TOP, GROUPING_SETS, JoinOrder,
-    JoinSides, NARROW_DECIMALS, RecursiveSchemas, SHARED_SUBPLANS, STREAM_SERIES, UNORDERED_GROUPS, WHOLE_GROUPS,
-    Watch,
+    DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP, GROUPING_SETS,
+    IndependentLaterals, JoinOrder, JoinSides, NARROW_DECIMALS, RecursiveSchemas, SHARED_SUBPLANS, STREAM_SERIES,
+    UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -53,6 +53,7 @@ pub(crate) fn session_state(
         .with_config(config)
         .with_default_features()
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
+        .with_analyzer_rule(Arc::new(FrameOffsets))
         .with_optimizer_rules(optimizer_rules())
         .with_physical_optimizer_rules(physical_optimizer_rules(pieces))
         .build();
@@ -120,7 +121,8 @@ const MERGING_SHARE: usize = 16;
 
 /// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, the one that moves reads of fields
 /// only where there are some, and the one that groups below joins, and those that group what is only asked whether it exists and join what
-/// is close to each other, before the one that picks columns. At the end lists of floats get both zeros.
+/// is close to each other, before the one that picks columns. Behind them all comes what is left of LATERAL subqueries, and lists of floats get
+/// both zeros.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
     let (duplicates, reads) = (DuplicateGroups::default(), FieldReads::default());
@@ -145,6 +147,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         }
         rules.push(rule);
     }
+    rules.push(Arc::new(IndependentLaterals) as _);
     rules.push(Arc::new(BothZeros) as _);
     rules.push(Arc::new(CountSpreading) as _);
     rules.push(Arc::new(RecursiveSchemas) as _);

@@ -13,13 +13,16 @@ use super::in_plan::{index_in_plan, operand_type};
 use super::known::note_type;
 use super::operands::{among, beside, of_both, read_as};
 use crate::error::SqlError;
+use crate::parse::FRAME_OFFSET;
 use crate::stack::with_room;
 use crate::types::{column_type_of_arrow, column_type_of_field};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::{Between, Case, Exists, InList, InSubquery, SetComparison};
+use datafusion::logical_expr::expr::{
+    Between, Case, Exists, InList, InSubquery, SetComparison, WindowFunction,
+};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, Like, LogicalPlan, Operator};
 
@@ -160,6 +163,7 @@ impl Places<'_> {
                 self.are_compared(expr, pattern, schema);
             }
             Expr::Case(case) => self.look_at_case(case, schema),
+            Expr::WindowFunction(window) => self.look_at_frame(window, schema),
             Expr::Between(Between { expr, low, high, .. }) => {
                 self.are_compared(expr, low, schema);
                 self.are_compared(expr, high, schema);
@@ -184,6 +188,21 @@ impl Places<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// An offset of a window's frame is of the type of what the window is ordered by, and an interval beside dates and times.
+    fn look_at_frame(&mut self, window: &WindowFunction, schema: &DFSchema) {
+        let Some(key) = window.params.order_by.first() else { return };
+        for kept in &window.params.partition_by {
+            let Expr::ScalarFunction(kept) = kept else { continue };
+            let offset = kept.args.last().filter(|_| kept.name() == FRAME_OFFSET);
+            let Some(index) = offset.and_then(|offset| self.open(offset)) else { continue };
+            match key.expr.get_type(schema) {
+                Ok(ty) if ty.is_temporal() => self.is(index, ColumnType::Interval),
+                Ok(ty) => self.is_of_arrow(index, &ty),
+                Err(_) => {}
+            }
+        }
     }
 
     /// CASE compares its operand with each WHEN for itself, and has one of the results.

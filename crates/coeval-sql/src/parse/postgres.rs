@@ -91,6 +91,9 @@ impl Dialect for Postgres {
             return Some(Err(ParserError::RecursionLimitExceeded));
         }
         super::values_subquery::prefix(parser)
+            .or_else(|| super::grouping_sets::prefix(parser))
+            .or_else(|| super::signs::prefix(parser))
+            .or_else(|| super::parentheses::prefix(parser))
     }
 
     fn parse_infix(
@@ -99,7 +102,7 @@ impl Dialect for Postgres {
         expr: &Expr,
         _precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
-        super::between::infix(parser, expr)
+        super::between::infix(parser, expr).or_else(|| super::in_lists::infix(parser, expr))
     }
 
     fn supports_named_fn_args_with_expr_name(&self) -> bool {

@@ -18,24 +18,30 @@ pub(super) fn spell_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     let mut spelled: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 2);
     let mut before: Option<&TokenWithSpan> = None;
+    // Whether TABLE is in front, and a query.
+    let mut is_behind_query = false;
     for (at, token) in tokens.iter().enumerate() {
         let is_behind =
             |words: &[&str]| before.is_some_and(|before| words.iter().any(|word| is_word(before, word)));
         let begins =
             || before.is_none_or(|before| before.token == Token::LParen) || is_behind(&BEFORE_A_QUERY);
-        let is_named = || {
-            let next = tokens[at + 1..].iter().find(|token| !is_space(token));
-            next.is_some_and(|next| matches!(next.token, Token::Word(_)))
+        let next = || tokens[at + 1..].iter().find(|token| !is_space(token)).map(|next| &next.token);
+        let is_named = || matches!(next(), Some(Token::Word(_)));
+        let is_only = || {
+            is_word(token, "only")
+                && matches!(next(), Some(Token::Word(_) | Token::LParen))
+                && (is_behind_query || is_behind(&BEFORE_A_TABLE))
         };
-        if is_word(token, "table") && is_named() && begins() {
+        let is_query = is_word(token, "table") && is_named() && begins();
+        if is_query {
             let like = |word| TokenWithSpan { token: word, span: token.span };
             let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
             spelled.extend(words.map(like));
-        } else if !(is_word(token, "only") && is_named() && is_behind(&BEFORE_A_TABLE)) {
+        } else if !is_only() {
             spelled.push(token.clone());
         }
         if !is_space(token) {
-            before = Some(token);
+            (before, is_behind_query) = (Some(token), is_query);
         }
     }
     spelled

@@ -219,7 +219,9 @@ fn replaced(
     let runs_alone = extent == Extent::AllCorrelated
         || is_no_join(&subquery.subquery)?
         || (question != Question::Value && counts_rows(&subquery.subquery)?);
-    if !(is_other || (is_correlated && runs_alone)) {
+    // DataFusion takes what a LATERAL subquery depends on for what the subquery around it does.
+    let has_lateral = subquery.subquery.exists(|node| Ok(matches!(node, LogicalPlan::Subquery(_))))?;
+    if !(is_other || has_lateral || (is_correlated && runs_alone)) {
         return Ok(Transformed::no(expression));
     }
     arguments.extend(columns);
@@ -274,7 +276,10 @@ pub(super) fn has_correlated(plan: &LogicalPlan) -> bool {
 /// Whether DataFusion makes no join of a correlated subquery: one that makes rows of arrays, that has subqueries
 /// which depend on the same, or that names what it depends on at the side of a join that is filled up or inside of
 /// another query in its FROM.
-fn is_no_join(plan: &LogicalPlan) -> Result<bool> {
+///
+/// # Errors
+/// If the plan cannot be walked: a bug.
+pub(super) fn is_no_join(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|node| {
         let is_beyond = match node {
             LogicalPlan::Unnest(_) => true,
@@ -321,7 +326,10 @@ fn is_deep(node: &LogicalPlan) -> Result<bool> {
 }
 
 /// Whether an expression of a node names a column of a query around it.
-fn names_outer(node: &LogicalPlan) -> Result<bool> {
+///
+/// # Errors
+/// If the node cannot be looked at: a bug.
+pub(super) fn names_outer(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|expression| {
         found |= expression.contains_outer();
@@ -367,38 +375,45 @@ fn depends_on(plan: &LogicalPlan, found: &mut Vec<Expr>) -> Result<()> {
         let schema = merge_schema(&node.inputs());
         node.apply_expressions(|expression| {
             expression.apply(|part| {
-                let mut inner = Vec::new();
                 match part {
-                    Expr::OuterReferenceColumn(..) | Expr::Placeholder(_) => inner.push(part.clone()),
-                    Expr::ScalarSubquery(subquery) => depends_on(&subquery.subquery, &mut inner)?,
-                    Expr::Exists(exists) => depends_on(&exists.subquery.subquery, &mut inner)?,
-                    Expr::InSubquery(within) => depends_on(&within.subquery.subquery, &mut inner)?,
-                    Expr::SetComparison(comparison) => {
-                        depends_on(&comparison.subquery.subquery, &mut inner)?;
-                    }
-                    _ => {}
-                }
-                let is_own = |dependency: &Expr| match dependency {
-                    Expr::OuterReferenceColumn(_, column) => {
-                        !matches!(part, Expr::OuterReferenceColumn(..)) && schema.has_column(column)
-                    }
-                    _ => false,
-                };
-                for dependency in inner {
-                    if !is_own(&dependency) && !found.contains(&dependency) {
-                        found.push(dependency);
+                    Expr::OuterReferenceColumn(..) | Expr::Placeholder(_) => note(part.clone(), found),
+                    _ => {
+                        if let Some(subquery) = subquery_of(part) {
+                            depends_beyond(subquery, &schema, found)?;
+                        }
                     }
                 }
                 Ok(TreeNodeRecursion::Continue)
             })
         })?;
-        // Tables in FROM that are queries of their own depend on the same.
-        if let LogicalPlan::Subquery(lateral) = node {
-            depends_on(&lateral.subquery, found)?;
+        // A LATERAL subquery may depend on the tables before it in the same FROM, and no other one names a table that is one of them.
+        if let LogicalPlan::Join(join) = node {
+            depends_on(&join.left, found)?;
+            depends_beyond(&join.right, join.left.schema(), found)?;
+            return Ok(TreeNodeRecursion::Jump);
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(())
+}
+
+/// Collects what a plan within another one depends on, without the columns of the rows that it is run for.
+fn depends_beyond(plan: &LogicalPlan, rows: &DFSchema, found: &mut Vec<Expr>) -> Result<()> {
+    let mut inner = Vec::new();
+    depends_on(plan, &mut inner)?;
+    for dependency in inner {
+        if !matches!(&dependency, Expr::OuterReferenceColumn(_, column) if rows.has_column(column)) {
+            note(dependency, found);
+        }
+    }
+    Ok(())
+}
+
+/// Adds what a plan depends on, once.
+fn note(dependency: Expr, found: &mut Vec<Expr>) {
+    if !found.contains(&dependency) {
+        found.push(dependency);
+    }
 }
 
 /// A subquery as a function of its outer columns.

@@ -16,6 +16,7 @@
 //! | `ARRAY(SELECT x ...)` | a subquery with `array_agg(x)` |
 //! | functions that return sets, in the select list or in FROM | `unnest` of a function that returns an array |
 //! | `SELECT unnest(x) ... ORDER BY y` | the same around a query that selects `y` too |
+//! | `t TABLESAMPLE BERNOULLI (10)` | a subquery that takes each row with this probability |
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
 //! | `json_agg(x)` | a document made of `array_agg(to_json(x))` |
 //! | `string_agg(x, y)` | a text made of `array_agg(coeval_delimited(x, y))` |
@@ -33,7 +34,9 @@
 //! | `DISTINCT ON (a, b) ... ORDER BY b, a` | `DISTINCT ON (b, a)` |
 //! | `LIMIT 1.5`, `FETCH FIRST n ROWS WITH TIES` | the count as a `bigint`, in a function that asks for ties |
 //! | `OVER (... ROWS ... EXCLUDE CURRENT ROW)` | the values before and behind the row, put together |
+//! | `OVER (... ROWS $1 PRECEDING)` | the current row, and a function of the offset |
 //! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
+//! | `GROUP BY (a, b)`, `ROLLUP ((a, b), c)`, `GROUPING SETS (a, CUBE (b, c))`, `GROUP BY DISTINCT ...` | columns, and the sets that they stand for |
 //! | `ROLLUP (1)` | `ROLLUP (a)` with the first output |
 //! | `sum(x), sum(x::bigint)`, whose names DataFusion could not tell apart | the second one with a function that casts |
 //! | `percentile_disc(x) WITHIN GROUP (ORDER BY y)` | a function of `coeval_ordered_set(y)` |
@@ -46,6 +49,8 @@ mod casts_apart;
 mod distinct_on;
 mod dotted_names;
 mod excluded_rows;
+mod frame_offsets;
+mod frames;
 mod grouping;
 mod merged_columns;
 mod ordered_sets;
@@ -58,6 +63,7 @@ mod row_counts;
 mod row_documents;
 mod row_subqueries;
 mod rows;
+mod samples;
 mod set_order;
 mod sets;
 mod tables;
@@ -82,8 +88,9 @@ use crate::walk::{WalkMut, step};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SetExpr, Spanned,
-    Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select,
+    SetExpr, Spanned, Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -132,7 +139,8 @@ impl VisitorMut for Dialect {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         order_once(query);
         let checked = recursion::check(query).and_then(|()| distinct_on::follow_order(query));
-        if let Err(error) = checked.and_then(|()| row_counts::rewrite(query)) {
+        let counted = checked.and_then(|()| row_counts::rewrite(query));
+        if let Err(error) = counted.and_then(|()| windows::write_into_order(query)) {
             return ControlFlow::Break(error);
         }
         dotted_names::rename_parts(query);
@@ -153,7 +161,7 @@ impl VisitorMut for Dialect {
         row_subqueries::rewrite_conditions(select);
         tables::count_in_from(select);
         grouping::as_one_group(select);
-        step(grouping::outputs_by_place(select).and_then(|()| windows::write_out(select)))
+        step(grouping::write_out(select).and_then(|()| windows::write_out(select)))
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
@@ -177,7 +185,10 @@ impl VisitorMut for Dialect {
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
         tables::expand_changes(factor);
         tables::expand_records(factor);
-        ControlFlow::Continue(())
+        match samples::write_out(factor) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
@@ -186,6 +197,7 @@ impl VisitorMut for Dialect {
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        windows::take_offsets(select);
         tables::make_lateral(select);
         tables::keep_conditions(select);
         ControlFlow::Continue(())
@@ -263,9 +275,13 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
 
 /// What stands in the place of a call; `None` if it stays.
 fn rewritten_call(function: &mut Function) -> Result<Option<Expr>, SqlError> {
+    if let Some(WindowType::WindowSpec(window)) = &function.over {
+        frames::check(window)?;
+    }
     if let Some(both) = excluded_rows::rewritten(function)? {
         return Ok(Some(both));
     }
+    frame_offsets::take_of_call(function);
     if let Some(whole) = variadic::rewritten(function)? {
         return Ok(Some(whole));
     }

@@ -14,8 +14,10 @@
 //!
 //! How many rows pass a condition is estimated with the values of the execution during which the plan is made ([`SampleValues`]).
 //!
-//! Rules that take two parameters for two values would make a wrong plan where the values are the same: see [`is_for_all_values`].
+//! Rules that take two parameters for two values would make a wrong plan where the values are the same, and offsets of window frames are
+//! values in plans: see [`is_for_all_values`].
 
+use super::frame_offsets::keeps_offset;
 use super::spreading::{CountSpreading, schema_of_filters};
 use crate::carried::Carry;
 use crate::parameters::parameter_field;
@@ -66,8 +68,9 @@ impl SampleValues {
 /// Of two lists that one operand is looked for in, DataFusion keeps the members that are in both, as they are written: `$1` and `$2` are
 /// two members to it, though their values may be the same.
 pub(super) fn is_for_all_values(plan: &LogicalPlan) -> bool {
-    let (mut lists, mut has_parameters) = (0_usize, false);
+    let (mut lists, mut has_parameters, mut has_offsets) = (0_usize, false, false);
     let mut look = |part: &Expr| -> Result<TreeNodeRecursion> {
+        has_offsets |= keeps_offset(part) && part.exists(|inner| Ok(is_parameter(inner)))?;
         let members = match part {
             Expr::InList(list) => &list.list,
             // A list to be, once an array is looked into.
@@ -82,7 +85,7 @@ pub(super) fn is_for_all_values(plan: &LogicalPlan) -> bool {
     };
     let looked =
         plan.apply_with_subqueries(|node| node.apply_expressions(|expression| expression.apply(&mut look)));
-    looked.is_ok() && (lists < 2 || !has_parameters)
+    looked.is_ok() && !has_offsets && (lists < 2 || !has_parameters)
 }
 
 /// The plan of a query, optimized for all values of its parameters. `values` are those of now: they give the types, and rules estimate

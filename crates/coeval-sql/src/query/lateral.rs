@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! LATERAL: subqueries and functions in FROM that depend on the tables before them.
 //!
-//! DataFusion makes joins of those that only filter. All others run once for each combination of the columns that
+//! DataFusion makes joins of those that only filter by conditions of their own, and those that read no table are
+//! [computed](super::lateral_values) from the row. All others run once for each combination of the columns that
 //! they depend on, and their rows come as one array, unless [`joined`](super::apply::joined()) makes a join of that as well:
 //!
 //! ```text
@@ -10,7 +11,8 @@
 //! ```
 //! For LEFT JOIN, an empty array becomes one row of NULLs.
 
-use super::apply::{Apply, Question, outer_arguments};
+use super::apply::{Apply, OuterArguments, Question, is_no_join, names_outer, outer_arguments};
+use super::lateral_values::computed;
 use crate::error::SqlError;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, NullHandling, Result, ScalarValue, UnnestOptions};
@@ -30,11 +32,13 @@ const ROWS: &str = "\u{1}lateral rows";
 /// `0A000` for a LEFT JOIN with a condition; what DataFusion finds wrong while it rebuilds the plan.
 pub(super) fn replaced(plan: LogicalPlan, state: &SessionState) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Join(join) = &plan else { return Ok(Transformed::no(plan)) };
-    let Some(lateral) = lateral_side(&join.right) else { return Ok(Transformed::no(plan)) };
     let is_left = join.join_type == JoinType::Left;
-    if !matches!(join.join_type, JoinType::Inner | JoinType::Left)
-        || (!is_left && only_filters(&lateral.subquery)?)
-    {
+    let rows = match join.join_type {
+        JoinType::Inner | JoinType::Left => lateral_rows(join)?,
+        _ => None,
+    };
+    let Some(rows) = rows else { return Ok(Transformed::no(plan)) };
+    if !is_left && only_filters(rows)? {
         return Ok(Transformed::no(plan));
     }
     let condition = condition_of(join);
@@ -42,15 +46,29 @@ pub(super) fn replaced(plan: LogicalPlan, state: &SessionState) -> Result<Transf
         let what = "LEFT JOIN LATERAL with a condition other than true";
         return Err(SqlError::unsupported(what).with_hint("Put the condition into the subquery.").into());
     }
-    let unnested = beside(join, lateral, state)?;
+    let beside = match computed(join, rows)? {
+        Some(computed) => computed,
+        None => beside(join, rows, state)?,
+    };
     let replaced = match condition {
-        Some(condition) => LogicalPlanBuilder::from(unnested).filter(condition)?.build()?,
-        None => unnested,
+        Some(condition) => LogicalPlanBuilder::from(beside).filter(condition)?.build()?,
+        None => beside,
     };
     Ok(Transformed::yes(replaced))
 }
 
-/// The subquery that one side of a join is, if it depends on the other.
+/// The subquery that the right side of a join is, if it depends on the left one.
+fn lateral_rows(join: &Join) -> Result<Option<&Arc<LogicalPlan>>> {
+    if let Some(lateral) = lateral_side(&join.right) {
+        return Ok(Some(&lateral.subquery));
+    }
+    // DataFusion does not see what only a subquery in its expressions depends on.
+    let OuterArguments { columns, .. } = outer_arguments(&join.right, join.left.schema())?;
+    let depends_on_left = columns.iter().any(|column| matches!(column, Expr::Column(_)));
+    Ok(depends_on_left.then_some(&join.right))
+}
+
+/// The subquery that one side of a join is, as DataFusion marks those that depend on the other.
 fn lateral_side(side: &LogicalPlan) -> Option<&Subquery> {
     match side {
         LogicalPlan::Subquery(subquery) => (!subquery.outer_ref_columns.is_empty()).then_some(subquery),
@@ -66,18 +84,17 @@ fn lateral_side(side: &LogicalPlan) -> Option<&Subquery> {
     }
 }
 
-/// Whether DataFusion makes a join of the subquery.
+/// Whether DataFusion makes a join of the subquery: one that depends on the tables before it by its own conditions alone. Of those in a
+/// query within it, it does not find the columns again, and of what it selects it makes none.
 fn only_filters(plan: &LogicalPlan) -> Result<bool> {
     let is_other = plan.exists(|node| {
-        Ok(!matches!(
-            node,
-            LogicalPlan::Projection(_)
-                | LogicalPlan::Filter(_)
-                | LogicalPlan::TableScan(_)
-                | LogicalPlan::SubqueryAlias(_)
-        ))
+        Ok(match node {
+            LogicalPlan::Projection(_) => names_outer(node)?,
+            LogicalPlan::Filter(_) | LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) => false,
+            _ => true,
+        })
     })?;
-    Ok(!is_other)
+    Ok(!is_other && !is_no_join(plan)?)
 }
 
 /// What a join's rows have to fulfil, if that is more than `true`.
@@ -89,9 +106,9 @@ fn condition_of(join: &Join) -> Option<Expr> {
 }
 
 /// The rows of the left side, each beside each of its rows of the subquery.
-fn beside(join: &Join, lateral: &Subquery, state: &SessionState) -> Result<LogicalPlan> {
-    let arguments = outer_arguments(&lateral.subquery, join.left.schema())?;
-    let apply = Apply::new(Question::Rows, &lateral.subquery, arguments.outer, state);
+fn beside(join: &Join, lateral: &Arc<LogicalPlan>, state: &SessionState) -> Result<LogicalPlan> {
+    let arguments = outer_arguments(lateral, join.left.schema())?;
+    let apply = Apply::new(Question::Rows, lateral, arguments.outer, state);
     let rows = apply.call(arguments.columns).alias(ROWS);
     let left: Vec<Expr> = join.left.schema().columns().into_iter().map(Expr::Column).collect();
     let get_field = state.scalar_functions().get("get_field");

@@ -126,6 +126,7 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
         array_literals::function(),
         series::function(),
         sleep::function(),
+        super::frame_offsets::function(),
     ];
     for function in functions
         .into_iter()

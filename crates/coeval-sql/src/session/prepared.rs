@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prepared statements: parsed once, planned once, planned again only when a definition they use changed.
 
+use super::instants::Sight;
 use super::list_parameters::{compares_with_lists, spelled_out};
 use super::parse::{Neighbours, Parsed, is_session_statement, parse};
 use super::utility::Utility;
@@ -211,13 +212,15 @@ pub(super) fn memory_of(
 impl Session {
     pub(super) fn prepare_parsed(
         &mut self,
-        parsed: Parsed,
+        mut parsed: Parsed,
         sql: &str,
         types: &[Option<ColumnType>],
     ) -> Result<Arc<Prepared>, SqlError> {
-        let planned = match &parsed {
+        let planned = match &mut parsed {
             Parsed::Statement(statement) if !is_session_statement(statement) => {
                 self.refuse_if_failed()?;
+                let (transaction, store) = (self.running_transaction(), self.engine.store());
+                Sight { settings: &self.settings, transaction, store }.fix_instants(statement);
                 self.plan(statement, sql, types).map_err(|error| self.fail(place_in(error, sql)))?
             }
             Parsed::Utility(utility) if utility.cursor_query().is_some() => {

@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | one value | left | the column; where there may be several rows, checked by `only_row` |
 //! | EXISTS | left, with each key once | whether there is a key |
-//! | rows of LATERAL | inner; left, if it is a LEFT JOIN or an aggregate of all rows | the columns |
+//! | rows of LATERAL | inner; left, if it is a LEFT JOIN or an aggregate of all rows | the columns, and what is selected of them and of the row around |
 //!
 //! # What stays
 //! A subquery runs for all rows what it would have run for some. So it stays as it is where that could be seen: if it is volatile, or
@@ -26,6 +26,7 @@ use crate::carried::Carry;
 use crate::error::SqlError;
 use crate::provider::{CoevalTable, StatementSnapshot};
 use crate::query::arithmetic::checked_operators;
+use crate::query::join_conditions::subquery_of;
 use crate::query::join_order::Relation;
 use crate::query::origins::catalog_type;
 use crate::query::typing::{DIVISION, any_of_group};
@@ -39,8 +40,8 @@ use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable, Join, JoinType, LogicalPlan, Operator, TableScan,
-    lit, when,
+    Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable, Join, JoinType, LogicalPlan, Operator, Projection,
+    TableScan, lit, when,
 };
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -153,15 +154,23 @@ impl Joins<'_> {
             return Ok(None);
         }
         let around = Around { plan: &beside.input, count: OnceCell::new() };
-        let Some(rows) = self.for_all_rows(apply, &apply.plan, arguments, &around)? else { return Ok(None) };
+        let (inner, selected) = selected_above(&apply.plan);
+        let Some(rows) = self.for_all_rows(apply, inner, arguments, &around)? else { return Ok(None) };
         let side = self.side(rows, apply, arguments)?;
-        let is_inner = unnest.options.null_handling == NullHandling::Drop && !side.has_empty;
+        let keeps_all = unnest.options.null_handling != NullHandling::Drop;
+        let join_type = if keeps_all || side.has_empty { JoinType::Left } else { JoinType::Inner };
+        let mut values = side.values.clone();
+        if let Some(selected) = selected {
+            let fills = if keeps_all && !side.has_empty { Fills::WithNull } else { Fills::Nothing };
+            let outputs = selected.expr.iter();
+            let outputs = outputs.map(|output| side.selected(output, selected, fills, (apply, arguments)));
+            values = outputs.collect::<Result<_>>()?;
+        }
         let names = fields.schema.iter().skip(left.len());
-        let values = side.values.iter().cloned().zip(names);
+        let values = values.into_iter().zip(names);
         let values =
             values.map(|(value, (qualifier, field))| value.alias_qualified(qualifier.cloned(), field.name()));
         let outputs = left.iter().cloned().chain(values).collect();
-        let join_type = if is_inner { JoinType::Inner } else { JoinType::Left };
         projected(side.beside(around.plan.clone(), join_type)?, outputs).map(Some)
     }
 
@@ -264,7 +273,40 @@ impl Joins<'_> {
     }
 }
 
+/// What an output of a LATERAL subquery is where there are no rows of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fills {
+    WithNull,
+    Nothing,
+}
+
 impl Side {
+    /// What is selected of the rows of a subquery and the row around them.
+    fn selected(
+        &self,
+        output: &Expr,
+        selected: &Projection,
+        fills: Fills,
+        (apply, arguments): (&Apply, &[Expr]),
+    ) -> Result<Expr> {
+        let schema = selected.input.schema();
+        let ty = output.get_type(schema)?;
+        let put = output.clone().unalias().transform_up(|part| match &part {
+            Expr::Column(column) => {
+                Ok(Transformed::yes(self.values[schema.index_of_column(column)?].clone()))
+            }
+            _ => Ok(Transformed::no(part)),
+        })?;
+        let value = with_arguments(put.data, apply, arguments)?;
+        match fills {
+            Fills::Nothing => Ok(value),
+            Fills::WithNull => {
+                let nothing = Expr::Literal(ScalarValue::try_new_null(&ty)?, None);
+                when(self.found.clone().is_null(), nothing).otherwise(value)
+            }
+        }
+    }
+
     /// The rows, joined with it.
     fn beside(self, rows: LogicalPlan, join_type: JoinType) -> Result<LogicalPlan> {
         let joined = Join::try_new(
@@ -278,6 +320,22 @@ impl Side {
             false,
         )?;
         Ok(LogicalPlan::Join(joined))
+    }
+}
+
+/// A subquery apart from what it selects, if that names columns of the row around it: it is computed of the joined rows.
+fn selected_above(plan: &LogicalPlan) -> (&LogicalPlan, Option<&Projection>) {
+    let is_run = |output: &Expr| {
+        let is_run = |part: &Expr| part.is_volatile_node() || subquery_of(part).is_some();
+        output.exists(|part| Ok(is_run(part))).unwrap_or(true)
+    };
+    match plan {
+        LogicalPlan::Projection(selected)
+            if selected.expr.iter().any(Expr::contains_outer) && !selected.expr.iter().any(is_run) =>
+        {
+            (selected.input.as_ref(), Some(selected))
+        }
+        _ => (plan, None),
     }
 }
 

@@ -4,6 +4,7 @@
 use super::{BIGINT_SERIES, INT_SERIES, SERIES, arguments_of, call, plain_arguments, unqualified};
 use crate::column_name::MARK;
 use crate::json::{Document, SetColumn};
+use crate::parse::ROWS_FROM;
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr,
     Statement, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value, Visit,
@@ -167,6 +168,10 @@ fn of_function(
             Some(derived(select_from(vec![item], Vec::new()), function, alias, &[name]))
         }
         "unnest" => Some(unnested(arguments, function, alias, numbering)),
+        ROWS_FROM => {
+            let arrays = arguments.into_iter().map(array_of_set).collect();
+            Some(unnested(arrays, "rows", alias, numbering))
+        }
         "generate_series" => Some(unnested(vec![call(SERIES, arguments)], function, alias, numbering)),
         INT_SERIES | BIGINT_SERIES => None,
         // Any other gives one row of its value.
@@ -348,6 +353,19 @@ fn unnested(
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     derived(select_from(items, Vec::new()), function, alias, &names)
+}
+
+/// The members of a set, or a value alone, as an array.
+fn array_of_set(set: Expr) -> Expr {
+    match &set {
+        Expr::Function(function) if unqualified(&function.name).is_some_and(|name| name == "unnest") => {
+            match arguments_of(function).as_slice() {
+                [array] => array.clone(),
+                _ => call("make_array", vec![set]),
+            }
+        }
+        _ => call("make_array", vec![set]),
+    }
 }
 
 /// The places of the elements of the longest of several arrays, as the column of WITH ORDINALITY.

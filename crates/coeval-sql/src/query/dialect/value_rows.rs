@@ -12,11 +12,17 @@ pub(super) fn select_columns(expression: &mut Expr) {
     else {
         return;
     };
-    let width = match subquery.body.as_ref() {
-        SetExpr::Values(values) => values.rows.first().map_or(0, |row| row.content.len()),
-        _ => return,
-    };
+    let Some(width) = width(&subquery.body) else { return };
     let column = |place: usize| SelectItem::UnnamedExpr(Expr::Identifier(quoted(format!("column{place}"))));
     let selected = around(Query::clone(subquery), (1..=width).map(column).collect());
     **subquery = selected;
+}
+
+/// How many columns VALUES has, in parentheses or not; `None` of other queries.
+fn width(body: &SetExpr) -> Option<usize> {
+    match body {
+        SetExpr::Values(values) => Some(values.rows.first().map_or(0, |row| row.content.len())),
+        SetExpr::Query(query) => width(&query.body),
+        _ => None,
+    }
 }

@@ -2,55 +2,98 @@
 //! Windows that are made of named ones: `OVER (w ORDER BY x)`, `WINDOW v AS (w ORDER BY x)`.
 //!
 //! DataFusion knows `OVER w` alone and passes over the name inside of parentheses, and with it over what the window is divided
-//! by. So what a window takes from another one is written into it.
+//! by. So what a window takes from another one is written into it. In ORDER BY it knows no names of windows: there all is written out.
 
 use super::excluded_rows::{leaves_out_current_row, take_mark};
+use super::{frame_offsets, frames};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
-use crate::walk::try_change_outside_queries;
+use crate::walk::WalkMut;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, NamedWindowDefinition, NamedWindowExpr, Select, WindowSpec, WindowType,
+    Expr, Function, NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select, SetExpr, VisitorMut,
+    WindowSpec, WindowType,
 };
+use std::ops::ControlFlow;
 
 /// Writes out the windows of one SELECT; those of its subqueries have their own names.
 ///
 /// # Errors
-/// `42704` for a name that no window before has, `42P20` for one that is defined twice, and for a window that divides or
-/// orders otherwise what it takes from another.
+/// `42704` for a name that no window before has, `42P20` for one that is defined twice, for a window that divides or
+/// orders otherwise what it takes from another, and for a frame that no window has.
 pub(super) fn write_out(select: &mut Select) -> Result<(), SqlError> {
-    let mut known = Windows(Vec::with_capacity(select.named_window.len()));
-    for NamedWindowDefinition(name, window) in &mut select.named_window {
-        let name = fold(name);
-        if known.find(&name).is_ok() {
-            let message = format!("window \"{name}\" is already defined");
-            return Err(SqlError::new(SqlState::WindowingError, message));
+    let known = Windows::of(select)?;
+    let mut calls = Calls { known: &known, names: Names::AreKnown, depth: 0 };
+    for item in &mut select.projection {
+        if let ControlFlow::Break(error) = item.walk_mut(&mut calls) {
+            return Err(error);
         }
-        let spec = match window {
-            NamedWindowExpr::NamedWindow(other) => known.find(&fold(other))?.clone(),
-            NamedWindowExpr::WindowSpec(spec) => {
-                known.fill(spec)?;
-                spec.clone()
-            }
-        };
-        *window = NamedWindowExpr::WindowSpec(spec.clone());
-        known.0.push((name, spec));
     }
-    try_change_outside_queries(&mut select.projection, |expression| match expression {
-        Expr::Function(call) => known.write_out(call),
-        _ => Ok(()),
-    })?;
-    for NamedWindowDefinition(_, window) in &mut select.named_window {
-        if let NamedWindowExpr::WindowSpec(spec) = window {
-            take_mark(spec);
+    let Windows(known) = known;
+    for (NamedWindowDefinition(_, window), (_, mut spec)) in select.named_window.iter_mut().zip(known) {
+        take_mark(&mut spec);
+        *window = NamedWindowExpr::WindowSpec(spec);
+    }
+    Ok(())
+}
+
+/// Writes out the windows of calls in the ORDER BY of one SELECT.
+///
+/// # Errors
+/// As [`write_out`].
+pub(super) fn write_into_order(query: &mut Query) -> Result<(), SqlError> {
+    let (SetExpr::Select(select), Some(order)) = (query.body.as_ref(), &mut query.order_by) else {
+        return Ok(());
+    };
+    let OrderByKind::Expressions(order) = &mut order.kind else { return Ok(()) };
+    if select.named_window.is_empty() {
+        return Ok(());
+    }
+    let known = Windows::of(select)?;
+    let mut calls = Calls { known: &known, names: Names::AreUnknown, depth: 0 };
+    for ordering in order {
+        if let ControlFlow::Break(error) = ordering.expr.walk_mut(&mut calls) {
+            return Err(error);
         }
     }
     Ok(())
+}
+
+/// Takes offsets that are no literals out of the frames of windows that have names.
+pub(super) fn take_offsets(select: &mut Select) {
+    for NamedWindowDefinition(_, window) in &mut select.named_window {
+        if let NamedWindowExpr::WindowSpec(spec) = window {
+            frame_offsets::take(spec);
+        }
+    }
 }
 
 /// The windows that have names, in the order of their definitions.
 struct Windows(Vec<(String, WindowSpec)>);
 
 impl Windows {
+    /// Those of a SELECT, written out.
+    fn of(select: &Select) -> Result<Self, SqlError> {
+        let mut known = Self(Vec::with_capacity(select.named_window.len()));
+        for NamedWindowDefinition(name, window) in &select.named_window {
+            let name = fold(name);
+            if known.find(&name).is_ok() {
+                let message = format!("window \"{name}\" is already defined");
+                return Err(SqlError::new(SqlState::WindowingError, message));
+            }
+            let spec = match window {
+                NamedWindowExpr::NamedWindow(other) => known.find(&fold(other))?.clone(),
+                NamedWindowExpr::WindowSpec(spec) => {
+                    let mut spec = spec.clone();
+                    known.fill(&mut spec)?;
+                    spec
+                }
+            };
+            frames::check(&spec)?;
+            known.0.push((name, spec));
+        }
+        Ok(known)
+    }
+
     fn find(&self, name: &str) -> Result<&WindowSpec, SqlError> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, spec)| spec).ok_or_else(|| {
@@ -79,19 +122,57 @@ impl Windows {
         }
         Ok(())
     }
+}
 
-    /// Writes out the window of a call.
+/// Whether DataFusion knows the names of windows in a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    AreKnown,
+    AreUnknown,
+}
+
+/// Writes out the windows of calls; `depth` says how many subqueries there are around the place.
+struct Calls<'w> {
+    known: &'w Windows,
+    names: Names,
+    depth: usize,
+}
+
+impl Calls<'_> {
     fn write_out(&self, call: &mut Function) -> Result<(), SqlError> {
         if let Some(WindowType::NamedWindow(name)) = &call.over {
-            let spec = self.find(&fold(name))?;
-            if leaves_out_current_row(spec) {
+            let spec = self.known.find(&fold(name))?;
+            if self.names == Names::AreUnknown || leaves_out_current_row(spec) {
                 call.over = Some(WindowType::WindowSpec(spec.clone()));
             }
             return Ok(());
         }
         match &mut call.over {
-            Some(WindowType::WindowSpec(spec)) => self.fill(spec),
+            Some(WindowType::WindowSpec(spec)) => self.known.fill(spec),
             Some(WindowType::NamedWindow(_)) | None => Ok(()),
         }
+    }
+}
+
+impl VisitorMut for Calls<'_> {
+    type Break = SqlError;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        if let (0, Expr::Function(call)) = (self.depth, expression)
+            && let Err(error) = self.write_out(call)
+        {
+            return ControlFlow::Break(error);
+        }
+        ControlFlow::Continue(())
     }
 }

@@ -83,17 +83,21 @@ fn name_groups(group_by: &mut GroupByExpr, projection: &[SelectItem], scopes: &S
 fn computed_groups(group_by: &GroupByExpr) -> Vec<Expr> {
     let GroupByExpr::Expressions(expressions, _) = group_by else { return Vec::new() };
     let mut groups = Vec::new();
-    for expression in expressions {
-        match expression {
-            Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
-                groups.extend(sets.iter().flatten());
-            }
-            group => groups.push(group),
-        }
-    }
+    expressions.iter().for_each(|expression| add_groups(expression, &mut groups));
     let is_computed =
         |group: &Expr| !matches!(group, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_));
     groups.into_iter().map(without_parentheses).filter(|group| is_computed(group)).cloned().collect()
+}
+
+/// Adds what a group is made of.
+fn add_groups<'g>(group: &'g Expr, groups: &mut Vec<&'g Expr>) {
+    match group {
+        Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
+            sets.iter().flatten().for_each(|member| add_groups(member, groups));
+        }
+        Expr::Tuple(columns) => columns.iter().for_each(|column| add_groups(column, groups)),
+        plain => groups.push(plain),
+    }
 }
 
 fn without_parentheses(expression: &Expr) -> &Expr {

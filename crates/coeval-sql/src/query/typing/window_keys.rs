@@ -10,21 +10,22 @@
 
 use super::group_keys::key_of_any;
 use super::intervals::length;
+use crate::error::SqlError;
+use crate::query::frame_offsets::keeps_offset;
 use crate::scalar::cast_function::literal_as;
+use crate::types::type_in_words;
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::expr::{Sort, WindowFunction};
-use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits, cast,
-};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrameBound, WindowFrameUnits, cast};
 use std::sync::Arc;
 
 /// A window that is ordered by what stands in the places of its keys; `None` if it is right as it is.
 pub(super) fn by_keys(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
-    let (order, frame) = (&call.params.order_by, &call.params.window_frame);
+    let (order, frame) = (&call.params.order_by, Frame::of(call));
     let mut keys = Vec::new();
     for (place, sort) in order.iter().enumerate() {
         let key = if sort.expr.get_type(schema)?.is_floating() {
@@ -57,14 +58,34 @@ fn tells_peers(call: &WindowFunction) -> bool {
     }
 }
 
-fn key_of(sort: &Sort, (place, frame): (usize, &WindowFrame), schema: &DFSchema) -> Result<Option<Expr>> {
+/// What of a frame decides how its window is ordered.
+#[derive(Clone, Copy)]
+struct Frame {
+    is_range: bool,
+    has_offset: bool,
+}
+
+impl Frame {
+    fn of(call: &WindowFunction) -> Self {
+        let frame = &call.params.window_frame;
+        let is_given = [&frame.start_bound, &frame.end_bound].into_iter().any(is_offset);
+        let has_offset = is_given || call.params.partition_by.iter().any(keeps_offset);
+        Self { is_range: frame.units == WindowFrameUnits::Range, has_offset }
+    }
+}
+
+fn key_of(sort: &Sort, (place, frame): (usize, Frame), schema: &DFSchema) -> Result<Option<Expr>> {
     let ty = sort.expr.get_type(schema)?;
     if let Some(place) = place_of(sort, &ty) {
         return Ok(Some(place));
     }
     // By a range with an offset there is one key, to which the offset is added.
-    let is_range = frame.units == WindowFrameUnits::Range && place == 0;
-    let has_offset = [&frame.start_bound, &frame.end_bound].into_iter().any(is_offset);
+    let is_range = frame.is_range && place == 0;
+    let has_offset = frame.has_offset;
+    if is_range && has_offset && !(ty.is_numeric() || ty.is_temporal()) {
+        let what = "RANGE with offset PRECEDING/FOLLOWING";
+        return Err(SqlError::unsupported(format!("{what} for column type {}", type_in_words(&ty))).into());
+    }
     let key = || sort.expr.clone();
     Ok(match ty {
         DataType::Interval(_) if !(is_range && has_offset) => Some(length(key())),

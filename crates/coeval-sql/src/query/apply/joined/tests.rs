@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// Queries that become joins. Orders leave nothing open.
-const JOINED: [&str; 24] = [
+const JOINED: [&str; 27] = [
     // The first rows of each group.
     "SELECT g.id, s.id, s.v FROM g CROSS JOIN LATERAL (SELECT id, v FROM t WHERE t.k = g.k ORDER BY v DESC, id LIMIT 2) s",
     "SELECT g.id, s.v, s.w FROM g LEFT JOIN LATERAL (SELECT v, w FROM t WHERE t.k = g.k ORDER BY id LIMIT 1) s ON true",
@@ -40,6 +40,10 @@ const JOINED: [&str; 24] = [
     "SELECT g.id, s.v FROM g, LATERAL (SELECT DISTINCT v FROM t WHERE t.k = g.k) s",
     "SELECT g.id, s.id, s.other FROM g, LATERAL (SELECT t.id, u.id AS other FROM t JOIN t u ON u.v = t.v WHERE t.k = g.k \
      ORDER BY t.id, u.id LIMIT 3) s",
+    // Columns of both in what is selected.
+    "SELECT g.id, s.x, s.y FROM g, LATERAL (SELECT coalesce(t.v, g.k) AS x, g.j + t.id AS y FROM t WHERE t.k = g.k) s",
+    "SELECT g.id, s.x, s.y FROM g LEFT JOIN LATERAL (SELECT coalesce(t.v, g.j, 7) AS x, g.j AS y FROM t WHERE t.k = g.k) s ON true",
+    "SELECT g.id, s.n FROM g LEFT JOIN LATERAL (SELECT count(*) + coalesce(g.j, 0) AS n FROM t WHERE t.k = g.k) s ON true",
     // Tables of one name around and within.
     "SELECT a.id, t.w, (SELECT t.w FROM t WHERE t.k = a.k ORDER BY t.id LIMIT 1) FROM g a JOIN t ON t.id = a.id",
 ];

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Offsets of a window's frame that are no literals: `ROWS $1 PRECEDING`, `RANGE interval '1 day' * 7 PRECEDING`.
+//!
+//! DataFusion has values for them in its plans. So the offset goes into a call of [`FRAME_OFFSET`] that is the first thing which the
+//! window is divided by, the same for all rows, and the bound is that of the current row until the offset is known
+//! ([`frame_offsets`](crate::query::frame_offsets)).
+
+use super::tables::names_columns;
+use super::{call, casts, text};
+use crate::parse::FRAME_OFFSET;
+use crate::query::subqueries::has_subquery;
+use datafusion::sql::sqlparser::ast::{
+    DataType, Expr, Function, Value, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+};
+
+/// Takes such offsets out of the frame of a call's window.
+pub(super) fn take_of_call(function: &mut Function) {
+    if let Some(WindowType::WindowSpec(window)) = &mut function.over {
+        take(window);
+    }
+}
+
+/// Takes such offsets out of a window's frame.
+pub(super) fn take(window: &mut WindowSpec) {
+    let Some(frame) = &mut window.window_frame else { return };
+    let units = frame.units;
+    let start = taken("starting", &mut frame.start_bound, units);
+    let end = frame.end_bound.as_mut().and_then(|bound| taken("ending", bound, units));
+    drop(window.partition_by.splice(0..0, start.into_iter().chain(end)));
+}
+
+/// The call for the offset of a bound, whose place the current row takes; `None` if the bound stays as it is.
+fn taken(end: &str, bound: &mut WindowFrameBound, units: WindowFrameUnits) -> Option<Expr> {
+    let (side, offset): (&str, &Expr) = match &*bound {
+        WindowFrameBound::Preceding(Some(offset)) => ("preceding", offset.as_ref()),
+        WindowFrameBound::Following(Some(offset)) => ("following", offset.as_ref()),
+        _ => return None,
+    };
+    if is_literal(offset, units) || names_columns(offset) || has_subquery(offset) {
+        return None;
+    }
+    let offset = match units {
+        WindowFrameUnits::Range => offset.clone(),
+        WindowFrameUnits::Rows | WindowFrameUnits::Groups => {
+            casts::cast(offset.clone(), DataType::BigInt(None))
+        }
+    };
+    *bound = WindowFrameBound::CurrentRow;
+    Some(call(FRAME_OFFSET, vec![text(end), text(side), offset]))
+}
+
+/// Whether DataFusion takes the offset as it is written.
+fn is_literal(offset: &Expr, units: WindowFrameUnits) -> bool {
+    match offset {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_literal(inner, units),
+        Expr::Interval(interval) => matches!(interval.value.as_ref(), Expr::Value(_)),
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => {
+                units == WindowFrameUnits::Range || digits.bytes().all(|digit| digit.is_ascii_digit())
+            }
+            Value::SingleQuotedString(_) => true,
+            _ => false,
+        },
+        _ => false,
+    }
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Offsets of window frames that are computed: `ROWS $1 PRECEDING`, `RANGE interval '1 day' * 7 PRECEDING`.
+//!
+//! In a plan of DataFusion an offset is a value. While there is none, the bound is that of the current row, and the offset stands in a
+//! call of [`FRAME_OFFSET`] among what the window is divided by, where it changes nothing, since it is the same for all rows. Once the
+//! parameters have their values, and before the plan is optimized, the rule here computes it and puts it into the frame.
+//!
+//! ```text
+//! sum(b) OVER (PARTITION BY coeval_frame_offset('starting', 'preceding', 1 + 1) ORDER BY id ROWS CURRENT ROW)
+//!   -> sum(b) OVER (ORDER BY id ROWS 2 PRECEDING)
+//! ```
+//! The rule does one thing more: a frame of rows that begins behind its end, `ROWS BETWEEN 1 PRECEDING AND 2 PRECEDING`, has no rows.
+//! DataFusion refuses it. One that lies far away has none either.
+
+use super::rewriting::has_concern;
+use crate::error::{SqlError, SqlState};
+use crate::parse::FRAME_OFFSET;
+use crate::types::type_in_words;
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{DataType, IntervalUnit, Schema};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, WindowFrame, WindowFrameBound, WindowFrameUnits,
+};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+use datafusion::physical_expr::create_physical_expr;
+use std::sync::Arc;
+
+/// The function that keeps an offset: which bound it is of, on which side of the row, and how far away.
+pub(super) fn function() -> ScalarUDF {
+    ScalarUDF::new_from_impl(KeptOffset { signature: Signature::any(3, Volatility::Immutable) })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct KeptOffset {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for KeptOffset {
+    fn name(&self) -> &str {
+        FRAME_OFFSET
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Err(SqlError::internal("the offset of a frame is a part of it before a query runs").into())
+    }
+}
+
+/// Whether a part of an expression keeps an offset.
+pub(super) fn keeps_offset(part: &Expr) -> bool {
+    matches!(part, Expr::ScalarFunction(call) if call.name() == FRAME_OFFSET)
+}
+
+/// Puts offsets into their frames.
+#[derive(Debug)]
+pub(crate) struct FrameOffsets;
+
+impl AnalyzerRule for FrameOffsets {
+    fn analyze(&self, plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut has_any = false;
+        plan.apply_with_subqueries(|node| {
+            has_any = matches!(node, LogicalPlan::Window(_)) && has_concern(node, is_concern)?;
+            Ok(if has_any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        // Most plans have none, and need not be taken apart.
+        if !has_any {
+            return Ok(plan);
+        }
+        let put = |node: LogicalPlan| match node {
+            node @ LogicalPlan::Window(_) => with_offsets(node, options),
+            node => Ok(Transformed::no(node)),
+        };
+        plan.transform_up_with_subqueries(put).data()
+    }
+
+    fn name(&self) -> &'static str {
+        "coeval_frame_offsets"
+    }
+}
+
+/// Whether the rule changes a part of an expression.
+fn is_concern(part: &Expr) -> bool {
+    match part {
+        Expr::WindowFunction(call) => is_empty(&call.params.window_frame),
+        other => keeps_offset(other),
+    }
+}
+
+/// Whether a frame of rows begins behind its end.
+fn is_empty(frame: &WindowFrame) -> bool {
+    let is_reversed = match (&frame.start_bound, &frame.end_bound) {
+        (WindowFrameBound::Preceding(start), WindowFrameBound::Preceding(end)) => {
+            !start.is_null() && !end.is_null() && start < end
+        }
+        (WindowFrameBound::Following(start), WindowFrameBound::Following(end)) => {
+            !start.is_null() && !end.is_null() && start > end
+        }
+        _ => false,
+    };
+    is_reversed && frame.units == WindowFrameUnits::Rows
+}
+
+/// A frame of rows in front of all that there are.
+fn far_away() -> WindowFrame {
+    let bound = || WindowFrameBound::Preceding(ScalarValue::UInt64(Some(FAR_AWAY)));
+    WindowFrame::new_bounds(WindowFrameUnits::Rows, bound(), bound())
+}
+
+/// More rows than any window has.
+const FAR_AWAY: u64 = 1 << 62;
+
+fn with_offsets(window: LogicalPlan, options: &ConfigOptions) -> Result<Transformed<LogicalPlan>> {
+    let schema = merge_schema(&window.inputs());
+    let names = NamePreserver::new(&window);
+    window.map_expressions(|expression| {
+        let name = names.save(&expression);
+        let done = expression.transform_up(|part| match part {
+            Expr::WindowFunction(call) => {
+                let keeps_any = call.params.partition_by.iter().any(keeps_offset);
+                let mut call = if keeps_any { with_offset(*call, &schema, options)? } else { *call };
+                let is_empty = is_empty(&call.params.window_frame);
+                if is_empty {
+                    call.params.window_frame = far_away();
+                }
+                Ok(Transformed::new_transformed(Expr::from(call), keeps_any || is_empty))
+            }
+            part => Ok(Transformed::no(part)),
+        })?;
+        Ok(if done.transformed { done.update_data(|expression| name.restore(expression)) } else { done })
+    })
+}
+
+/// The call with the offsets in its frame that it keeps.
+fn with_offset(
+    mut call: WindowFunction,
+    schema: &DFSchema,
+    options: &ConfigOptions,
+) -> Result<WindowFunction> {
+    let (kept, divided): (Vec<Expr>, Vec<Expr>) =
+        std::mem::take(&mut call.params.partition_by).into_iter().partition(keeps_offset);
+    call.params.partition_by = divided;
+    let frame = &call.params.window_frame;
+    let units = frame.units;
+    let ty = match units {
+        WindowFrameUnits::Rows | WindowFrameUnits::Groups => DataType::UInt64,
+        WindowFrameUnits::Range => type_of_offsets(&call, schema)?,
+    };
+    let (mut start, mut end) = (frame.start_bound.clone(), frame.end_bound.clone());
+    for offset in &kept {
+        let Expr::ScalarFunction(offset) = offset else { continue };
+        let [which, side, offset] = offset.args.as_slice() else { continue };
+        let (which, side) = (literal_text(which), literal_text(side));
+        let value = checked(computed(offset, options)?, &ty, which, units)?;
+        let bound = match side {
+            "preceding" => WindowFrameBound::Preceding(value),
+            _ => WindowFrameBound::Following(value),
+        };
+        match which {
+            "starting" => start = bound,
+            _ => end = bound,
+        }
+    }
+    call.params.window_frame = WindowFrame::new_bounds(units, start, end);
+    Ok(call)
+}
+
+fn literal_text(expression: &Expr) -> &str {
+    match expression {
+        Expr::Literal(value, _) => value.try_as_str().flatten().unwrap_or_default(),
+        Expr::Cast(cast) => literal_text(&cast.expr),
+        _ => "",
+    }
+}
+
+/// The type that the offsets of a range have: that of what the window is ordered by, or an interval.
+///
+/// # Errors
+/// `42P20` if it is ordered by anything but one thing.
+fn type_of_offsets(call: &WindowFunction, schema: &DFSchema) -> Result<DataType> {
+    let [key] = call.params.order_by.as_slice() else {
+        let message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
+        return Err(SqlError::new(SqlState::WindowingError, message).into());
+    };
+    let ty = key.expr.get_type(schema)?;
+    Ok(if ty.is_temporal() { DataType::Interval(IntervalUnit::MonthDayNano) } else { ty })
+}
+
+/// The value of an offset.
+fn computed(offset: &Expr, options: &ConfigOptions) -> Result<ScalarValue> {
+    let properties =
+        ExecutionProps { config_options: Some(Arc::new(options.clone())), ..ExecutionProps::new() };
+    let context = PhysicalPlanningContext::default();
+    let expression = create_physical_expr(offset, &DFSchema::empty(), &properties, &context)?;
+    let one_row = RecordBatchOptions::new().with_row_count(Some(1));
+    let row = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &one_row)?;
+    match expression.evaluate(&row)? {
+        ColumnarValue::Scalar(value) => Ok(value),
+        ColumnarValue::Array(values) => ScalarValue::try_from_array(&values, 0),
+    }
+}
+
+/// The offset as a value of this type. One that is beyond the type is beyond all rows.
+///
+/// # Errors
+/// `22004` for NULL, `22013` for one below zero, `0A000` for one that cannot be added to what the window is ordered by.
+fn checked(value: ScalarValue, ty: &DataType, which: &str, units: WindowFrameUnits) -> Result<ScalarValue> {
+    if value.is_null() {
+        let message = format!("frame {which} offset must not be null");
+        return Err(SqlError::new(SqlState::NullValueNotAllowed, message).into());
+    }
+    let (given, is_interval) = (value.data_type(), matches!(ty, DataType::Interval(_)));
+    let fits = if is_interval { given == *ty } else { given.is_numeric() && ty.is_numeric() };
+    if !fits {
+        let (key, given) = (type_in_words(ty), type_in_words(&given));
+        let error = SqlError::unsupported(format!("RANGE with an offset of type {given} instead of {key}"));
+        return Err(error.with_hint("Cast the offset value to an appropriate type.").into());
+    }
+    if ScalarValue::new_zero(&given).is_ok_and(|zero| value < zero) {
+        let message = match units {
+            WindowFrameUnits::Range => "invalid preceding or following size in window function".to_owned(),
+            WindowFrameUnits::Rows | WindowFrameUnits::Groups => {
+                format!("frame {which} offset must not be negative")
+            }
+        };
+        return Err(SqlError::new(SqlState::InvalidPrecedingOrFollowingSize, message).into());
+    }
+    if is_interval {
+        return Ok(value);
+    }
+    // A bound without a value is that of all rows.
+    value.cast_to(ty).or_else(|_| ScalarValue::try_new_null(ty))
+}
