@@ -3,7 +3,8 @@
 //!
 //! A statement is compiled once into a [`PointPlan`]: which keys to look up ([`access`]), what to compute from
 //! the rows ([`crate::scalar`]) and what to do with them. Running it plans nothing, parses nothing and formats
-//! nothing. What does not fit (no key in the predicate, subqueries, window functions, outer joins, ...) is not
+//! nothing. Outer joins are steps of their own ([`choice`]), and subqueries that are asked by keys are walks within the walk
+//! ([`subquery`]). What does not fit (no key in the predicate, other subqueries, window functions, ...) is not
 //! an error here: the statement goes to DataFusion or the general DML, which give the same rows and errors.
 //!
 //! A SELECT whose range turns out to be long gives up after [`select::ROWS_VISITED_MAX`] rows: scanning many
@@ -12,6 +13,7 @@
 mod access;
 mod aggregate;
 mod choice;
+mod condition;
 mod conflict;
 mod delete;
 mod environment;
@@ -21,6 +23,7 @@ mod output;
 mod select;
 mod select_plan;
 mod source;
+mod subquery;
 mod update;
 mod walk;
 

@@ -5,7 +5,7 @@ use super::Outcome;
 use super::access::Step;
 use super::choice::{Keyless, choose};
 use super::output::Output;
-use super::source::{Planner, Source, conjuncts, table_name};
+use super::source::{Conjunct, Planner, Source, table_name};
 use super::walk::{Flow, Walk};
 use crate::error::SqlError;
 use crate::scalar::{Environment, Inputs, Refusal};
@@ -46,8 +46,7 @@ impl DeletePlan {
         let source = Source::of_table(planner.table(name, &[Privilege::Delete, Privilege::Select])?, alias);
         let selection =
             delete.selection.as_ref().ok_or_else(|| Refusal::unsupported("DELETE of all rows"))?;
-        let mut conditions = Vec::new();
-        conjuncts(selection, &mut conditions);
+        let conditions = Conjunct::of_where(selection);
         let steps = choose(planner, &source, &conditions, None, Keyless::Refused)?.steps;
         let output = match &delete.returning {
             Some(items) => Some(Output::compile(planner, &source, items, None)?),
@@ -84,7 +83,7 @@ impl DeletePlan {
     /// For EXPLAIN.
     pub(super) fn explain(&self) -> Vec<String> {
         let mut lines = vec![format!("Point path: delete from {}", self.table.name)];
-        lines.extend(self.steps.iter().map(|step| format!("  {}", step.describe())));
+        lines.extend(self.steps.iter().flat_map(Step::explain).map(|line| format!("  {line}")));
         lines
     }
 }

@@ -150,14 +150,14 @@ impl Output {
                     (expression, crate::column_name::column_name(expression))
                 }
                 SelectItem::ExprWithAlias { expr, alias } => (expr, folded(alias)),
-                SelectItem::Wildcard(options) if plain(options) && groups.is_none() => {
+                SelectItem::Wildcard(options) if is_plain_wildcard(options) && groups.is_none() => {
                     for table in 0..source.tables.len() {
                         push_all(source, table, &mut columns, &mut written);
                     }
                     continue;
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
-                    if plain(options) && groups.is_none() =>
+                    if is_plain_wildcard(options) && groups.is_none() =>
                 {
                     let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
                         return Err(Refusal::unsupported(name));
@@ -231,7 +231,8 @@ fn push_all(
     }
 }
 
-fn plain(options: &WildcardAdditionalOptions) -> bool {
+/// Whether `*` stands for all columns as they are.
+pub(super) fn is_plain_wildcard(options: &WildcardAdditionalOptions) -> bool {
     options.opt_ilike.is_none()
         && options.opt_exclude.is_none()
         && options.opt_except.is_none()

@@ -5,7 +5,7 @@ use super::access::{NextColumn, Step};
 use super::aggregate::Grouping;
 use super::choice::{Keyless, WantedOrder, choose};
 use super::output::Output;
-use super::source::{Planner, Source, conjuncts};
+use super::source::{Conjunct, Planner, Source};
 use crate::row_locking::RowLocking;
 use crate::scalar::{AggregateFunction, AggregateScope, Refusal, Scalar, Scope, folded};
 use crate::walk::visit_expressions;
@@ -63,12 +63,12 @@ impl SelectPlan {
             true => &[Privilege::Select],
             false => &[Privilege::Select, Privilege::Update],
         };
-        let source = planner.source(&select.from, &mut conditions, needs)?;
+        let source = planner.source(&select.from, &Scope::empty(), &mut conditions, needs)?;
         if source.tables.is_empty() {
             return Err(Refusal::unsupported("a SELECT without FROM"));
         }
         if let Some(selection) = &select.selection {
-            conjuncts(selection, &mut conditions);
+            conditions.extend(Conjunct::of_where(selection));
         }
         let mut groups = groups_of(planner, &source, select)?;
         let output = Output::compile(planner, &source, &select.projection, groups.as_mut())?;
@@ -102,8 +102,12 @@ impl SelectPlan {
 
     /// For EXPLAIN.
     pub(super) fn explain(&self) -> Vec<String> {
-        let mut lines: Vec<String> =
-            self.steps.iter().map(|step| format!("Point path: {}", step.describe())).collect();
+        let mut lines = Vec::new();
+        for step in &self.steps {
+            let begins = lines.len();
+            lines.extend(step.explain());
+            lines[begins].insert_str(0, "Point path: ");
+        }
         if self.first_decides {
             lines.push("  first row decides".to_owned());
         } else if let Some(grouping) = &self.grouping {
@@ -124,7 +128,7 @@ impl SelectPlan {
 }
 
 /// The one SELECT that a query is, with nothing around it that this path does not know.
-fn plain_select(query: &Query) -> Result<&Select, Refusal> {
+pub(super) fn plain_select(query: &Query) -> Result<&Select, Refusal> {
     let SetExpr::Select(select) = query.body.as_ref() else { return Err(Refusal::unsupported("this query")) };
     let plain_query = query.with.is_none()
         && query.for_clause.is_none()
@@ -254,23 +258,26 @@ fn output_column(expression: &Expr, output: &Output) -> Result<Option<usize>, Re
     }
 }
 
-/// The order of a single table's key that would save the sort.
+/// The order of one table's key that would save the sort.
 fn wanted_order(source: &Source, sort: &[SortKey]) -> Option<WantedOrder> {
-    let [def] = source.tables.as_slice() else { return None };
-    let direction = sort.first()?.direction;
+    let first = sort.first()?;
+    let ((table, _), direction) = (first.scalar.as_column()?, first.direction);
     let mut columns = Vec::with_capacity(sort.len());
     for key in sort {
-        let (_, column) = key.scalar.as_column()?;
+        let (of_table, column) = key.scalar.as_column()?;
         let nulls_as_kept = match direction {
             Direction::Forward => key.nulls == Nulls::Last,
             Direction::Backward => key.nulls == Nulls::First,
         };
-        if key.direction != direction || !(nulls_as_kept || def.columns[column].not_null) {
+        if of_table != table
+            || key.direction != direction
+            || !(nulls_as_kept || source.tables[table].columns[column].not_null)
+        {
             return None;
         }
         columns.push(column);
     }
-    Some(WantedOrder { columns, direction })
+    Some(WantedOrder { table, columns, direction })
 }
 
 fn limits(planner: &mut Planner<'_>, query: &Query) -> Result<(Option<Scalar>, Option<Scalar>), Refusal> {
@@ -323,6 +330,9 @@ fn locked_tables(
             }
         };
         for table in tables {
+            if source.filled & (1 << table) != 0 {
+                return Err(Refusal::unsupported("FOR UPDATE of what an outer join fills up"));
+            }
             match locked.iter_mut().find(|(known, _)| *known == table) {
                 Some((_, strength)) => *strength = clause.strength.max(*strength),
                 None => locked.push((table, clause.strength)),
@@ -347,7 +357,7 @@ fn first_decides(grouping: &Grouping, steps: &mut [Step]) -> bool {
     let Some((_, column)) = call.input.as_ref().and_then(Scalar::as_column) else { return false };
     let access = &mut step.access;
     let is_next = access.key_columns().get(access.equals.len()) == Some(&column);
-    let listed = matches!(access.next, NextColumn::List(_));
+    let listed = matches!(access.next, NextColumn::List(_) | NextColumn::Found(_));
     if is_next && !listed && call.filter.is_none() && access.table.columns[column].not_null {
         access.direction = direction;
         true

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tables of a point statement and the compiler of its expressions.
+//! The tables of a point statement, the conditions of their joins, and the compiler of its expressions.
 
 use crate::context::StatementContext;
 use crate::names;
@@ -12,11 +12,41 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::sync::Arc;
 
-/// What a statement reads from: one table or several joined.
+/// The most tables of a statement with its subqueries, from the outermost to the innermost one.
+const TABLES_MAX: usize = 16;
+
+/// What a statement or a subquery reads from: one table or several joined.
 #[derive(Debug)]
 pub(super) struct Source {
+    /// In the order of their numbers, which begin at the scope's first.
     pub(super) tables: Vec<Arc<TableDef>>,
     pub(super) scope: Scope,
+    /// The tables that outer joins fill up with NULLs, a bit each by their numbers.
+    pub(super) filled: u64,
+}
+
+/// One of the conditions that rows must satisfy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Conjunct<'q> {
+    pub(super) expression: &'q Expr,
+    /// The tables of its own source that it may name, a bit each.
+    pub(super) sees: u64,
+    /// The table that an outer join fills up with NULLs where no row of it satisfies this.
+    pub(super) fills: Option<usize>,
+}
+
+impl<'q> Conjunct<'q> {
+    /// The conditions that a WHERE is the AND of.
+    pub(super) fn of_where(selection: &'q Expr) -> Vec<Self> {
+        let mut expressions = Vec::new();
+        conjuncts(selection, &mut expressions);
+        expressions.into_iter().map(|expression| Self { expression, sees: u64::MAX, fills: None }).collect()
+    }
+}
+
+/// The numbers from one up to before another one, a bit each.
+pub(super) const fn bits(first: usize, end: usize) -> u64 {
+    (1 << end) - (1 << first)
 }
 
 impl Source {
@@ -27,7 +57,17 @@ impl Source {
             Some(alias) => table.with_alias(alias),
             None => table,
         };
-        Self { tables: vec![def], scope: Scope::new(vec![table]) }
+        Self { tables: vec![def], scope: Scope::new(vec![table]), filled: 0 }
+    }
+
+    /// Its tables, a bit each.
+    pub(super) fn bits(&self) -> u64 {
+        bits(self.scope.first(), self.scope.end())
+    }
+
+    /// Its tables with their numbers.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &Arc<TableDef>)> {
+        (self.scope.first()..).zip(&self.tables)
     }
 }
 
@@ -98,31 +138,45 @@ impl<'c> Planner<'c> {
         Ok(def)
     }
 
-    /// The tables of a FROM clause, each of which needs these privileges, and the conditions of its joins.
+    /// The tables of a FROM clause, each of which needs these privileges, and the conditions of its joins. `around` has the names of the
+    /// query around, if it is one of a subquery.
     pub(super) fn source<'q>(
         &self,
         from: &'q [TableWithJoins],
-        conditions: &mut Vec<&'q Expr>,
+        around: &Scope,
+        conditions: &mut Vec<Conjunct<'q>>,
         needs: &[Privilege],
     ) -> Result<Source, Refusal> {
-        let mut tables = Vec::new();
-        let mut scope = Vec::new();
+        let first = around.end();
+        let (mut tables, mut scope) = (Vec::new(), Vec::new());
+        let mut filled = 0;
         for item in from {
+            let begin = first + tables.len();
             self.factor(&item.relation, &mut tables, &mut scope, needs)?;
             for join in &item.joins {
                 if join.global {
                     return Err(Refusal::unsupported("GLOBAL JOIN"));
                 }
-                match &join.join_operator {
-                    JoinOperator::Join(JoinConstraint::On(condition))
-                    | JoinOperator::Inner(JoinConstraint::On(condition)) => conjuncts(condition, conditions),
-                    JoinOperator::CrossJoin(JoinConstraint::None) => {}
-                    _ => return Err(Refusal::unsupported("this join")),
-                }
                 self.factor(&join.relation, &mut tables, &mut scope, needs)?;
+                let end = first + tables.len();
+                if end > TABLES_MAX {
+                    return Err(Refusal::unsupported("so many tables"));
+                }
+                let Joined { condition, fills } = joined(&join.join_operator, begin, end)?;
+                filled |= fills.map_or(0, |table| 1 << table);
+                let mut expressions = Vec::new();
+                if let Some(condition) = condition {
+                    conjuncts(condition, &mut expressions);
+                }
+                let sees = bits(begin, end);
+                conditions
+                    .extend(expressions.into_iter().map(|expression| Conjunct { expression, sees, fills }));
             }
         }
-        Ok(Source { tables, scope: Scope::new(scope) })
+        if first + tables.len() > TABLES_MAX {
+            return Err(Refusal::unsupported("so many tables"));
+        }
+        Ok(Source { tables, scope: Scope::within(around, scope), filled })
     }
 
     fn factor(
@@ -145,6 +199,31 @@ impl<'c> Planner<'c> {
         scope.push(table);
         tables.push(def);
         Ok(())
+    }
+}
+
+/// What a join adds to the tables before it.
+struct Joined<'q> {
+    condition: Option<&'q Expr>,
+    /// The table that it fills up.
+    fills: Option<usize>,
+}
+
+/// What a join does whose left side begins at a table with this number, and whose right side is the table before `end`.
+fn joined(operator: &JoinOperator, begin: usize, end: usize) -> Result<Joined<'_>, Refusal> {
+    let (constraint, fills) = match operator {
+        JoinOperator::CrossJoin(JoinConstraint::None) => return Ok(Joined { condition: None, fills: None }),
+        JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (constraint, None),
+        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => (constraint, Some(end - 1)),
+        // Of several tables on its left it fills up all at once.
+        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) if end - begin == 2 => {
+            (constraint, Some(begin))
+        }
+        _ => return Err(Refusal::unsupported("this join")),
+    };
+    match constraint {
+        JoinConstraint::On(condition) => Ok(Joined { condition: Some(condition), fills }),
+        _ => Err(Refusal::unsupported("this join")),
     }
 }
 

@@ -182,6 +182,35 @@ fn joins_of_lookups() {
 }
 
 #[test]
+fn outer_joins_and_subqueries_are_steps_of_a_walk() {
+    let mut session = filled();
+    let joined = "SELECT x.b, y.c FROM t x LEFT JOIN t y ON y.a = x.a + 1 AND y.b = x.b WHERE x.a = 1";
+    check(&mut session, joined, "1|NULL 2|NULL 3|NULL");
+    check(&mut session, &joined.replace("y.c", "y.u"), "1|12 2|NULL 3|NULL");
+    check(
+        &mut session,
+        &format!("EXPLAIN {joined}"),
+        "Point path: scan t by primary key (a = 1) \
+         Point path: left join: get t by primary key (a = x.a + 1, b = x.b)",
+    );
+    let asked = "SELECT b FROM t WHERE a = 1 AND NOT EXISTS (SELECT 1 FROM t y WHERE y.a = 2 AND y.b = t.b)";
+    check(&mut session, asked, "2 3");
+    check(
+        &mut session,
+        &format!("EXPLAIN {asked}"),
+        "Point path: scan t by primary key (a = 1)   not exists: get t by primary key (a = 2, b = t.b)",
+    );
+    let found = "SELECT a, b FROM t WHERE u IN (SELECT y.b + 9 FROM t y WHERE y.a = 1)";
+    check(&mut session, found, "1|1 1|2 2|1");
+    check(
+        &mut session,
+        &format!("EXPLAIN {found}"),
+        "Point path: scan t by index t_u_key (u in (SELECT y.b + 9 FROM t y WHERE y.a = 1))   \
+         in: scan t by primary key (a = 1)",
+    );
+}
+
+#[test]
 fn updates_by_key() {
     let mut session = filled();
     check(

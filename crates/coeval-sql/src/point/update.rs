@@ -6,7 +6,7 @@ use super::access::Step;
 use super::choice::{Keyless, choose};
 use super::insert::value_of;
 use super::output::Output;
-use super::source::{Planner, Source, conjuncts, table_name};
+use super::source::{Conjunct, Planner, Source, table_name};
 use super::walk::{Flow, Walk};
 use crate::error::SqlError;
 use crate::failing_row::refused;
@@ -62,8 +62,7 @@ impl UpdatePlan {
         }
         let selection =
             update.selection.as_ref().ok_or_else(|| Refusal::unsupported("UPDATE of all rows"))?;
-        let mut conditions = Vec::new();
-        conjuncts(selection, &mut conditions);
+        let conditions = Conjunct::of_where(selection);
         let steps = choose(planner, &source, &conditions, None, Keyless::Refused)?.steps;
         let output = match &update.returning {
             Some(items) => Some(Output::compile(planner, &source, items, None)?),
@@ -124,7 +123,7 @@ impl UpdatePlan {
             .map(|(_, column)| column.name.as_str())
             .collect();
         let mut lines = vec![format!("Point path: update {} set {}", self.table.name, columns.join(", "))];
-        lines.extend(self.steps.iter().map(|step| format!("  {}", step.describe())));
+        lines.extend(self.steps.iter().flat_map(Step::explain).map(|line| format!("  {line}")));
         lines
     }
 }

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Walks the rows that a statement's steps find: a loop inside a loop for each joined table.
+//!
+//! ```text
+//! enter a step: for each of its keys, meet its row --residual holds--> pass it --filters and subqueries hold--> enter the next step
+//!               none has passed the residual, and the join is an outer one: pass NULLs in its place
+//! ```
 
-use super::access::{Path, Step};
-use super::key::Probe;
+use super::access::{Access, Join, NextColumn, Path, Step};
+use super::key::{Probe, Probes};
+use super::subquery::Wanted;
 use crate::error::SqlError;
 use crate::scalar::{Environment, Inputs, RowSource};
 use coeval_store::{Key, RowRef, Transaction, Value, ValueRef};
@@ -18,7 +24,7 @@ pub(super) enum Flow {
     Abandon,
 }
 
-/// The present row of each table, by its number in the scope.
+/// The present row of each table, by its number; none of one that an outer join fills up.
 pub(super) struct Frame<'t> {
     rows: SmallVec<[Option<(Key, RowRef<'t>)>; 2]>,
 }
@@ -31,7 +37,7 @@ impl<'t> Frame<'t> {
     /// Key and row of a table.
     ///
     /// # Panics
-    /// If it has no present row: the walk gives it one first.
+    /// If it has no present row: of tables that no outer join fills up the walk gives it one first.
     #[inline]
     pub(super) fn row(&self, table: usize) -> &(Key, RowRef<'t>) {
         self.rows[table].as_ref().expect("a table is read only behind its step")
@@ -41,7 +47,10 @@ impl<'t> Frame<'t> {
 impl RowSource for Frame<'_> {
     #[inline]
     fn value(&self, table: usize, column: usize) -> ValueRef<'_> {
-        self.row(table).1.get(column)
+        match &self.rows[table] {
+            Some((_, row)) => row.get(column),
+            None => ValueRef::Null,
+        }
     }
 }
 
@@ -52,6 +61,26 @@ pub(super) struct Walk<'t, 'e> {
     environment: &'e dyn Environment,
     /// How many more rows may be visited.
     budget: usize,
+}
+
+/// Whether a step has found a row that satisfies its conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Met {
+    Nothing,
+    Rows,
+}
+
+/// The number behind that of the last table, with those of subqueries.
+fn numbers_end(steps: &[Step]) -> usize {
+    let of_step = |step: &Step| {
+        let of_keys = match &step.access.next {
+            NextColumn::Found(found) => numbers_end(&found.steps),
+            NextColumn::Free | NextColumn::List(_) | NextColumn::Range { .. } => 0,
+        };
+        let of_checks = step.checks.iter().map(|check| numbers_end(&check.steps)).max().unwrap_or(0);
+        (step.table + 1).max(of_keys).max(of_checks)
+    };
+    steps.iter().map(of_step).max().unwrap_or(0)
 }
 
 /// What a walk does with the rows it finds.
@@ -69,7 +98,7 @@ impl<'t, 'e> Walk<'t, 'e> {
 
     /// Visits every combination of rows that satisfies the steps, in their order.
     pub(super) fn run(&mut self, steps: &[Step], visit: &mut Visit<'_, 't>) -> Result<Flow, SqlError> {
-        self.enter(steps, &mut Frame::new(steps.len()), visit)
+        self.enter(steps, &mut Frame::new(numbers_end(steps)), visit)
     }
 
     fn enter(
@@ -81,17 +110,18 @@ impl<'t, 'e> Walk<'t, 'e> {
         let Some((step, rest)) = steps.split_first() else { return visit(frame) };
         let access = &step.access;
         let id = access.table.id;
-        let probes = access.probes(self.inputs(frame))?;
+        let Some(probes) = self.probes(access, frame)? else { return Ok(Flow::Abandon) };
+        let mut met = Met::Nothing;
         for probe in probes {
             let flow = match (probe, access.path) {
                 (Probe::Get(key), _) => match self.transaction.get(id, &key)? {
-                    Some(row) => self.meet(step, rest, (key, row), frame, visit)?,
+                    Some(row) => self.meet((step, rest), (key, row), frame, visit, &mut met)?,
                     None => Flow::Continue,
                 },
                 (Probe::Scan(range), Path::Primary) => {
                     let mut flow = Flow::Continue;
                     for found in self.transaction.scan(id, &range, access.direction)? {
-                        flow = self.meet(step, rest, found?, frame, visit)?;
+                        flow = self.meet((step, rest), found?, frame, visit, &mut met)?;
                         if flow != Flow::Continue {
                             break;
                         }
@@ -107,7 +137,8 @@ impl<'t, 'e> Walk<'t, 'e> {
                             .transaction
                             .get(id, &entry.primary_key)?
                             .ok_or_else(|| SqlError::internal("an index entry has no row"))?;
-                        flow = self.meet(step, rest, (entry.primary_key, row), frame, visit)?;
+                        let found = (entry.primary_key, row);
+                        flow = self.meet((step, rest), found, frame, visit, &mut met)?;
                         if flow != Flow::Continue {
                             break;
                         }
@@ -119,17 +150,38 @@ impl<'t, 'e> Walk<'t, 'e> {
                 return Ok(flow);
             }
         }
+        if step.join == Join::Outer && met == Met::Nothing {
+            frame.rows[step.table] = None;
+            return self.pass(step, rest, frame, visit);
+        }
         Ok(Flow::Continue)
+    }
+
+    /// What to look up; `None` if finding that out takes more rows than may be visited.
+    #[inline]
+    fn probes(&mut self, access: &Access, frame: &mut Frame<'t>) -> Result<Option<Probes>, SqlError> {
+        let NextColumn::Found(found) = &access.next else {
+            return access.probes(self.inputs(frame)).map(Some);
+        };
+        let Some(prefix) = access.prefix(self.inputs(frame))? else { return Ok(Some(Probes::new())) };
+        let (parameters, environment) = (self.parameters, self.environment);
+        let mut keys = Vec::new();
+        let flow = self.enter(&found.steps, frame, &mut |frame| {
+            let inputs = Inputs { rows: frame, parameters, environment };
+            keys.extend(access.member_key(&found.part, &prefix, inputs)?);
+            Ok(Flow::Continue)
+        })?;
+        Ok((flow != Flow::Abandon).then(|| access.probes_of(keys)))
     }
 
     #[inline]
     fn meet(
         &mut self,
-        step: &Step,
-        rest: &[Step],
+        (step, rest): (&Step, &[Step]),
         found: (Key, RowRef<'t>),
         frame: &mut Frame<'t>,
         visit: &mut Visit<'_, 't>,
+        met: &mut Met,
     ) -> Result<Flow, SqlError> {
         if self.budget == 0 {
             return Ok(Flow::Abandon);
@@ -138,6 +190,33 @@ impl<'t, 'e> Walk<'t, 'e> {
         frame.rows[step.table] = Some(found);
         for condition in &step.residual {
             if !condition.holds(self.inputs(frame))? {
+                return Ok(Flow::Continue);
+            }
+        }
+        *met = Met::Rows;
+        self.pass(step, rest, frame, visit)
+    }
+
+    /// Goes on behind a step that has a row, or has none and is filled up.
+    #[inline]
+    fn pass(
+        &mut self,
+        step: &Step,
+        rest: &[Step],
+        frame: &mut Frame<'t>,
+        visit: &mut Visit<'_, 't>,
+    ) -> Result<Flow, SqlError> {
+        for condition in &step.filters {
+            if !condition.holds(self.inputs(frame))? {
+                return Ok(Flow::Continue);
+            }
+        }
+        for check in &step.checks {
+            let flow = self.enter(&check.steps, frame, &mut |_| Ok(Flow::Stop))?;
+            if flow == Flow::Abandon {
+                return Ok(flow);
+            }
+            if (flow == Flow::Stop) != (check.wanted == Wanted::Rows) {
                 return Ok(Flow::Continue);
             }
         }

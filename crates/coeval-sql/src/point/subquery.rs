@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Subqueries that are answered by keys: `EXISTS (SELECT ...)` and `x IN (SELECT ...)`.
+//!
+//! Either the subquery's rows are looked up for each row of the query around, until one is found ([`Exists`]). Or, of `x IN`, they come
+//! first and give the keys by which `x` is looked up ([`Found`]); that is taken where both are possible and the keys are the best that the
+//! table has.
+
+use super::access::Step;
+use super::choice::{Keyless, order};
+use super::condition::{Condition, KeyUse, Sample, Test, UseKind};
+use super::key::KeyPart;
+use super::output::is_plain_wildcard;
+use super::select_plan::plain_select;
+use super::source::{Conjunct, Planner, Source, bits};
+use crate::scalar::Refusal;
+use coeval_store::Privilege;
+use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Query, Select, SelectItem};
+
+/// A subquery of which it matters only whether it has rows.
+#[derive(Clone, Debug)]
+pub(super) struct Exists {
+    pub(super) steps: Vec<Step>,
+    pub(super) wanted: Wanted,
+}
+
+/// Whether a row of the query around is taken if the subquery has rows, or if it has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Rows,
+    NoRows,
+}
+
+/// A subquery whose values are keys.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) steps: Vec<Step>,
+    /// What is looked up, over the subquery's rows.
+    pub(super) part: KeyPart,
+}
+
+impl Exists {
+    /// For EXPLAIN.
+    pub(super) fn explain(&self) -> Vec<String> {
+        let what = match self.wanted {
+            Wanted::Rows => "exists",
+            Wanted::NoRows => "not exists",
+        };
+        explain(what, &self.steps)
+    }
+}
+
+impl Found {
+    /// For EXPLAIN.
+    pub(super) fn explain(&self) -> Vec<String> {
+        explain("in", &self.steps)
+    }
+}
+
+fn explain(what: &str, steps: &[Step]) -> Vec<String> {
+    steps.iter().flat_map(Step::explain).map(|line| format!("  {what}: {line}")).collect()
+}
+
+/// A subquery over tables, with nothing but conditions.
+struct Inner<'q> {
+    select: &'q Select,
+    source: Source,
+    conditions: Vec<Condition>,
+}
+
+impl<'q> Inner<'q> {
+    fn compile(planner: &mut Planner<'_>, around: &Source, query: &'q Query) -> Result<Self, Refusal> {
+        let select = plain_select(query)?;
+        let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, modifiers)
+            if keys.is_empty() && modifiers.is_empty());
+        let is_plain = query.order_by.is_none()
+            && query.limit_clause.is_none()
+            && query.fetch.is_none()
+            && query.locks.is_empty()
+            && select.having.is_none();
+        if is_grouped || !is_plain {
+            return Err(Refusal::unsupported("a clause of this subquery"));
+        }
+        let mut conjuncts = Vec::new();
+        let source = planner.source(&select.from, &around.scope, &mut conjuncts, &[Privilege::Select])?;
+        if source.tables.is_empty() {
+            return Err(Refusal::unsupported("a subquery without FROM"));
+        }
+        if let Some(selection) = &select.selection {
+            conjuncts.extend(Conjunct::of_where(selection));
+        }
+        let conditions = conjuncts.into_iter().map(|conjunct| Condition::compile(planner, &source, conjunct));
+        let conditions = conditions.collect::<Result<_, _>>()?;
+        Ok(Self { select, source, conditions })
+    }
+
+    /// The tables of queries around, a bit each.
+    fn around(&self) -> u64 {
+        bits(0, self.source.scope.first())
+    }
+
+    /// Those that its conditions name.
+    fn needs(&self) -> u64 {
+        self.conditions.iter().fold(0, |needs, condition| needs | condition.tables) & self.around()
+    }
+}
+
+/// The condition that a subquery has rows, or has none.
+pub(super) fn exists(
+    planner: &mut Planner<'_>,
+    around: &Source,
+    query: &Query,
+    wanted: Wanted,
+) -> Result<Condition, Refusal> {
+    let inner = Inner::compile(planner, around, query)?;
+    for item in &inner.select.projection {
+        // Nobody looks at it, but it has to mean something.
+        match item {
+            SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } => {
+                planner.compiler(&inner.source.scope).scalar(expression)?;
+            }
+            SelectItem::Wildcard(options) if is_plain_wildcard(options) => {}
+            other => return Err(Refusal::unsupported(other)),
+        }
+    }
+    let steps = order(&inner.source, &inner.conditions, None, Keyless::Refused)?.steps;
+    let test = Test::Exists(Exists { steps, wanted });
+    Ok(Condition { test, tables: inner.needs(), fills: None, uses: Vec::new() })
+}
+
+/// The condition that a value is one of those that a subquery gives.
+pub(super) fn contains(
+    planner: &mut Planner<'_>,
+    around: &Source,
+    value: &Expr,
+    query: &Query,
+) -> Result<Condition, Refusal> {
+    let mut inner = Inner::compile(planner, around, query)?;
+    let [SelectItem::UnnamedExpr(given) | SelectItem::ExprWithAlias { expr: given, .. }] =
+        inner.select.projection.as_slice()
+    else {
+        return Err(Refusal::unsupported("the columns of this subquery"));
+    };
+    let given = planner.compiler(&inner.source.scope).scalar(given)?;
+    let scalar = planner.compiler(&around.scope).scalar_like(value, given.ty())?;
+    if given.is_volatile() || scalar.is_volatile() {
+        return Err(Refusal::unsupported("a volatile operand of IN"));
+    }
+    let needs = inner.needs() | (given.tables() & inner.around());
+    let mut uses = Vec::new();
+    if let Some((table, column)) = scalar.as_column()
+        && needs & (1 << table) == 0
+        && let Some(sample) = Sample::new(given.clone(), scalar.ty(), query.to_string())
+        && let Ok(choice) = order(&inner.source, &inner.conditions, None, Keyless::Refused)
+    {
+        let found = Found { steps: choice.steps, part: sample.part() };
+        uses.push(KeyUse { table, column, needs, kind: UseKind::Found(found) });
+    }
+    let equality = Condition::equality(planner, &inner.source, (&given, &scalar), value.to_string())?;
+    inner.conditions.push(equality);
+    let test = match order(&inner.source, &inner.conditions, None, Keyless::Refused) {
+        Ok(choice) => Test::Exists(Exists { steps: choice.steps, wanted: Wanted::Rows }),
+        Err(refusal) if uses.is_empty() => return Err(refusal),
+        Err(_) => Test::ByKeys,
+    };
+    Ok(Condition { test, tables: needs | scalar.tables(), fills: None, uses })
+}
