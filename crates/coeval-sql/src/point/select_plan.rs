@@ -102,7 +102,7 @@ impl SelectPlan {
 
     /// For EXPLAIN.
     pub(super) fn explain(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+        let mut lines: Vec<String> = Vec::new();
         for step in &self.steps {
             let begins = lines.len();
             lines.extend(step.explain());

@@ -200,6 +200,16 @@ fn outer_joins_and_subqueries_are_steps_of_a_walk() {
         &format!("EXPLAIN {asked}"),
         "Point path: scan t by primary key (a = 1)   not exists: get t by primary key (a = 2, b = t.b)",
     );
+    // A name is looked for in all queries around.
+    let nested = "SELECT b FROM t WHERE a = 1 AND EXISTS (SELECT 1 FROM t y WHERE y.a = t.a AND y.b = 2 \
+                  AND EXISTS (SELECT 1 FROM t z WHERE z.a = y.a AND z.b = t.b + 1))";
+    check(&mut session, nested, "1 2");
+    check(
+        &mut session,
+        &format!("EXPLAIN {nested}"),
+        "Point path: scan t by primary key (a = 1)   exists: get t by primary key (a = t.a, b = 2)   \
+         exists:   exists: get t by primary key (a = y.a, b = t.b + 1)",
+    );
     let found = "SELECT a, b FROM t WHERE u IN (SELECT y.b + 9 FROM t y WHERE y.a = 1)";
     check(&mut session, found, "1|1 1|2 2|1");
     check(

@@ -77,7 +77,7 @@ const JOINED: &[&str] = &[
     "SELECT b FROM p WHERE a = $ AND NOT EXISTS (SELECT * FROM q WHERE q.id = b AND q.a = p.a)",
     "SELECT b FROM p WHERE a = $ AND EXISTS (SELECT 1 FROM q WHERE q.id = $)",
     "SELECT b FROM p WHERE a = $ AND EXISTS (SELECT 1 FROM q, p r WHERE q.id = p.b AND r.a = q.a AND r.n > p.n)",
-    "SELECT b FROM p WHERE a = $ AND EXISTS (SELECT 1 FROM q WHERE q.id = p.b AND EXISTS (SELECT 1 FROM p r WHERE r.a = q.a AND r.b = p.b))",
+    "SELECT b FROM p WHERE a = $ AND EXISTS (SELECT 1 FROM q WHERE q.id = p.b AND EXISTS (SELECT 1 FROM p r WHERE r.a = q.a AND r.b = q.id))",
     "SELECT max(b), count(*) FROM p WHERE a = $ AND EXISTS (SELECT 1 FROM q WHERE q.u = p.b)",
     "SELECT max(b) FROM p WHERE a = $ AND EXISTS (SELECT 1 FROM q WHERE q.u = p.b)",
     "SELECT b FROM p WHERE a = $ AND b IN (SELECT id FROM q WHERE id > $ AND id < $)",
