@@ -56,8 +56,13 @@ impl Found {
     }
 }
 
+/// A line for each step, and those of subqueries within it behind, which are set in further.
 fn explain(what: &str, steps: &[Step]) -> Vec<String> {
-    steps.iter().flat_map(Step::explain).map(|line| format!("  {what}: {line}")).collect()
+    let set_in = |line: String| match line.starts_with(' ') {
+        true => format!("  {line}"),
+        false => format!("  {what}: {line}"),
+    };
+    steps.iter().flat_map(Step::explain).map(set_in).collect()
 }
 
 /// A subquery over tables, with nothing but conditions.

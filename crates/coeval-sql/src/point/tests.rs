@@ -207,8 +207,8 @@ fn outer_joins_and_subqueries_are_steps_of_a_walk() {
     check(
         &mut session,
         &format!("EXPLAIN {nested}"),
-        "Point path: scan t by primary key (a = 1)   exists: get t by primary key (a = t.a, b = 2)   \
-         exists:   exists: get t by primary key (a = y.a, b = t.b + 1)",
+        "Point path: scan t by primary key (a = 1)   exists: get t by primary key (a = t.a, b = 2)     \
+         exists: get t by primary key (a = y.a, b = t.b + 1)",
     );
     let found = "SELECT a, b FROM t WHERE u IN (SELECT y.b + 9 FROM t y WHERE y.a = 1)";
     check(&mut session, found, "1|1 1|2 2|1");
