@@ -49,7 +49,7 @@ pub(super) fn choose(
 ) -> Result<Choice, Refusal> {
     let mut conditions = Vec::with_capacity(conjuncts.len());
     for conjunct in conjuncts {
-        conditions.push(Condition::compile(planner, source, *conjunct)?);
+        conditions.push(Condition::compile(planner, source, conjunct)?);
     }
     order(source, &conditions, wanted, keyless)
 }

@@ -80,9 +80,9 @@ impl Condition {
     pub(super) fn compile(
         planner: &mut Planner<'_>,
         source: &Source,
-        conjunct: Conjunct<'_>,
+        conjunct: &Conjunct<'_>,
     ) -> Result<Self, Refusal> {
-        let condition = match conjunct.expression {
+        let condition = match conjunct.expression.as_ref() {
             Expr::Exists { subquery, negated } => {
                 let wanted = if *negated { Wanted::NoRows } else { Wanted::Rows };
                 subquery::exists(planner, source, subquery, wanted)?

@@ -6,7 +6,7 @@ use super::source::{Planner, Source};
 use crate::catalog::{column_oids, set_origin};
 use crate::error::SqlError;
 use crate::result::RowSet;
-use crate::scalar::{AggregateScope, Inputs, Refusal, Scalar, folded};
+use crate::scalar::{AggregateScope, Inputs, Refusal, Scalar, ScopeTable, folded};
 use crate::types::column_type_of_arrow;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
@@ -150,7 +150,9 @@ impl Output {
                     (expression, crate::column_name::column_name(expression))
                 }
                 SelectItem::ExprWithAlias { expr, alias } => (expr, folded(alias)),
-                SelectItem::Wildcard(options) if is_plain_wildcard(options) && groups.is_none() => {
+                SelectItem::Wildcard(options)
+                    if is_plain_wildcard(options) && groups.is_none() && !has_merged(source) =>
+                {
                     for table in 0..source.tables.len() {
                         push_all(source, table, &mut columns, &mut written);
                     }
@@ -229,6 +231,11 @@ fn push_all(
         columns.push(Scalar::column(table, column, def.ty));
         written.push((def.name.clone(), None));
     }
+}
+
+/// Whether `USING` has made one column of several, which `*` has once and in front.
+fn has_merged(source: &Source) -> bool {
+    source.scope.tables().iter().any(ScopeTable::has_merged)
 }
 
 /// Whether `*` stands for all columns as they are.

@@ -8,8 +8,10 @@ use crate::rights::{Object, Rights};
 use crate::scalar::{Compiler, Refusal, Scalar, Scope, ScopeTable, SequenceNames, folded, parse_stored};
 use coeval_store::{ColumnDef, ObjectRef, Privilege, TableDef};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
+    BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, TableAlias,
+    TableFactor, TableWithJoins,
 };
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The most tables of a statement with its subqueries, from the outermost to the innermost one.
@@ -26,9 +28,9 @@ pub(super) struct Source {
 }
 
 /// One of the conditions that rows must satisfy.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Conjunct<'q> {
-    pub(super) expression: &'q Expr,
+    pub(super) expression: Cow<'q, Expr>,
     /// The tables of its own source that it may name, a bit each.
     pub(super) sees: u64,
     /// The table that an outer join fills up with NULLs where no row of it satisfies this.
@@ -38,10 +40,15 @@ pub(super) struct Conjunct<'q> {
 impl<'q> Conjunct<'q> {
     /// The conditions that a WHERE is the AND of.
     pub(super) fn of_where(selection: &'q Expr) -> Vec<Self> {
-        let mut expressions = Vec::new();
-        conjuncts(selection, &mut expressions);
-        expressions.into_iter().map(|expression| Self { expression, sees: u64::MAX, fills: None }).collect()
+        let conjunct = |expression| Self { expression, sees: u64::MAX, fills: None };
+        borrowed(selection).map(conjunct).collect()
     }
+}
+
+fn borrowed(condition: &Expr) -> impl Iterator<Item = Cow<'_, Expr>> {
+    let mut expressions = Vec::new();
+    conjuncts(condition, &mut expressions);
+    expressions.into_iter().map(Cow::Borrowed)
 }
 
 /// The numbers from one up to before another one, a bit each.
@@ -162,12 +169,14 @@ impl<'c> Planner<'c> {
                 if end > TABLES_MAX {
                     return Err(Refusal::unsupported("so many tables"));
                 }
-                let Joined { condition, fills } = joined(&join.join_operator, begin, end)?;
+                let Joined { constraint, fills } = joined(&join.join_operator, begin, end)?;
+                let expressions: Vec<Cow<'q, Expr>> = match constraint {
+                    JoinConstraint::None => Vec::new(),
+                    JoinConstraint::On(condition) => borrowed(condition).collect(),
+                    JoinConstraint::Using(columns) => equal_columns(columns, &mut scope[begin - first..])?,
+                    JoinConstraint::Natural => return Err(Refusal::unsupported("NATURAL JOIN")),
+                };
                 filled |= fills.map_or(0, |table| 1 << table);
-                let mut expressions = Vec::new();
-                if let Some(condition) = condition {
-                    conjuncts(condition, &mut expressions);
-                }
                 let sees = bits(begin, end);
                 conditions
                     .extend(expressions.into_iter().map(|expression| Conjunct { expression, sees, fills }));
@@ -204,7 +213,7 @@ impl<'c> Planner<'c> {
 
 /// What a join adds to the tables before it.
 struct Joined<'q> {
-    condition: Option<&'q Expr>,
+    constraint: &'q JoinConstraint,
     /// The table that it fills up.
     fills: Option<usize>,
 }
@@ -212,19 +221,52 @@ struct Joined<'q> {
 /// What a join does whose left side begins at a table with this number, and whose right side is the table before `end`.
 fn joined(operator: &JoinOperator, begin: usize, end: usize) -> Result<Joined<'_>, Refusal> {
     let (constraint, fills) = match operator {
-        JoinOperator::CrossJoin(JoinConstraint::None) => return Ok(Joined { condition: None, fills: None }),
-        JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (constraint, None),
-        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => (constraint, Some(end - 1)),
-        // Of several tables on its left it fills up all at once.
-        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) if end - begin == 2 => {
+        JoinOperator::CrossJoin(constraint @ JoinConstraint::None) => (constraint, None),
+        JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) if has_condition(constraint) => {
+            (constraint, None)
+        }
+        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) if has_condition(constraint) => {
+            (constraint, Some(end - 1))
+        }
+        // Of several tables on its left it fills up all at once, and its columns by USING are those of the right side.
+        JoinOperator::Right(constraint @ JoinConstraint::On(_))
+        | JoinOperator::RightOuter(constraint @ JoinConstraint::On(_))
+            if end - begin == 2 =>
+        {
             (constraint, Some(begin))
         }
         _ => return Err(Refusal::unsupported("this join")),
     };
-    match constraint {
-        JoinConstraint::On(condition) => Ok(Joined { condition: Some(condition), fills }),
-        _ => Err(Refusal::unsupported("this join")),
+    Ok(Joined { constraint, fills })
+}
+
+fn has_condition(constraint: &JoinConstraint) -> bool {
+    matches!(constraint, JoinConstraint::On(_) | JoinConstraint::Using(_))
+}
+
+/// That the last of these tables has the same as those before it in the columns of `USING`. They stand for the columns of the last one from
+/// now on, which are of the same types.
+fn equal_columns<'q>(columns: &[ObjectName], tables: &mut [ScopeTable]) -> Result<Vec<Cow<'q, Expr>>, Refusal> {
+    let Some((right, left)) = tables.split_last_mut() else { return Ok(Vec::new()) };
+    let quoted = |name: &str| Ident::with_quote('"', name);
+    let mut equal = Vec::with_capacity(columns.len());
+    for column in columns {
+        let [ObjectNamePart::Identifier(column)] = column.0.as_slice() else {
+            return Err(Refusal::unsupported(column));
+        };
+        let column = folded(column);
+        let mut owners = left.iter().filter_map(|table| Some((table.name(), table.find_bare(&column)?.1)));
+        let (Some((owner, ty)), None) = (owners.next(), owners.next()) else {
+            return Err(Refusal::unsupported("a column of USING that is not one of the left side"));
+        };
+        if right.merge(&column) != Some(ty) {
+            return Err(Refusal::unsupported("a column of USING of another type"));
+        }
+        let of = |table: &str| Box::new(Expr::CompoundIdentifier(vec![quoted(table), quoted(&column)]));
+        let (left, op, right) = (of(owner), BinaryOperator::Eq, of(right.name()));
+        equal.push(Cow::Owned(Expr::BinaryOp { left, op, right }));
     }
+    Ok(equal)
 }
 
 /// Name and alias of a plain table.

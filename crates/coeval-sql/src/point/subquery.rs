@@ -93,7 +93,7 @@ impl<'q> Inner<'q> {
         if let Some(selection) = &select.selection {
             conjuncts.extend(Conjunct::of_where(selection));
         }
-        let conditions = conjuncts.into_iter().map(|conjunct| Condition::compile(planner, &source, conjunct));
+        let conditions = conjuncts.iter().map(|conjunct| Condition::compile(planner, &source, conjunct));
         let conditions = conditions.collect::<Result<_, _>>()?;
         Ok(Self { select, source, conditions })
     }

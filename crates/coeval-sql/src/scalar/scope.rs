@@ -18,6 +18,8 @@ pub(crate) struct ScopeTable {
     name: String,
     /// By index in the table; `None` for columns that users do not see.
     columns: Vec<(Option<String>, ColumnType)>,
+    /// The columns that are named with the table alone.
+    merged: Vec<usize>,
 }
 
 impl ScopeTable {
@@ -30,13 +32,14 @@ impl ScopeTable {
             schema: Some(def.name.schema.clone()),
             name: def.name.name.clone(),
             columns: columns.collect(),
+            merged: Vec::new(),
         }
     }
 
     /// These columns, by place in the row; `None` for names that users do not see.
     #[must_use]
     pub(crate) fn of_columns(name: impl Into<String>, columns: Vec<(Option<String>, ColumnType)>) -> Self {
-        Self { schema: None, name: name.into(), columns }
+        Self { schema: None, name: name.into(), columns, merged: Vec::new() }
     }
 
     /// The same columns under another name, without a schema.
@@ -56,6 +59,24 @@ impl ScopeTable {
     fn find(&self, column: &str) -> Option<(usize, ColumnType)> {
         let place = self.columns.iter().position(|(name, _)| name.as_deref() == Some(column))?;
         Some((place, self.columns[place].1))
+    }
+
+    /// The column that a name without a table stands for.
+    pub(crate) fn find_bare(&self, column: &str) -> Option<(usize, ColumnType)> {
+        self.find(column).filter(|(place, _)| !self.merged.contains(place))
+    }
+
+    /// Has a column named with the table alone, because `USING` has made one column of it and another table's; its type, if it is there.
+    pub(crate) fn merge(&mut self, column: &str) -> Option<ColumnType> {
+        let (place, ty) = self.find(column)?;
+        self.merged.push(place);
+        Some(ty)
+    }
+
+    /// Whether it has such columns.
+    #[must_use]
+    pub(crate) fn has_merged(&self) -> bool {
+        !self.merged.is_empty()
     }
 }
 
@@ -149,7 +170,7 @@ impl Scope {
     fn resolve_bare(&self, name: &str) -> Result<ScopeColumn, SqlError> {
         let mut found = None;
         for (place, candidate) in self.tables.iter().enumerate() {
-            if let Some((column, ty)) = candidate.find(name) {
+            if let Some((column, ty)) = candidate.find_bare(name) {
                 if found.is_some() {
                     let message = format!("column reference \"{name}\" is ambiguous");
                     return Err(SqlError::new(SqlState::AmbiguousColumn, message));

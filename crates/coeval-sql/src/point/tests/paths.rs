@@ -87,6 +87,9 @@ const JOINED: &[&str] = &[
     "SELECT b FROM p WHERE a = $ AND n IN (SELECT u FROM q WHERE q.id = p.b)",
     "SELECT p.b, q.id FROM p LEFT JOIN q ON q.id = p.b WHERE p.a IN (SELECT r.b FROM p r WHERE r.a = $) ORDER BY p.b, q.id",
     "SELECT p.b / (q.u - $) FROM p LEFT JOIN q ON q.id = p.b WHERE p.a = $",
+    "SELECT a, b, p.n, r.c FROM p JOIN p r USING (a, b) WHERE a = $ AND r.n > #",
+    "SELECT b, r.n, s.c FROM p LEFT JOIN p r USING (a, b) LEFT JOIN p s USING (a, b) WHERE a = $ ORDER BY b",
+    "SELECT a, count(r.n) FROM p LEFT JOIN p r USING (b, a) WHERE p.a = $ GROUP BY a",
 ];
 
 /// Changes of rows that a subquery decides, by keys.
