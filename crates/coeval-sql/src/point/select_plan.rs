@@ -70,8 +70,15 @@ impl SelectPlan {
         if let Some(selection) = &select.selection {
             conditions.extend(Conjunct::of_where(selection));
         }
-        let mut groups = groups_of(planner, &source, select)?;
+        let is_distinct = matches!(select.distinct, Some(Distinct::Distinct));
+        let mut groups = match is_distinct {
+            true => Some(groups_of_outputs(planner, &source, select)?),
+            false => groups_of(planner, &source, select)?,
+        };
         let output = Output::compile(planner, &source, &select.projection, groups.as_mut())?;
+        if is_distinct {
+            require_outputs(query, &output)?;
+        }
         let having = match (&select.having, &mut groups) {
             (Some(having), Some(groups)) => {
                 Some(planner.compiler(&source.scope).over_groups(groups).condition(having)?)
@@ -127,7 +134,7 @@ impl SelectPlan {
     }
 }
 
-/// The one SELECT that a query is, with nothing around it that this path does not know.
+/// The one SELECT that a query is, with nothing around it that this path does not know. It may be DISTINCT.
 pub(super) fn plain_select(query: &Query) -> Result<&Select, Refusal> {
     let SetExpr::Select(select) = query.body.as_ref() else { return Err(Refusal::unsupported("this query")) };
     let plain_query = query.with.is_none()
@@ -135,7 +142,7 @@ pub(super) fn plain_select(query: &Query) -> Result<&Select, Refusal> {
         && query.settings.is_none()
         && query.format_clause.is_none()
         && query.pipe_operators.is_empty();
-    let plain_select = matches!(select.distinct, None | Some(Distinct::All))
+    let plain_select = !matches!(select.distinct, Some(Distinct::On(_)))
         && select.select_modifiers.is_none()
         && select.top.is_none()
         && select.exclude.is_none()
@@ -169,11 +176,44 @@ fn groups_of(
     if expressions.is_empty() && !aggregated {
         return Ok(None);
     }
-    let mut keys = Vec::with_capacity(expressions.len());
-    for expression in expressions {
-        if matches!(expression, Expr::Value(_)) {
-            return Err(Refusal::unsupported("GROUP BY a position"));
+    if expressions.iter().any(|expression| matches!(expression, Expr::Value(_))) {
+        return Err(Refusal::unsupported("GROUP BY a position"));
+    }
+    grouped_by(planner, source, expressions).map(Some)
+}
+
+/// The group scope of SELECT DISTINCT: rows with the same outputs are one.
+fn groups_of_outputs(
+    planner: &mut Planner<'_>,
+    source: &Source,
+    select: &Select,
+) -> Result<AggregateScope, Refusal> {
+    if is_grouped(select) || select.projection.iter().any(has_aggregate) {
+        return Err(Refusal::unsupported("DISTINCT groups"));
+    }
+    let outputs = select.projection.iter().map(|item| match item {
+        SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } => {
+            Ok(expression)
         }
+        other => Err(Refusal::unsupported(other)),
+    });
+    grouped_by(planner, source, outputs.collect::<Result<Vec<_>, _>>()?)
+}
+
+/// Whether a SELECT has GROUP BY or HAVING.
+pub(super) fn is_grouped(select: &Select) -> bool {
+    let groups_by_nothing = matches!(&select.group_by, GroupByExpr::Expressions(keys, modifiers)
+        if keys.is_empty() && modifiers.is_empty());
+    !groups_by_nothing || select.having.is_some()
+}
+
+fn grouped_by<'e>(
+    planner: &mut Planner<'_>,
+    source: &Source,
+    expressions: impl IntoIterator<Item = &'e Expr>,
+) -> Result<AggregateScope, Refusal> {
+    let mut keys = Vec::new();
+    for expression in expressions {
         let key = planner.compiler(&source.scope).scalar(expression)?;
         // Documents that are equal may be kept as several texts.
         if matches!(key.ty(), ColumnType::Json | ColumnType::Jsonb) {
@@ -181,7 +221,21 @@ fn groups_of(
         }
         keys.push((expression.clone(), key));
     }
-    Ok(Some(AggregateScope::new(keys)))
+    Ok(AggregateScope::new(keys))
+}
+
+/// Refuses a DISTINCT query that is ordered by something else than its outputs.
+fn require_outputs(query: &Query, output: &Output) -> Result<(), Refusal> {
+    let Some(OrderByKind::Expressions(expressions)) = query.order_by.as_ref().map(|order| &order.kind) else {
+        return Ok(());
+    };
+    for OrderByExpr { expr, .. } in expressions {
+        let is_written = output.written.iter().any(|(_, written)| written.as_ref() == Some(expr));
+        if !is_written && output_column(expr, output)?.is_none() {
+            return Err(Refusal::unsupported("DISTINCT that is not ordered by its outputs"));
+        }
+    }
+    Ok(())
 }
 
 fn has_aggregate(item: &SelectItem) -> bool {

@@ -10,11 +10,11 @@ use super::choice::{Keyless, order};
 use super::condition::{Condition, KeyUse, Sample, Test, UseKind};
 use super::key::KeyPart;
 use super::output::is_plain_wildcard;
-use super::select_plan::plain_select;
+use super::select_plan::{is_grouped, plain_select};
 use super::source::{Conjunct, Planner, Source, bits};
 use crate::scalar::Refusal;
 use coeval_store::Privilege;
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Query, Select, SelectItem};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem};
 
 /// A subquery of which it matters only whether it has rows.
 #[derive(Clone, Debug)]
@@ -75,14 +75,12 @@ struct Inner<'q> {
 impl<'q> Inner<'q> {
     fn compile(planner: &mut Planner<'_>, around: &Source, query: &'q Query) -> Result<Self, Refusal> {
         let select = plain_select(query)?;
-        let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, modifiers)
-            if keys.is_empty() && modifiers.is_empty());
+        // Which of equal rows is left makes no difference here, so DISTINCT has no meaning.
         let is_plain = query.order_by.is_none()
             && query.limit_clause.is_none()
             && query.fetch.is_none()
-            && query.locks.is_empty()
-            && select.having.is_none();
-        if is_grouped || !is_plain {
+            && query.locks.is_empty();
+        if is_grouped(select) || !is_plain {
             return Err(Refusal::unsupported("a clause of this subquery"));
         }
         let mut conjuncts = Vec::new();

@@ -90,6 +90,9 @@ const JOINED: &[&str] = &[
     "SELECT a, b, p.n, r.c FROM p JOIN p r USING (a, b) WHERE a = $ AND r.n > #",
     "SELECT b, r.n, s.c FROM p LEFT JOIN p r USING (a, b) LEFT JOIN p s USING (a, b) WHERE a = $ ORDER BY b",
     "SELECT a, count(r.n) FROM p LEFT JOIN p r USING (b, a) WHERE p.a = $ GROUP BY a",
+    "SELECT DISTINCT q.t, p.c FROM p LEFT JOIN q ON q.id = p.b WHERE p.a = $",
+    "SELECT DISTINCT p.c AS word, q.u % 2, 1 FROM p LEFT JOIN q ON q.id = p.b WHERE p.a = $ ORDER BY word DESC, q.u % 2 LIMIT 3",
+    "SELECT b FROM p WHERE a = $ AND b IN (SELECT DISTINCT q.a FROM q WHERE q.id = p.b)",
 ];
 
 /// Changes of rows that a subquery decides, by keys.
