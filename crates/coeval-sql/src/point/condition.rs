@@ -93,7 +93,8 @@ impl Condition {
             expression => Self::of_scalar(planner, source, expression)?,
         };
         let is_scalar = matches!(condition.test, Test::Scalar(_));
-        if condition.tables & source.bits() & !conjunct.sees != 0 || (conjunct.fills.is_some() && !is_scalar) {
+        let is_seen = condition.tables & source.bits() & !conjunct.sees == 0;
+        if !is_seen || (conjunct.fills.is_some() && !is_scalar) {
             return Err(Refusal::unsupported("this condition of a join"));
         }
         Ok(Self { fills: conjunct.fills, ..condition })

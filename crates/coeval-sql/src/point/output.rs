@@ -195,6 +195,11 @@ impl Output {
         Ok(Self { columns, written, schema: Arc::new(Schema::new(fields)) })
     }
 
+    /// The tables that it reads, a bit each.
+    pub(super) fn tables(&self) -> u64 {
+        self.columns.iter().fold(0, |tables, column| tables | column.tables())
+    }
+
     /// The column that a name of the SELECT list, unambiguous among them, stands for.
     pub(super) fn named(&self, name: &str) -> Option<usize> {
         let mut found = self.written.iter().enumerate().filter(|(_, (written, _))| written == name);

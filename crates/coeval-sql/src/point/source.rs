@@ -154,45 +154,59 @@ impl<'c> Planner<'c> {
         conditions: &mut Vec<Conjunct<'q>>,
         needs: &[Privilege],
     ) -> Result<Source, Refusal> {
-        let first = around.end();
-        let (mut tables, mut scope) = (Vec::new(), Vec::new());
-        let mut filled = 0;
+        let nothing = Source { tables: Vec::new(), scope: Scope::within(around), filled: 0 };
+        self.with_tables(nothing, from, conditions, needs)
+    }
+
+    /// A table that is changed, and behind it those of the FROM or USING of the change, which are read.
+    pub(super) fn target<'q>(
+        &self,
+        target: Source,
+        from: &'q [TableWithJoins],
+        conditions: &mut Vec<Conjunct<'q>>,
+    ) -> Result<Source, Refusal> {
+        self.with_tables(target, from, conditions, &[Privilege::Select])
+    }
+
+    fn with_tables<'q>(
+        &self,
+        mut source: Source,
+        from: &'q [TableWithJoins],
+        conditions: &mut Vec<Conjunct<'q>>,
+        needs: &[Privilege],
+    ) -> Result<Source, Refusal> {
         for item in from {
-            let begin = first + tables.len();
-            self.factor(&item.relation, &mut tables, &mut scope, needs)?;
+            let begin = source.scope.end();
+            self.factor(&item.relation, &mut source, needs)?;
             for join in &item.joins {
                 if join.global {
                     return Err(Refusal::unsupported("GLOBAL JOIN"));
                 }
-                self.factor(&join.relation, &mut tables, &mut scope, needs)?;
-                let end = first + tables.len();
-                if end > TABLES_MAX {
-                    return Err(Refusal::unsupported("so many tables"));
-                }
+                self.factor(&join.relation, &mut source, needs)?;
+                let end = source.scope.end();
                 let Joined { constraint, fills } = joined(&join.join_operator, begin, end)?;
+                let place = begin - source.scope.first();
                 let expressions: Vec<Cow<'q, Expr>> = match constraint {
                     JoinConstraint::None => Vec::new(),
                     JoinConstraint::On(condition) => borrowed(condition).collect(),
-                    JoinConstraint::Using(columns) => equal_columns(columns, &mut scope[begin - first..])?,
+                    JoinConstraint::Using(columns) => {
+                        equal_columns(columns, &mut source.scope.tables_mut()[place..])?
+                    }
                     JoinConstraint::Natural => return Err(Refusal::unsupported("NATURAL JOIN")),
                 };
-                filled |= fills.map_or(0, |table| 1 << table);
+                source.filled |= fills.map_or(0, |table| 1 << table);
                 let sees = bits(begin, end);
                 conditions
                     .extend(expressions.into_iter().map(|expression| Conjunct { expression, sees, fills }));
             }
         }
-        if first + tables.len() > TABLES_MAX {
-            return Err(Refusal::unsupported("so many tables"));
-        }
-        Ok(Source { tables, scope: Scope::within(around, scope), filled })
+        Ok(source)
     }
 
     fn factor(
         &self,
         factor: &TableFactor,
-        tables: &mut Vec<Arc<TableDef>>,
-        scope: &mut Vec<ScopeTable>,
+        source: &mut Source,
         needs: &[Privilege],
     ) -> Result<(), Refusal> {
         let (name, alias) = table_name(factor)?;
@@ -202,11 +216,14 @@ impl<'c> Planner<'c> {
             Some(alias) => table.with_alias(alias),
             None => table,
         };
-        if scope.iter().any(|other| other.name() == table.name()) {
+        if source.scope.tables().iter().any(|other| other.name() == table.name()) {
             return Err(Refusal::unsupported("a table name used twice"));
         }
-        scope.push(table);
-        tables.push(def);
+        if source.scope.end() == TABLES_MAX {
+            return Err(Refusal::unsupported("so many tables"));
+        }
+        source.scope.push(table);
+        source.tables.push(def);
         Ok(())
     }
 }
@@ -246,7 +263,10 @@ fn has_condition(constraint: &JoinConstraint) -> bool {
 
 /// That the last of these tables has the same as those before it in the columns of `USING`. They stand for the columns of the last one from
 /// now on, which are of the same types.
-fn equal_columns<'q>(columns: &[ObjectName], tables: &mut [ScopeTable]) -> Result<Vec<Cow<'q, Expr>>, Refusal> {
+fn equal_columns<'q>(
+    columns: &[ObjectName],
+    tables: &mut [ScopeTable],
+) -> Result<Vec<Cow<'q, Expr>>, Refusal> {
     let Some((right, left)) = tables.split_last_mut() else { return Ok(Vec::new()) };
     let quoted = |name: &str| Ident::with_quote('"', name);
     let mut equal = Vec::with_capacity(columns.len());

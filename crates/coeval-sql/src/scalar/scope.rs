@@ -114,17 +114,27 @@ impl Scope {
         Self { tables, first: 0, around: None }
     }
 
-    /// A scope over these tables of a subquery, numbered behind those of the query around it, if there is one.
+    /// A scope for the tables of a subquery, numbered behind those of the query around it, if there is one.
     #[must_use]
-    pub(crate) fn within(around: &Self, tables: Vec<ScopeTable>) -> Self {
+    pub(crate) fn within(around: &Self) -> Self {
         let first = around.end();
-        Self { tables, first, around: (first > 0).then(|| Box::new(around.clone())) }
+        Self { tables: Vec::new(), first, around: (first > 0).then(|| Box::new(around.clone())) }
     }
 
     /// A scope over the columns of one table.
     #[must_use]
     pub(crate) fn of_table(def: &TableDef) -> Self {
         Self::new(vec![ScopeTable::of_table(def)])
+    }
+
+    /// Adds a table behind the others.
+    pub(crate) fn push(&mut self, table: ScopeTable) {
+        self.tables.push(table);
+    }
+
+    /// The tables, to be changed.
+    pub(crate) fn tables_mut(&mut self) -> &mut [ScopeTable] {
+        &mut self.tables
     }
 
     /// The tables, without those of a query around.

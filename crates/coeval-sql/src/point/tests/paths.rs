@@ -95,12 +95,18 @@ const JOINED: &[&str] = &[
     "SELECT b FROM p WHERE a = $ AND b IN (SELECT DISTINCT q.a FROM q WHERE q.id = p.b)",
 ];
 
-/// Changes of rows that a subquery decides, by keys.
+/// Changes of rows that other tables decide, by keys.
 const DECIDED: &[&str] = &[
     "UPDATE p SET n = n + 1 WHERE a = $ AND EXISTS (SELECT 1 FROM q WHERE q.id = p.b) RETURNING b, n",
     "UPDATE p SET n = 0 WHERE a IN (SELECT a FROM q WHERE q.id = $)",
     "DELETE FROM q WHERE id = $ AND NOT EXISTS (SELECT 1 FROM p WHERE p.a = $ AND p.b = q.id)",
     "DELETE FROM p WHERE a = $ AND b IN (SELECT id FROM q WHERE u = $) RETURNING a, b",
+    "UPDATE p SET n = q.u, c = q.t FROM q WHERE p.a = $ AND q.id = p.b RETURNING p.a, p.b, p.n, p.c",
+    "UPDATE q SET t = p.c FROM p WHERE q.id = $ AND p.a = q.a AND p.b = q.id RETURNING id, t",
+    "UPDATE q SET u = NULL FROM p LEFT JOIN q r ON r.id = p.b + 1 WHERE q.id = $ AND p.a = q.a AND p.b = q.id AND r.id IS NULL",
+    "UPDATE q SET a = q.a + 1 FROM p WHERE q.id = $ AND p.a = $ RETURNING q.id, q.a",
+    "DELETE FROM p USING q WHERE q.id = $ AND p.a = q.a AND p.b = q.u RETURNING p.a, p.b",
+    "DELETE FROM q USING p WHERE q.id = $ AND p.a = $ RETURNING id",
 ];
 
 /// What is written.
