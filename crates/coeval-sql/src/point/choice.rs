@@ -31,15 +31,15 @@ pub(super) struct Choice {
     pub(super) ordered: bool,
 }
 
-/// Whether a table may be walked without any key.
+/// Whether the first table may be walked without any key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keyless {
     Allowed,
     Refused,
 }
 
-/// Chooses for a source under these conditions. `keyless` says whether a single table may be walked in the wanted
-/// order without any key at all; that pays if only the first rows are taken.
+/// Chooses for a source under these conditions. `keyless` says whether the first table may be walked in the wanted
+/// order without any key at all; that pays if only the first rows are taken, and each of them has at most one row of each other table.
 pub(super) fn choose(
     planner: &mut Planner<'_>,
     source: &Source,
@@ -61,13 +61,15 @@ pub(super) fn order(
     wanted: Option<&WantedOrder>,
     keyless: Keyless,
 ) -> Result<Choice, Refusal> {
-    let mut search = Search { source, conditions, wanted, keyless, bound: bits(0, source.scope.first()) };
+    let bound = bits(0, source.scope.first());
+    let mut search = Search { source, conditions, wanted, keyless, bound, others: Others::Few };
     let mut steps: Vec<Step> = Vec::with_capacity(source.tables.len());
     let mut ordered = false;
     while steps.len() < source.tables.len() {
         let candidate = search.best().ok_or_else(|| Refusal::unsupported("a statement without a key"))?;
         if search.begins() {
             ordered = candidate.ordered;
+            search.others = if candidate.is_walk(&search) { Others::One } else { Others::Few };
         }
         let step = candidate.step(&search)?;
         search.bound |= 1 << step.table;
@@ -80,6 +82,15 @@ fn paths(def: &TableDef) -> impl Iterator<Item = Path> {
     std::iter::once(Path::Primary).chain((0..def.indexes.len()).map(Path::Index))
 }
 
+/// How many rows of each other table there may be for a row of the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Others {
+    /// Those of a key.
+    Few,
+    /// At most one: nobody knows how many rows of the first table are visited.
+    One,
+}
+
 /// The state of a search for the order of tables.
 struct Search<'c> {
     source: &'c Source,
@@ -88,6 +99,7 @@ struct Search<'c> {
     keyless: Keyless,
     /// The tables that have a row by now, a bit each: those of queries around, and those of the steps so far.
     bound: u64,
+    others: Others,
 }
 
 impl<'c> Search<'c> {
@@ -137,6 +149,8 @@ struct Candidate<'c> {
     score: u32,
     /// How many components of the key are equal to something.
     equals: usize,
+    /// Whether these are a whole unique key: there is one row at most.
+    whole: bool,
     /// Whether the component behind those is one of several values.
     listed: bool,
     /// Whether rows come in the wanted order.
@@ -205,7 +219,7 @@ impl<'c> Candidate<'c> {
             + if listed { 40 } else { 20 * next.len() as u32 }
             + if ordered { 10 } else { 0 }
             + u32::from(path == Path::Primary) * 5;
-        Self { table, def, join, path, score, equals, listed, ordered, chosen, next }
+        Self { table, def, join, path, score, equals, whole, listed, ordered, chosen, next }
     }
 
     /// What is greater is better. An inner join, which may leave out rows, comes before an outer one, which never does.
@@ -215,10 +229,18 @@ impl<'c> Candidate<'c> {
 
     /// Whether it finds few rows. The first of several tables is to be bounded from both ends, if no component of the key is fixed.
     fn suffices(&self, search: &Search<'_>) -> bool {
+        if search.others == Others::One {
+            return self.whole;
+        }
         let is_alone = search.source.tables.len() == 1;
         let is_bounded = self.next.len() > usize::from(!is_alone);
-        let is_walked = is_alone && search.keyless == Keyless::Allowed && self.ordered;
-        self.equals > 0 || self.listed || (search.begins() && (is_bounded || is_walked))
+        self.equals > 0 || self.listed || (search.begins() && (is_bounded || self.is_walk(search)))
+    }
+
+    /// Whether it walks a table in the wanted order, bounded from one end at most.
+    fn is_walk(&self, search: &Search<'_>) -> bool {
+        let is_open = self.equals == 0 && !self.listed && self.next.len() < 2;
+        is_open && self.ordered && search.keyless == Keyless::Allowed
     }
 
     /// The step, with every condition that can be decided once it has a row.
