@@ -196,19 +196,17 @@ impl<'c> Planner<'c> {
                 };
                 source.filled |= fills.map_or(0, |table| 1 << table);
                 let sees = bits(begin, end);
-                conditions
-                    .extend(expressions.into_iter().map(|expression| Conjunct { expression, sees, fills }));
+                conditions.extend(expressions.into_iter().map(|expression| Conjunct {
+                    expression,
+                    sees,
+                    fills,
+                }));
             }
         }
         Ok(source)
     }
 
-    fn factor(
-        &self,
-        factor: &TableFactor,
-        source: &mut Source,
-        needs: &[Privilege],
-    ) -> Result<(), Refusal> {
+    fn factor(&self, factor: &TableFactor, source: &mut Source, needs: &[Privilege]) -> Result<(), Refusal> {
         let (name, alias) = table_name(factor)?;
         let def = self.table(name, needs)?;
         let table = ScopeTable::of_table(&def);

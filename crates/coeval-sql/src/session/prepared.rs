@@ -3,8 +3,8 @@
 
 use super::list_parameters::{compares_with_lists, spelled_out};
 use super::parse::{Neighbours, Parsed, is_session_statement, parse};
-use super::utility::Utility;
 use super::statement_steps::await_load;
+use super::utility::Utility;
 use super::{NamedStatement, Session, State, description};
 use crate::clock::Clock;
 use crate::context::StatementContext;
