@@ -2,7 +2,7 @@
 //! How the rows of one table are found: by a key, by a range of keys, through an index.
 
 use super::key::KeyPart;
-use super::subquery::{Exists, Found};
+use super::subquery::{Exists, Found, Lookup};
 use crate::scalar::Scalar;
 use coeval_store::{Direction, Nullable, TableDef};
 use std::sync::Arc;
@@ -152,6 +152,8 @@ pub(super) struct Step {
     pub(super) filters: Vec<Scalar>,
     /// Subqueries that can be asked here.
     pub(super) checks: Vec<Exists>,
+    /// Subqueries whose values are wanted of what is left then.
+    pub(super) lookups: Vec<Lookup>,
 }
 
 impl Step {
@@ -162,6 +164,7 @@ impl Step {
             lines.extend(found.explain());
         }
         lines.extend(self.checks.iter().flat_map(Exists::explain));
+        lines.extend(self.lookups.iter().flat_map(Lookup::explain));
         lines
     }
 

@@ -248,8 +248,9 @@ impl<'c> Candidate<'c> {
         let (direction, join, table) = (self.direction(search), self.join, self.table);
         let (equals, next) = self.key(search.conditions);
         let access = Access { table: Arc::clone(self.def), path: self.path, equals, next, direction };
-        let mut step =
-            Step { table, access, join, residual: Vec::new(), filters: Vec::new(), checks: Vec::new() };
+        let (residual, filters) = (Vec::new(), Vec::new());
+        let (checks, lookups) = (Vec::new(), Vec::new());
+        let mut step = Step { table, access, join, residual, filters, checks, lookups };
         let left = search.conditions.iter().enumerate().filter(|(number, condition)| {
             is_decided(condition, search, table) && !self.consumes(search.conditions, *number)
         });

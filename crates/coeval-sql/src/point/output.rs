@@ -3,6 +3,7 @@
 //! rows themselves.
 
 use super::source::{Planner, Source};
+use super::subquery::{self, Lookup};
 use crate::catalog::{column_oids, set_origin};
 use crate::error::SqlError;
 use crate::result::RowSet;
@@ -135,12 +136,32 @@ impl Output {
         &self.schema
     }
 
-    /// Compiles a SELECT list or RETURNING over the rows of a source.
+    /// Compiles a SELECT list or RETURNING over the rows of a source, or over groups of them.
     pub(super) fn compile(
         planner: &mut Planner<'_>,
         source: &Source,
         items: &[SelectItem],
+        groups: Option<&mut AggregateScope>,
+    ) -> Result<Self, Refusal> {
+        Self::of_items(planner, source, items, groups, None)
+    }
+
+    /// Compiles a SELECT list over the rows of a source, in which subqueries may stand. They are added to the others.
+    pub(super) fn with_lookups(
+        planner: &mut Planner<'_>,
+        source: &Source,
+        items: &[SelectItem],
+        lookups: &mut Vec<Lookup>,
+    ) -> Result<Self, Refusal> {
+        Self::of_items(planner, source, items, None, Some(lookups))
+    }
+
+    fn of_items(
+        planner: &mut Planner<'_>,
+        source: &Source,
+        items: &[SelectItem],
         mut groups: Option<&mut AggregateScope>,
+        mut lookups: Option<&mut Vec<Lookup>>,
     ) -> Result<Self, Refusal> {
         let mut columns = Vec::new();
         let mut written = Vec::new();
@@ -171,11 +192,21 @@ impl Output {
                 }
                 other => return Err(Refusal::unsupported(other)),
             };
-            let mut compiler = planner.compiler(&source.scope);
-            if let Some(groups) = groups.as_deref_mut() {
-                compiler = compiler.over_groups(groups);
-            }
-            columns.push(compiler.scalar(expression)?);
+            let column = match (expression, lookups.as_deref_mut()) {
+                (Expr::Subquery(query), Some(lookups)) => {
+                    let (lookup, value) = subquery::value(planner, source, query, lookups.len())?;
+                    lookups.push(lookup);
+                    value
+                }
+                _ => {
+                    let mut compiler = planner.compiler(&source.scope);
+                    if let Some(groups) = groups.as_deref_mut() {
+                        compiler = compiler.over_groups(groups);
+                    }
+                    compiler.scalar(expression)?
+                }
+            };
+            columns.push(column);
             written.push((name, Some(expression.clone())));
         }
         let fields: Vec<Field> = columns
@@ -185,7 +216,8 @@ impl Output {
                 let field = Field::new(name, column.ty().arrow(), true);
                 let field = crate::types::marked_field(field, column.ty());
                 let is_plain = if groups.is_none() { column.as_column() } else { None };
-                let origin = is_plain.and_then(|(table, column)| column_oids(&source.tables[table], column));
+                let origin =
+                    is_plain.and_then(|(table, column)| column_oids(source.tables.get(table)?, column));
                 match origin {
                     Some((table, column)) => set_origin(field, table, column),
                     None => field,

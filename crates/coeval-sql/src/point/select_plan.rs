@@ -75,7 +75,11 @@ impl SelectPlan {
             true => Some(groups_of_outputs(planner, &source, select)?),
             false => groups_of(planner, &source, select)?,
         };
-        let output = Output::compile(planner, &source, &select.projection, groups.as_mut())?;
+        let mut lookups = Vec::new();
+        let output = match &mut groups {
+            Some(groups) => Output::compile(planner, &source, &select.projection, Some(groups))?,
+            None => Output::with_lookups(planner, &source, &select.projection, &mut lookups)?,
+        };
         if is_distinct {
             require_outputs(query, &output)?;
         }
@@ -103,6 +107,9 @@ impl SelectPlan {
             having,
         });
         let mut steps = choice.steps;
+        if let Some(last) = steps.last_mut() {
+            last.lookups = lookups;
+        }
         let first_decides = grouping.as_ref().is_some_and(|grouping| first_decides(grouping, &mut steps));
         Ok(Self { steps, grouping, output, sort, limit, offset, locked, if_locked, first_decides })
     }
@@ -238,7 +245,8 @@ fn require_outputs(query: &Query, output: &Output) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn has_aggregate(item: &SelectItem) -> bool {
+/// Whether an output calls an aggregate.
+pub(super) fn has_aggregate(item: &SelectItem) -> bool {
     let (SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. }) = item
     else {
         return false;
@@ -316,6 +324,7 @@ fn output_column(expression: &Expr, output: &Output) -> Result<Option<usize>, Re
 fn wanted_order(source: &Source, sort: &[SortKey]) -> Option<WantedOrder> {
     let first = sort.first()?;
     let ((table, _), direction) = (first.scalar.as_column()?, first.direction);
+    let def = source.tables.get(table)?;
     let mut columns = Vec::with_capacity(sort.len());
     for key in sort {
         let (of_table, column) = key.scalar.as_column()?;
@@ -323,9 +332,7 @@ fn wanted_order(source: &Source, sort: &[SortKey]) -> Option<WantedOrder> {
             Direction::Forward => key.nulls == Nulls::Last,
             Direction::Backward => key.nulls == Nulls::First,
         };
-        if of_table != table
-            || key.direction != direction
-            || !(nulls_as_kept || source.tables[table].columns[column].not_null)
+        if of_table != table || key.direction != direction || !(nulls_as_kept || def.columns[column].not_null)
         {
             return None;
         }

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Subqueries that are answered by keys: `EXISTS (SELECT ...)` and `x IN (SELECT ...)`.
+//! Subqueries that are answered by keys: `EXISTS (SELECT ...)` and `x IN (SELECT ...)`, and the value of `(SELECT ...)` ([`Lookup`]).
 //!
-//! Either the subquery's rows are looked up for each row of the query around, until one is found ([`Exists`]). Or, of `x IN`, they come
+//! Of a condition, either the subquery's rows are looked up for each row of the query around, until one is found ([`Exists`]). Or, of `x IN`, they come
 //! first and give the keys by which `x` is looked up ([`Found`]); that is taken where both are possible and the keys are the best that the
 //! table has.
 
 use super::access::Step;
+use super::aggregate::Grouping;
 use super::choice::{Keyless, order};
 use super::condition::{Condition, KeyUse, Sample, Test, UseKind};
 use super::key::KeyPart;
 use super::output::is_plain_wildcard;
-use super::select_plan::{is_grouped, plain_select};
+use super::select_plan::{has_aggregate, is_grouped, plain_select};
 use super::source::{Conjunct, Planner, Source, bits};
-use crate::scalar::Refusal;
+use super::walk::VALUES;
+use crate::scalar::{AggregateScope, Refusal, Scalar};
 use coeval_store::Privilege;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem};
 
@@ -36,6 +38,29 @@ pub(super) struct Found {
     pub(super) steps: Vec<Step>,
     /// What is looked up, over the subquery's rows.
     pub(super) part: KeyPart,
+}
+
+/// A subquery whose value is an output.
+#[derive(Clone, Debug)]
+pub(super) struct Lookup {
+    pub(super) steps: Vec<Step>,
+    pub(super) given: Given,
+}
+
+/// What a subquery's value is computed from.
+#[derive(Clone, Debug)]
+pub(super) enum Given {
+    /// Its only row; NULL if there is none.
+    Row(Scalar),
+    /// All its rows together.
+    Rows(Grouping, Scalar),
+}
+
+impl Lookup {
+    /// For EXPLAIN.
+    pub(super) fn explain(&self) -> Vec<String> {
+        explain("value", &self.steps)
+    }
 }
 
 impl Exists {
@@ -166,4 +191,35 @@ pub(super) fn contains(
         Err(_) => Test::ByKeys,
     };
     Ok(Condition { test, tables: needs | scalar.tables(), fills: None, uses })
+}
+
+/// The value of a subquery, by its number among those of the query around.
+pub(super) fn value(
+    planner: &mut Planner<'_>,
+    around: &Source,
+    query: &Query,
+    number: usize,
+) -> Result<(Lookup, Scalar), Refusal> {
+    let inner = Inner::compile(planner, around, query)?;
+    let [SelectItem::UnnamedExpr(given) | SelectItem::ExprWithAlias { expr: given, .. }] =
+        inner.select.projection.as_slice()
+    else {
+        return Err(Refusal::unsupported("the columns of this subquery"));
+    };
+    // Of equal rows DISTINCT leaves one.
+    if inner.select.distinct.is_some() {
+        return Err(Refusal::unsupported("DISTINCT of a value"));
+    }
+    let steps = order(&inner.source, &inner.conditions, None, Keyless::Refused)?.steps;
+    let is_of_rows = inner.select.projection.iter().any(has_aggregate);
+    let (scalar, given) = if is_of_rows {
+        let mut groups = AggregateScope::new(Vec::new());
+        let scalar = planner.compiler(&inner.source.scope).over_groups(&mut groups).scalar(given)?;
+        let grouping = Grouping { keys: Vec::new(), calls: groups.calls, having: None };
+        (scalar.clone(), Given::Rows(grouping, scalar))
+    } else {
+        let scalar = planner.compiler(&inner.source.scope).scalar(given)?;
+        (scalar.clone(), Given::Row(scalar))
+    };
+    Ok((Lookup { steps, given }, Scalar::column(VALUES, number, scalar.ty())))
 }

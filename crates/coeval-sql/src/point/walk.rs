@@ -7,8 +7,9 @@
 //! ```
 
 use super::access::{Access, Join, NextColumn, Path, Step};
+use super::aggregate::Groups;
 use super::key::{Probe, Probes};
-use super::subquery::Wanted;
+use super::subquery::{Given, Lookup, Wanted};
 use crate::error::SqlError;
 use crate::scalar::{Environment, Inputs, RowSource};
 use coeval_store::{Key, RowRef, Transaction, Value, ValueRef};
@@ -24,14 +25,19 @@ pub(super) enum Flow {
     Abandon,
 }
 
+/// The number of the table whose columns are the values of subqueries; no statement has so many tables.
+pub(super) const VALUES: usize = 63;
+
 /// The present row of each table, by its number; none of one that an outer join fills up.
 pub(super) struct Frame<'t> {
     rows: SmallVec<[Option<(Key, RowRef<'t>)>; 2]>,
+    /// The values of subqueries, by their numbers.
+    values: Vec<Value>,
 }
 
 impl<'t> Frame<'t> {
-    fn new(tables: usize) -> Self {
-        Self { rows: SmallVec::from_elem(None, tables) }
+    fn new(steps: &[Step]) -> Self {
+        Self { rows: SmallVec::from_elem(None, numbers_end(steps)), values: Vec::new() }
     }
 
     /// Key and row of a table.
@@ -47,6 +53,9 @@ impl<'t> Frame<'t> {
 impl RowSource for Frame<'_> {
     #[inline]
     fn value(&self, table: usize, column: usize) -> ValueRef<'_> {
+        if table == VALUES {
+            return self.values[column].borrow();
+        }
         match &self.rows[table] {
             Some((_, row)) => row.get(column),
             None => ValueRef::Null,
@@ -77,8 +86,9 @@ fn numbers_end(steps: &[Step]) -> usize {
             NextColumn::Found(found) => numbers_end(&found.steps),
             NextColumn::Free | NextColumn::List(_) | NextColumn::Range { .. } => 0,
         };
-        let of_checks = step.checks.iter().map(|check| numbers_end(&check.steps)).max().unwrap_or(0);
-        (step.table + 1).max(of_keys).max(of_checks)
+        let of_checks = step.checks.iter().map(|check| numbers_end(&check.steps));
+        let of_lookups = step.lookups.iter().map(|lookup| numbers_end(&lookup.steps));
+        of_checks.chain(of_lookups).fold((step.table + 1).max(of_keys), usize::max)
     };
     steps.iter().map(of_step).max().unwrap_or(0)
 }
@@ -98,7 +108,7 @@ impl<'t, 'e> Walk<'t, 'e> {
 
     /// Visits every combination of rows that satisfies the steps, in their order.
     pub(super) fn run(&mut self, steps: &[Step], visit: &mut Visit<'_, 't>) -> Result<Flow, SqlError> {
-        self.enter(steps, &mut Frame::new(numbers_end(steps)), visit)
+        self.enter(steps, &mut Frame::new(steps), visit)
     }
 
     fn enter(
@@ -197,7 +207,7 @@ impl<'t, 'e> Walk<'t, 'e> {
         self.pass(step, rest, frame, visit)
     }
 
-    /// Goes on behind a step that has a row, or has none and is filled up.
+    /// Goes on behind a step that has a row, or has none and is filled up. The values of subqueries are there when the rows are visited.
     #[inline]
     fn pass(
         &mut self,
@@ -220,7 +230,50 @@ impl<'t, 'e> Walk<'t, 'e> {
                 return Ok(Flow::Continue);
             }
         }
+        if !step.lookups.is_empty() {
+            let mut values = Vec::with_capacity(step.lookups.len());
+            for lookup in &step.lookups {
+                let Some(value) = self.value_of(lookup, frame)? else { return Ok(Flow::Abandon) };
+                values.push(value);
+            }
+            frame.values = values;
+        }
         self.enter(rest, frame, visit)
+    }
+
+    /// The value of a subquery for the present rows; `None` if finding it takes more rows than may be visited.
+    ///
+    /// # Errors
+    /// `21000` for a second row of one that is to have one; what its expressions meet.
+    fn value_of(&mut self, lookup: &Lookup, frame: &mut Frame<'t>) -> Result<Option<Value>, SqlError> {
+        let (parameters, environment) = (self.parameters, self.environment);
+        match &lookup.given {
+            Given::Row(scalar) => {
+                let mut value = None;
+                let flow = self.enter(&lookup.steps, frame, &mut |frame| {
+                    if value.is_some() {
+                        return Err(SqlError::several_rows());
+                    }
+                    let inputs = Inputs { rows: frame, parameters, environment };
+                    value = Some(scalar.eval(inputs)?.into_value());
+                    Ok(Flow::Continue)
+                })?;
+                Ok((flow != Flow::Abandon).then(|| value.unwrap_or(Value::Null)))
+            }
+            Given::Rows(grouping, scalar) => {
+                let mut groups = Groups::new(grouping);
+                let flow = self.enter(&lookup.steps, frame, &mut |frame| {
+                    groups.add(Inputs { rows: frame, parameters, environment })?;
+                    Ok(Flow::Continue)
+                })?;
+                if flow == Flow::Abandon {
+                    return Ok(None);
+                }
+                let row = groups.finish()?.pop().expect("all rows are one group, even if there are none");
+                let value = scalar.eval(Inputs { rows: &row, parameters, environment })?.into_value();
+                Ok(Some(value))
+            }
+        }
     }
 
     fn inputs<'i>(&'i self, frame: &'i Frame<'t>) -> Inputs<'i> {
