@@ -8,14 +8,13 @@ use super::output::Output;
 use super::source::{Conjunct, Planner, Source};
 use crate::row_locking::RowLocking;
 use crate::scalar::{AggregateFunction, AggregateScope, Refusal, Scalar, Scope, folded};
-use crate::walk::visit_expressions;
+use crate::walk::any_outside_queries;
 use coeval_store::{ColumnType, Direction, IfLocked, Privilege};
 use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Fetch, GroupByExpr, LimitClause, LockClause, ObjectNamePart, OrderByExpr, OrderByKind,
     Query, Select, SelectItem, SetExpr, Value as Literal,
 };
-use std::ops::ControlFlow;
 
 /// A SELECT, compiled.
 #[derive(Debug)]
@@ -245,22 +244,17 @@ fn require_outputs(query: &Query, output: &Output) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether an output calls an aggregate.
+/// Whether an output calls an aggregate, those of subqueries aside.
 pub(super) fn has_aggregate(item: &SelectItem) -> bool {
     let (SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. }) = item
     else {
         return false;
     };
-    visit_expressions(expression, |inner| {
-        if let Expr::Function(function) = inner
-            && let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice()
-            && matches!(folded(name).as_str(), "count" | "sum" | "min" | "max" | "avg")
-        {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
+    any_outside_queries(expression, |inner| {
+        matches!(inner, Expr::Function(function)
+            if matches!(function.name.0.as_slice(), [ObjectNamePart::Identifier(name)]
+                if matches!(folded(name).as_str(), "count" | "sum" | "min" | "max" | "avg")))
     })
-    .is_break()
 }
 
 fn sort_keys(

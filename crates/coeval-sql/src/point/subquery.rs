@@ -14,7 +14,7 @@ use super::output::is_plain_wildcard;
 use super::select_plan::{has_aggregate, is_grouped, plain_select};
 use super::source::{Conjunct, Planner, Source, bits};
 use super::walk::VALUES;
-use crate::scalar::{AggregateScope, Refusal, Scalar};
+use crate::scalar::{AggregateCall, AggregateScope, Refusal, Scalar};
 use coeval_store::Privilege;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem};
 
@@ -126,6 +126,13 @@ impl<'q> Inner<'q> {
         bits(0, self.source.scope.first())
     }
 
+    /// Whether an aggregate is one of a query around: whose columns it names, and none of this one.
+    fn is_of_around(&self, call: &AggregateCall) -> bool {
+        let inputs = call.input.iter().chain(&call.filter);
+        let tables = inputs.fold(0, |tables, input| tables | input.tables());
+        tables != 0 && tables & self.source.bits() == 0
+    }
+
     /// Those that its conditions name.
     fn needs(&self) -> u64 {
         self.conditions.iter().fold(0, |needs, condition| needs | condition.tables) & self.around()
@@ -215,6 +222,9 @@ pub(super) fn value(
     let (scalar, given) = if is_of_rows {
         let mut groups = AggregateScope::new(Vec::new());
         let scalar = planner.compiler(&inner.source.scope).over_groups(&mut groups).scalar(given)?;
+        if groups.calls.iter().any(|call| inner.is_of_around(call)) {
+            return Err(Refusal::unsupported("an aggregate of the query around"));
+        }
         let grouping = Grouping { keys: Vec::new(), calls: groups.calls, having: None };
         (scalar.clone(), Given::Rows(grouping, scalar))
     } else {

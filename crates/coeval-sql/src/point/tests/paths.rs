@@ -54,6 +54,7 @@ const READS: &[&str] = &[
     "SELECT b FROM p WHERE a = $ AND nonsense = 1",
     "SELECT id FROM q ORDER BY id LIMIT 5",
     "SELECT b FROM p WHERE a = $ AND (c = @ OR f > 0.5) AND NOT (n = #)",
+    "SELECT (SELECT count(p.b) FROM q WHERE q.id = $) FROM p WHERE a = $",
 ];
 
 /// Joins and subqueries that begin with a key: all of them take the point path.
