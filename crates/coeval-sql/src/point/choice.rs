@@ -47,10 +47,7 @@ pub(super) fn choose(
     wanted: Option<&WantedOrder>,
     keyless: Keyless,
 ) -> Result<Choice, Refusal> {
-    let mut conditions = Vec::with_capacity(conjuncts.len());
-    for conjunct in conjuncts {
-        conditions.push(Condition::compile(planner, source, conjunct)?);
-    }
+    let conditions = Condition::compile_all(planner, source, conjuncts)?;
     order(source, &conditions, wanted, keyless)
 }
 

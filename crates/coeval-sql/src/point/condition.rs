@@ -76,13 +76,25 @@ impl Sample {
 }
 
 impl Condition {
-    /// Compiles a condition on the rows of a source.
-    pub(super) fn compile(
+    /// Compiles conditions on the rows of a source.
+    pub(super) fn compile_all(
+        planner: &mut Planner<'_>,
+        source: &Source,
+        conjuncts: &[Conjunct<'_>],
+    ) -> Result<Vec<Self>, Refusal> {
+        let mut conditions = Vec::with_capacity(conjuncts.len());
+        for conjunct in conjuncts {
+            conditions.push(Self::compile(planner, source, conjunct)?);
+        }
+        Ok(conditions)
+    }
+
+    fn compile(
         planner: &mut Planner<'_>,
         source: &Source,
         conjunct: &Conjunct<'_>,
     ) -> Result<Self, Refusal> {
-        let condition = match conjunct.expression.as_ref() {
+        let condition = match &*conjunct.expression {
             Expr::Exists { subquery, negated } => {
                 let wanted = if *negated { Wanted::NoRows } else { Wanted::Rows };
                 subquery::exists(planner, source, subquery, wanted)?

@@ -3,7 +3,8 @@
 
 use super::access::{NextColumn, Step};
 use super::aggregate::Grouping;
-use super::choice::{Keyless, WantedOrder, choose};
+use super::choice::{Keyless, WantedOrder, order};
+use super::condition::Condition;
 use super::output::Output;
 use super::source::{Conjunct, Planner, Source};
 use crate::row_locking::RowLocking;
@@ -56,19 +57,18 @@ impl SelectPlan {
     /// Compiles a query.
     pub(super) fn compile(planner: &mut Planner<'_>, query: &Query) -> Result<Self, Refusal> {
         let select = plain_select(query)?;
-        let mut conditions = Vec::new();
+        let mut joins = Vec::new();
         // Locking rows needs UPDATE, since it keeps others from changing them.
         let needs: &[Privilege] = match query.locks.is_empty() {
             true => &[Privilege::Select],
             false => &[Privilege::Select, Privilege::Update],
         };
-        let source = planner.source(&select.from, &Scope::empty(), &mut conditions, needs)?;
+        let source = planner.source(&select.from, &Scope::empty(), &mut joins, needs)?;
         if source.tables.is_empty() {
             return Err(Refusal::unsupported("a SELECT without FROM"));
         }
-        if let Some(selection) = &select.selection {
-            conditions.extend(Conjunct::of_where(selection));
-        }
+        // The first place that says what a parameter is counts: FROM, then what is selected, then WHERE.
+        let mut conditions = Condition::compile_all(planner, &source, &joins)?;
         let is_distinct = matches!(select.distinct, Some(Distinct::Distinct));
         let mut groups = match is_distinct {
             true => Some(groups_of_outputs(planner, &source, select)?),
@@ -82,6 +82,9 @@ impl SelectPlan {
         if is_distinct {
             require_outputs(query, &output)?;
         }
+        if let Some(selection) = &select.selection {
+            conditions.extend(Condition::compile_all(planner, &source, &Conjunct::of_where(selection))?);
+        }
         let having = match (&select.having, &mut groups) {
             (Some(having), Some(groups)) => {
                 Some(planner.compiler(&source.scope).over_groups(groups).condition(having)?)
@@ -92,7 +95,7 @@ impl SelectPlan {
         let (limit, offset) = limits(planner, query)?;
         let wanted = if groups.is_none() { wanted_order(&source, &sort) } else { None };
         let keyless = if limit.is_some() && groups.is_none() { Keyless::Allowed } else { Keyless::Refused };
-        let choice = choose(planner, &source, &conditions, wanted.as_ref(), keyless)?;
+        let choice = order(&source, &conditions, wanted.as_ref(), keyless)?;
         if choice.ordered || (groups.as_ref().is_some_and(|groups| groups.keys().next().is_none())) {
             sort.clear();
         }

@@ -98,6 +98,8 @@ struct Inner<'q> {
 }
 
 impl<'q> Inner<'q> {
+    /// Its tables, and the conditions of their joins. What it selects comes behind them, and then its [WHERE](Self::add_where): the first
+    /// place that says what a parameter is counts.
     fn compile(planner: &mut Planner<'_>, around: &Source, query: &'q Query) -> Result<Self, Refusal> {
         let select = plain_select(query)?;
         // Which of equal rows is left makes no difference here, so DISTINCT has no meaning.
@@ -108,17 +110,21 @@ impl<'q> Inner<'q> {
         if is_grouped(select) || !is_plain {
             return Err(Refusal::unsupported("a clause of this subquery"));
         }
-        let mut conjuncts = Vec::new();
-        let source = planner.source(&select.from, &around.scope, &mut conjuncts, &[Privilege::Select])?;
+        let mut joins = Vec::new();
+        let source = planner.source(&select.from, &around.scope, &mut joins, &[Privilege::Select])?;
         if source.tables.is_empty() {
             return Err(Refusal::unsupported("a subquery without FROM"));
         }
-        if let Some(selection) = &select.selection {
-            conjuncts.extend(Conjunct::of_where(selection));
-        }
-        let conditions = conjuncts.iter().map(|conjunct| Condition::compile(planner, &source, conjunct));
-        let conditions = conditions.collect::<Result<_, _>>()?;
+        let conditions = Condition::compile_all(planner, &source, &joins)?;
         Ok(Self { select, source, conditions })
+    }
+
+    /// Adds the conditions of its WHERE.
+    fn add_where(&mut self, planner: &mut Planner<'_>) -> Result<(), Refusal> {
+        let Some(selection) = &self.select.selection else { return Ok(()) };
+        let conditions = Condition::compile_all(planner, &self.source, &Conjunct::of_where(selection))?;
+        self.conditions.extend(conditions);
+        Ok(())
     }
 
     /// The tables of queries around, a bit each.
@@ -146,7 +152,7 @@ pub(super) fn exists(
     query: &Query,
     wanted: Wanted,
 ) -> Result<Condition, Refusal> {
-    let inner = Inner::compile(planner, around, query)?;
+    let mut inner = Inner::compile(planner, around, query)?;
     for item in &inner.select.projection {
         // Nobody looks at it, but it has to mean something.
         match item {
@@ -157,6 +163,7 @@ pub(super) fn exists(
             other => return Err(Refusal::unsupported(other)),
         }
     }
+    inner.add_where(planner)?;
     let steps = order(&inner.source, &inner.conditions, None, Keyless::Refused)?.steps;
     let test = Test::Exists(Exists { steps, wanted });
     Ok(Condition { test, tables: inner.needs(), fills: None, uses: Vec::new() })
@@ -176,6 +183,7 @@ pub(super) fn contains(
         return Err(Refusal::unsupported("the columns of this subquery"));
     };
     let given = planner.compiler(&inner.source.scope).scalar(given)?;
+    inner.add_where(planner)?;
     let scalar = planner.compiler(&around.scope).scalar_like(value, given.ty())?;
     if given.is_volatile() || scalar.is_volatile() {
         return Err(Refusal::unsupported("a volatile operand of IN"));
@@ -207,7 +215,7 @@ pub(super) fn value(
     query: &Query,
     number: usize,
 ) -> Result<(Lookup, Scalar), Refusal> {
-    let inner = Inner::compile(planner, around, query)?;
+    let mut inner = Inner::compile(planner, around, query)?;
     let [SelectItem::UnnamedExpr(given) | SelectItem::ExprWithAlias { expr: given, .. }] =
         inner.select.projection.as_slice()
     else {
@@ -217,7 +225,6 @@ pub(super) fn value(
     if inner.select.distinct.is_some() {
         return Err(Refusal::unsupported("DISTINCT of a value"));
     }
-    let steps = order(&inner.source, &inner.conditions, None, Keyless::Refused)?.steps;
     let is_of_rows = inner.select.projection.iter().any(has_aggregate);
     let (scalar, given) = if is_of_rows {
         let mut groups = AggregateScope::new(Vec::new());
@@ -231,5 +238,7 @@ pub(super) fn value(
         let scalar = planner.compiler(&inner.source.scope).scalar(given)?;
         (scalar.clone(), Given::Row(scalar))
     };
+    inner.add_where(planner)?;
+    let steps = order(&inner.source, &inner.conditions, None, Keyless::Refused)?.steps;
     Ok((Lookup { steps, given }, Scalar::column(VALUES, number, scalar.ty())))
 }

@@ -62,16 +62,7 @@ impl UpdatePlan {
         let mut conditions = Vec::new();
         let source = planner.target(target, from, &mut conditions)?;
         refuse_generated(&table)?;
-        let mut changes = vec![None; table.columns.len()];
-        for assignment in &update.assignments {
-            let column = assigned_column(&table, assignment)?;
-            let change = planner
-                .compiler(&source.scope)
-                .assignment(assigned_value(&assignment.value)?, &table.columns[column])?;
-            if changes[column].replace(change).is_some() {
-                return Err(Refusal::unsupported("a column assigned twice"));
-            }
-        }
+        // What is assigned comes last: the first place that says what a parameter is counts, and PostgreSQL reads them in this order.
         let selection =
             update.selection.as_ref().ok_or_else(|| Refusal::unsupported("UPDATE of all rows"))?;
         conditions.extend(Conjunct::of_where(selection));
@@ -83,6 +74,16 @@ impl UpdatePlan {
         // The rows of the others are gone when the new row is there.
         if output.as_ref().is_some_and(|output| output.tables() & !TARGET != 0) {
             return Err(Refusal::unsupported("RETURNING of tables that are read"));
+        }
+        let mut changes = vec![None; table.columns.len()];
+        for assignment in &update.assignments {
+            let column = assigned_column(&table, assignment)?;
+            let change = planner
+                .compiler(&source.scope)
+                .assignment(assigned_value(&assignment.value)?, &table.columns[column])?;
+            if changes[column].replace(change).is_some() {
+                return Err(Refusal::unsupported("a column assigned twice"));
+            }
         }
         let set = changes.iter().enumerate().filter(|(_, change)| change.is_some());
         let strength = strength_of_update(&table, set.map(|(column, _)| column));
