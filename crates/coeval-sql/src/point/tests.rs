@@ -221,6 +221,17 @@ fn outer_joins_and_subqueries_are_steps_of_a_walk() {
 }
 
 #[test]
+fn many_keys_in_a_loop_over_rows_are_left_to_the_general_path() {
+    let mut session = filled();
+    let keys: Vec<String> = (100..4_100).map(|key| key.to_string()).collect();
+    let joined = "SELECT x.b FROM t x LEFT JOIN t y ON y.u IN";
+    let sql = format!("{joined} ({}) WHERE x.a = 1 ORDER BY x.b", keys.join(", "));
+    check(&mut session, &sql, "1 2 3");
+    let explained = run(&mut session, &format!("EXPLAIN ANALYZE {sql}")).unwrap();
+    assert!(explained.contains("the general path ran"), "{explained}");
+}
+
+#[test]
 fn updates_by_key() {
     let mut session = filled();
     check(

@@ -48,6 +48,11 @@ impl<'t> Frame<'t> {
     pub(super) fn row(&self, table: usize) -> &(Key, RowRef<'t>) {
         self.rows[table].as_ref().expect("a table is read only behind its step")
     }
+
+    /// Whether a table has had a row.
+    fn has_rows(&self) -> bool {
+        self.rows.iter().any(Option::is_some)
+    }
 }
 
 impl RowSource for Frame<'_> {
@@ -121,6 +126,9 @@ impl<'t, 'e> Walk<'t, 'e> {
         let access = &step.access;
         let id = access.table.id;
         let Some(probes) = self.probes(access, frame)? else { return Ok(Flow::Abandon) };
+        if !self.may_look_up(probes.len(), frame) {
+            return Ok(Flow::Abandon);
+        }
         let mut met = Met::Nothing;
         for probe in probes {
             let flow = match (probe, access.path) {
@@ -182,6 +190,18 @@ impl<'t, 'e> Walk<'t, 'e> {
             Ok(Flow::Continue)
         })?;
         Ok((flow != Flow::Abandon).then(|| access.probes_of(keys)))
+    }
+
+    /// Whether so many keys may be looked up now. Within a loop over rows each of several keys counts like a row, found or not: the
+    /// walk would be a long one that finds nothing otherwise.
+    #[inline]
+    fn may_look_up(&mut self, keys: usize, frame: &Frame<'t>) -> bool {
+        if keys < 2 || !frame.has_rows() {
+            return true;
+        }
+        let left = self.budget.checked_sub(keys);
+        self.budget = left.unwrap_or(0);
+        left.is_some()
     }
 
     #[inline]
