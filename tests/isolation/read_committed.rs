@@ -45,6 +45,43 @@ fn an_update_that_waited_adds_to_the_newest_row() {
     );
 }
 
+/// The whole statement begins again: PostgreSQL looks at the new row alone, and reads other tables as they were.
+#[test]
+fn other_tables_are_read_again_after_a_wait() {
+    let mut setup = ACCOUNTS.to_vec();
+    setup.push("CREATE TABLE fee (account text PRIMARY KEY, amount int NOT NULL)");
+    setup.push("INSERT INTO fee VALUES ('checking', 10)");
+    for path in ["SET coeval.point_path = on", "SET coeval.point_path = off"] {
+        let charge = "UPDATE account SET balance = balance - f.amount FROM fee f \
+                      WHERE f.account = account.id AND account.id = 'checking'";
+        let close = "DELETE FROM account WHERE id = 'savings' \
+                     AND NOT EXISTS (SELECT 1 FROM fee f WHERE f.account = account.id)";
+        run(
+            &setup,
+            &[
+                ("b", path, Done),
+                ("a", BEGIN, Done),
+                ("b", BEGIN, Done),
+                ("a", "UPDATE account SET balance = 500 WHERE id = 'checking'", Tag("UPDATE 1")),
+                ("b", charge, Waits),
+                ("a", "UPDATE fee SET amount = 20", Tag("UPDATE 1")),
+                ("a", "COMMIT", Done),
+                ("b", THEN, Tag("UPDATE 1")),
+                ("b", "COMMIT", Done),
+                ("a", "SELECT balance FROM account WHERE id = 'checking'", Rows(&["480"])),
+                ("a", BEGIN, Done),
+                ("b", BEGIN, Done),
+                ("a", "UPDATE account SET balance = 500 WHERE id = 'savings'", Tag("UPDATE 1")),
+                ("b", close, Waits),
+                ("a", "INSERT INTO fee VALUES ('savings', 1)", Done),
+                ("a", "COMMIT", Done),
+                ("b", THEN, Tag("DELETE 0")),
+                ("b", "COMMIT", Done),
+            ],
+        );
+    }
+}
+
 #[test]
 fn the_condition_is_looked_at_again_after_a_wait() {
     run(

@@ -44,6 +44,31 @@ const READS: &[(&str, &str)] = &[
         "UPDATE account SET balance = 900 WHERE id = 2",
     ),
     ("DELETE FROM log WHERE id IN (SELECT id FROM account)", "INSERT INTO account VALUES (5, 'cleo', 1)"),
+    // Of joins and subqueries by keys, also those that find nothing.
+    (
+        "SELECT f.id, a.balance FROM flag f LEFT JOIN account a ON a.id = f.id + 6 WHERE f.id = 2",
+        "INSERT INTO account VALUES (8, 'cleo', 1)",
+    ),
+    (
+        "SELECT id FROM flag WHERE id = 2 AND NOT EXISTS (SELECT 1 FROM account WHERE owner = 'cleo')",
+        "INSERT INTO account VALUES (5, 'cleo', 1)",
+    ),
+    (
+        "SELECT id FROM flag WHERE id IN (SELECT a.id FROM account a WHERE a.owner = 'cleo')",
+        "INSERT INTO account VALUES (5, 'cleo', 1)",
+    ),
+    (
+        "SELECT (SELECT count(*) FROM account WHERE balance > 500) FROM flag WHERE id = 2",
+        "INSERT INTO account VALUES (5, 'cleo', 900)",
+    ),
+    (
+        "UPDATE flag SET value = 3 FROM account a WHERE flag.id = 2 AND a.id = flag.id + 6",
+        "INSERT INTO account VALUES (8, 'cleo', 1)",
+    ),
+    (
+        "DELETE FROM log USING account a WHERE a.id = 8 AND log.id = a.id",
+        "INSERT INTO account VALUES (8, 'cleo', 1)",
+    ),
     ("UPDATE account SET balance = 1 WHERE id = 7", "INSERT INTO account VALUES (7, 'cleo', 1)"),
     ("INSERT INTO account VALUES (2, 'bea', 1) ON CONFLICT DO NOTHING", "DELETE FROM account WHERE id = 2"),
     (

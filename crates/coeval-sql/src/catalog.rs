@@ -34,7 +34,7 @@ mod user_types;
 
 pub(crate) use deparse::{declared_default, origin as origin_of_dimension};
 pub use origin::origin_of;
-pub(crate) use origin::{column_oids, set_origin};
+pub(crate) use origin::{column_oids, defined_column, set_origin};
 
 pub(crate) use access::CatalogAccess;
 pub(crate) use functions::{array_of_text, functions, gives_texts, is_catalog_function, set_returning};

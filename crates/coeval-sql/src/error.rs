@@ -165,6 +165,12 @@ impl SqlError {
         Self::new(SqlState::UndefinedTable, format!("{MISSING_FROM} for table \"{table}\""))
     }
 
+    /// `21000`: a subquery that stands for a value has more than its only row.
+    pub(crate) fn several_rows() -> Self {
+        let message = "more than one row returned by a subquery used as an expression";
+        Self::new(SqlState::CardinalityViolation, message)
+    }
+
     /// Whether it may be about a column of a query around the one that was planned alone.
     pub(crate) fn may_name_outer_row(&self) -> bool {
         self.state == SqlState::UndefinedColumn

@@ -3,15 +3,18 @@
 //!
 //! A statement is compiled once into a [`PointPlan`]: which keys to look up ([`access`]), what to compute from
 //! the rows ([`crate::scalar`]) and what to do with them. Running it plans nothing, parses nothing and formats
-//! nothing. What does not fit (no key in the predicate, subqueries, window functions, outer joins, ...) is not
+//! nothing. Outer joins are steps of their own ([`choice`]), and subqueries that are asked by keys are walks within the walk
+//! ([`subquery`]). What does not fit (no key in the predicate, other subqueries, window functions, ...) is not
 //! an error here: the statement goes to DataFusion or the general DML, which give the same rows and errors.
 //!
-//! A SELECT whose range turns out to be long gives up after [`select::ROWS_VISITED_MAX`] rows: scanning many
-//! rows is DataFusion's business.
+//! A SELECT whose range turns out to be long gives up after [`select::ROWS_VISITED_MAX`] rows, and so does a change that joins or asks
+//! subqueries: scanning many rows is DataFusion's business.
 
 mod access;
 mod aggregate;
+mod change;
 mod choice;
+mod condition;
 mod conflict;
 mod delete;
 mod environment;
@@ -21,6 +24,7 @@ mod output;
 mod select;
 mod select_plan;
 mod source;
+mod subquery;
 mod update;
 mod walk;
 
@@ -223,22 +227,22 @@ impl PointPlan {
             if context.transaction.is_read_only() { AccessMode::ReadOnly } else { AccessMode::ReadWrite },
         );
         let (transaction, parameters) = (&mut *context.transaction, context.parameters);
-        match &self.action {
+        let outcome = match &self.action {
             Action::Select(plan) => {
                 if transaction.is_read_only() {
                     // The transaction itself notes reads, but not of declared readers.
                     context.spread.lock().note_rows_read();
                 }
-                let outcome = plan.run(transaction, parameters, &environment)?;
-                if outcome.is_none() {
-                    self.outgrown.store(true, Ordering::Relaxed);
-                }
-                Ok(outcome)
+                plan.run(transaction, parameters, &environment)?
             }
-            Action::Insert(plan) => plan.run(transaction, parameters, &environment).map(Some),
-            Action::Update(plan) => plan.run(transaction, parameters, &environment).map(Some),
-            Action::Delete(plan) => plan.run(transaction, parameters, &environment).map(Some),
+            Action::Insert(plan) => Some(plan.run(transaction, parameters, &environment)?),
+            Action::Update(plan) => plan.run(transaction, parameters, &environment)?,
+            Action::Delete(plan) => plan.run(transaction, parameters, &environment)?,
+        };
+        if outcome.is_none() {
+            self.outgrown.store(true, Ordering::Relaxed);
         }
+        Ok(outcome)
     }
 
     /// What EXPLAIN prints, line by line.

@@ -28,6 +28,7 @@ mod prepared;
 mod refused;
 mod set_constraints;
 mod statement_cache;
+mod statement_steps;
 mod token_wait;
 mod utility;
 mod variables;
@@ -42,7 +43,6 @@ pub use prepared::Prepared;
 use crate::advisory::SessionLocks;
 use crate::cancel::{self, CancelHandle};
 use crate::clock::Clock;
-use crate::cluster::CommitMode;
 use crate::context::{SequenceValues, StatementContext};
 use crate::deadline::Deadline;
 use crate::definitions::Definitions;
@@ -55,17 +55,13 @@ use crate::point::Rows;
 use crate::quota::QuotaShare;
 use crate::registry::{OpenTransaction, TransactionStatus};
 use crate::result::{CommandTag, StatementResult};
-use crate::rights::{Authority, Object, Rights};
 use crate::server_part::ServerPart;
 use crate::settings::Settings;
-use crate::spread_part::{self, Declared, SpreadPart, Within};
+use crate::spread_part::{SpreadPart, Within};
 use crate::tique;
 use acknowledgement::Acknowledgements;
 use block::{Block, BlockOptions, IsQuery, Opened};
-use coeval_store::{
-    AccessMode, Catalog, ColumnType, LockWaits, Origin, Priority, Privilege, Publication, StoreError,
-    SynchronousCommit, Transaction, Value,
-};
+use coeval_store::{AccessMode, Catalog, ColumnType, Priority, Publication, Transaction, Value};
 use coeval_txn::Isolation;
 use coeval_txn::ssi::SessionFloor;
 use cursors::Cursor;
@@ -76,6 +72,7 @@ use parking_lot::Mutex;
 use parse::{Neighbours, Parsed};
 use prepared::{Outcome, Plan, RunPlan, memory_of, run_and_plan};
 use statement_cache::StatementCache;
+use statement_steps::{await_load, before_commit, begin_statement, claim, end_spread, until_settled};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
@@ -90,124 +87,6 @@ enum State {
     Idle,
     Active(Box<Block>),
     Failed(Box<Block>),
-}
-
-/// How often a statement looks at its rows again because others have changed what it locked. Each time it has more
-/// of them locked, so that only rows which it did not meet before can make it look again.
-const LOOKS_MAX: usize = 1_000;
-
-/// Readies a transaction for its next statement.
-fn begin_statement(
-    transaction: &mut Transaction,
-    settings: &Settings,
-    cancel: &CancelHandle,
-    sql: &str,
-) -> Result<(), StoreError> {
-    transaction.note_origin(Origin::new(settings.backend_pid(), sql));
-    transaction.set_lock_waits(LockWaits {
-        timeout: settings.lock_timeout(),
-        deadlock_after: settings.deadlock_timeout(),
-        interrupt: Some(cancel.interrupt()),
-    });
-    transaction.begin_statement()
-}
-
-/// Gives a transaction the session's priority, if it has one.
-fn claim(
-    priority: &mut Option<Priority>,
-    settings: &Settings,
-    engine: &Engine,
-    transaction: &mut Transaction,
-) {
-    if settings.has_priority() {
-        transaction.claim(priority.get_or_insert_with(|| engine.store().priority()));
-        let rights = Rights::of(settings.principal(), Authority::of(transaction, engine.store()));
-        if !rights.is_superuser() {
-            let changes = [Privilege::Insert, Privilege::Update, Privilege::Delete];
-            transaction.reserve_reads_of(move |def| rights.require_any(Object::Table(def), &changes).is_ok());
-        }
-    } else if priority.is_some() {
-        *priority = None;
-    }
-}
-
-/// Runs a statement; if rows that it has locked were changed meanwhile, again on a snapshot that shows the change.
-fn until_settled<T>(
-    context: &mut StatementContext<'_>,
-    body: &mut impl FnMut(&mut StatementContext<'_>) -> Result<T, SqlError>,
-) -> Result<T, SqlError> {
-    let mut looks = 0;
-    loop {
-        looks += 1;
-        let outcome = body(context)
-            .and_then(|value| context.transaction.end_statement().map(|()| value).map_err(SqlError::from))
-            .and_then(|value| check_spread(context).map(|()| value));
-        match outcome {
-            Err(_)
-                if context.transaction.take_restart()
-                    && looks < LOOKS_MAX
-                    && !context.spread.lock().is_changing() => {}
-            outcome => return outcome,
-        }
-    }
-}
-
-/// Sees that a transaction that uses tables of a cluster is one that there can be.
-///
-/// # Errors
-/// `0A000`.
-fn check_spread(context: &StatementContext<'_>) -> Result<(), SqlError> {
-    context.spread.lock().check(context.transaction, || context.tique.lock().has_written())
-}
-
-/// Has a block that is about to take its snapshot find what its session has loaded into tables of a cluster, or seen there; not one that
-/// may be about to load: that would wait for each load before.
-///
-/// # Errors
-/// That of a cancelled statement.
-fn await_load(
-    (block, is_query): (&Block, IsQuery),
-    part: &mut SpreadPart,
-    engine: &Engine,
-    floor: &mut SessionFloor,
-) -> Result<(), SqlError> {
-    let place = block.statement_place();
-    let reads = is_query == IsQuery::Yes || place.declared == Declared::Reader;
-    if reads
-        && !block.has_snapshot()
-        && let Some(version) = spread_part::await_load(part, engine, place)?
-    {
-        floor.note_snapshot(version);
-    }
-    Ok(())
-}
-
-/// What a statement outside a block does behind its last word, before its transaction commits.
-fn before_commit<T>(context: &mut StatementContext<'_>, settled: Result<T, SqlError>) -> Result<T, SqlError> {
-    tique::end_statement(context, settled).and_then(|value| {
-        let temporary = Arc::clone(context.settings.temporary());
-        temporary.before_commit(context.transaction).map(|()| value)
-    })
-}
-
-/// Commits what a transaction has changed on the cluster, once its own commit has come to this; it is rolled back if that has failed.
-///
-/// # Errors
-/// That of the transaction's commit; those of [`SpreadPart::commit`].
-fn end_spread<T>(
-    part: &mut SpreadPart,
-    engine: &Engine,
-    settings: &Settings,
-    outcome: Result<T, SqlError>,
-) -> Result<T, SqlError> {
-    let value = outcome.inspect_err(|_| part.end())?;
-    let mode = match settings.synchronous_commit() {
-        SynchronousCommit::Off | SynchronousCommit::Local => CommitMode::Asked,
-        SynchronousCommit::RemoteWrite | SynchronousCommit::On | SynchronousCommit::RemoteApply => {
-            CommitMode::Decided
-        }
-    };
-    part.commit(engine, mode).map(|()| value)
 }
 
 /// The context of a statement of a session, from those of its parts that a block does not need meanwhile.

@@ -83,6 +83,12 @@ pub(super) fn column_number(def: &TableDef, index: usize) -> Option<usize> {
     Some(before.count() + 1)
 }
 
+/// The column of a table with this number.
+pub(super) fn column_numbered(def: &TableDef, number: i16) -> Option<&ColumnDef> {
+    let before = usize::try_from(number).ok()?.checked_sub(1)?;
+    def.columns.iter().filter(|column| has_number(column)).nth(before)
+}
+
 fn has_number(column: &ColumnDef) -> bool {
     !matches!(column.state, ColumnState::Hidden | ColumnState::Computed | ColumnState::Retired { .. })
 }

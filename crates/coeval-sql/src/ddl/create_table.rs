@@ -7,6 +7,7 @@ use super::constraints::{self, DeclaredKey};
 use super::like_columns::Like;
 use super::temporary::{self, Lasting};
 use super::{expressions, generated_columns, index, lookup, naming, storage_parameters};
+use crate::catalog::defined_column;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::parse::BrickClause;
@@ -15,6 +16,7 @@ use crate::stored::ROW_ID_COLUMN;
 use crate::temporary::OnCommit;
 use crate::types;
 use crate::values;
+use arrow::datatypes::Field;
 use coeval_store::{
     BrickDef, CatalogChange, ColumnDef, ColumnState, ColumnType, Privilege, QualifiedName, SequenceDef,
     SpaceId, TableDef,
@@ -335,9 +337,7 @@ fn create_as(
     }
     let mut draft = Draft::new(context, name);
     for (field, name) in rows.schema.fields().iter().zip(named) {
-        let ty = types::column_type_of_arrow(field.data_type())
-            .ok_or_else(|| SqlError::unsupported(format!("a column of type {}", field.data_type())))?;
-        let column = ColumnDef::new(name, ty);
+        let column = column_of(context, field, name)?;
         draft.add(DeclaredColumn { column, sequence: None, constraints: Vec::new() })?;
     }
     let finished = draft.finish(context)?;
@@ -347,4 +347,18 @@ fn create_as(
     finished.put(context)?;
     let count = crate::copy::load::append(context, &def, &columns, &rows.batches)?;
     Ok(StatementResult::tagged(CommandTag::Select(count)))
+}
+
+/// The column for an output of a query: of its type; where the output is a column of a table, with the domain and the digits of seconds
+/// that the table declares, too.
+fn column_of(context: &StatementContext<'_>, output: &Field, name: String) -> Result<ColumnDef, SqlError> {
+    let ty = types::column_type_of_field(output)
+        .ok_or_else(|| SqlError::unsupported(format!("a column of type {}", output.data_type())))?;
+    let mut column = ColumnDef::new(name, ty);
+    let tables = context.transaction.world().tables().map(|table| &**table.def());
+    if let Some(declared) = defined_column(output, tables).filter(|declared| declared.ty == ty) {
+        column.second_digits = declared.second_digits;
+        column.domain.clone_from(&declared.domain);
+    }
+    Ok(column)
 }

@@ -22,8 +22,8 @@ use coeval_store::{IfLocked, Privilege, RowLock, TableDef};
 use coeval_txn::LockStrength;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, GroupByExpr, Ident, LimitClause, ObjectName, Query, Select, SetExpr, TableFactor,
-    Value as AstValue,
+    Expr, Fetch, GroupByExpr, Ident, JoinOperator, LimitClause, ObjectName, Query, Select, SetExpr,
+    TableFactor, TableWithJoins, Value as AstValue,
 };
 use std::sync::Arc;
 
@@ -286,6 +286,39 @@ fn refuse_groups(select: &Select, clause: &str, functions: &SessionState) -> Res
     calls.map_or(Ok(()), |what| Err(not_allowed(clause, what)))
 }
 
+/// An item of the FROM clause.
+struct FromItem<'q> {
+    factor: &'q TableFactor,
+    /// Whether an outer join fills it up with NULLs.
+    is_filled: bool,
+}
+
+impl<'q> FromItem<'q> {
+    fn all(from: &'q [TableWithJoins]) -> Vec<Self> {
+        let mut items: Vec<Self> = Vec::new();
+        for table in from {
+            let begin = items.len();
+            items.push(Self { factor: &table.relation, is_filled: false });
+            for join in &table.joins {
+                let (left, right) = filled_sides(&join.join_operator);
+                items[begin..].iter_mut().for_each(|item| item.is_filled |= left);
+                items.push(Self { factor: &join.relation, is_filled: right });
+            }
+        }
+        items
+    }
+}
+
+/// Whether a join fills up its left side, and whether its right one.
+fn filled_sides(operator: &JoinOperator) -> (bool, bool) {
+    match operator {
+        JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => (false, true),
+        JoinOperator::Right(_) | JoinOperator::RightOuter(_) => (true, false),
+        JoinOperator::FullOuter(_) => (true, true),
+        _ => (false, false),
+    }
+}
+
 /// The tables of the FROM clause that the locking clauses mean.
 fn locked_tables(
     context: &StatementContext<'_>,
@@ -293,25 +326,22 @@ fn locked_tables(
     select: &Select,
     clauses: &[RowLocking],
 ) -> Result<Vec<LockedTable>, SqlError> {
-    let factors = select.from.iter().flat_map(|table| {
-        std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation))
-    });
-    let factors: Vec<&TableFactor> = factors.collect();
+    let items = FromItem::all(&select.from);
     let mut tables = Vec::new();
     for clause in clauses {
         let Some(name) = &clause.of else {
-            for factor in &factors {
-                tables.extend(locked_table(context, query, factor, clause)?);
+            for item in &items {
+                tables.extend(locked_table(context, query, item, clause)?);
             }
             continue;
         };
         let what = clause.name();
-        let named = factors.iter().find(|factor| exposed_name(factor).as_ref() == Some(name));
-        let factor = named.ok_or_else(|| {
+        let named = items.iter().find(|item| exposed_name(item.factor).as_ref() == Some(name));
+        let item = named.ok_or_else(|| {
             let message = format!("relation \"{name}\" in {what} clause not found in FROM clause");
             SqlError::new(SqlState::UndefinedTable, message)
         })?;
-        let table = locked_table(context, query, factor, clause)?;
+        let table = locked_table(context, query, item, clause)?;
         tables.push(table.ok_or_else(|| {
             SqlError::unsupported(format_args!("{what} of \"{name}\", which is not a table,"))
         })?);
@@ -334,14 +364,18 @@ fn exposed_name(factor: &TableFactor) -> Option<String> {
 fn locked_table(
     context: &StatementContext<'_>,
     query: &Query,
-    factor: &TableFactor,
+    item: &FromItem<'_>,
     clause: &RowLocking,
 ) -> Result<Option<LockedTable>, SqlError> {
-    let what = clause.name();
+    let (what, factor) = (clause.name(), item.factor);
     match factor {
         TableFactor::Table { name, args: None, .. } if is_common_table(context, query, name) => Ok(None),
         TableFactor::Table { name, alias, args: None, .. } => {
             let target = Target::resolve(context, name, alias.as_ref().map(|alias| &alias.name))?;
+            if item.is_filled {
+                let message = format!("{what} cannot be applied to the nullable side of an outer join");
+                return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+            }
             let RowLocking { strength, if_locked, .. } = *clause;
             Ok(Some(LockedTable { name: target.name().clone(), def: target.def, strength, if_locked }))
         }

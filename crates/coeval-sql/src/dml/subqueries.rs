@@ -5,7 +5,7 @@
 //! rows. So each is run once, before the first row is written, and its result stands in its place.
 
 use crate::context::StatementContext;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::query::{self, has_subquery};
 use crate::result::RowSet;
 use crate::types::{column_type_of_arrow, format_value};
@@ -118,10 +118,7 @@ impl Evaluation<'_, '_> {
         match (list.pop(), list.is_empty()) {
             (Some(only), true) => Ok(only),
             (None, _) => Ok(Expr::Value(Value::Null.into())),
-            (Some(_), false) => Err(SqlError::new(
-                SqlState::CardinalityViolation,
-                "more than one row returned by a subquery used as an expression",
-            )),
+            (Some(_), false) => Err(SqlError::several_rows()),
         }
     }
 }

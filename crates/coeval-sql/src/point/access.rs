@@ -2,12 +2,13 @@
 //! How the rows of one table are found: by a key, by a range of keys, through an index.
 
 use super::key::KeyPart;
+use super::subquery::{Exists, Found, Lookup};
 use crate::scalar::Scalar;
 use coeval_store::{Direction, Nullable, TableDef};
 use std::sync::Arc;
 
 /// Which keys are looked up.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Access {
     /// The table.
     pub(super) table: Arc<TableDef>,
@@ -31,19 +32,21 @@ pub(super) enum Path {
 }
 
 /// What is known of the key column behind those that are equal to something.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "a plan is made once and shared")]
 pub(super) enum NextColumn {
     /// Nothing.
     Free,
     /// It is one of these.
     List(Vec<KeyPart>),
+    /// It is one of those that a subquery gives.
+    Found(Found),
     /// It lies between these.
     Range { lower: Option<KeyBound>, upper: Option<KeyBound> },
 }
 
 /// One end of a range.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct KeyBound {
     pub(super) part: KeyPart,
     pub(super) edge: Edge,
@@ -93,6 +96,7 @@ impl Access {
                 let values: Vec<&str> = list.iter().map(|part| part.text.as_str()).collect();
                 keys.push(format!("{} in ({})", name(place), values.join(", ")));
             }
+            NextColumn::Found(found) => keys.push(format!("{} in ({})", name(place), found.part.text)),
             NextColumn::Range { lower, upper } => {
                 for (bound, symbol) in [(lower, '>'), (upper, '<')] {
                     if let Some(bound) = bound {
@@ -126,23 +130,54 @@ pub(super) fn key_columns(table: &TableDef, path: Path) -> Vec<usize> {
     }
 }
 
+/// What becomes of the rows before a step for which it finds none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Join {
+    /// They are left out.
+    Inner,
+    /// They are filled up with NULLs.
+    Outer,
+}
+
 /// One table of a statement: how its rows are found, and what they must satisfy beyond that.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Step {
-    /// Which table of the scope.
+    /// The number of the table.
     pub(super) table: usize,
     pub(super) access: Access,
-    /// Conditions that can be decided here and are not already in the key.
+    pub(super) join: Join,
+    /// Conditions on its rows that can be decided here and are not already in the key.
     pub(super) residual: Vec<Scalar>,
+    /// Those on what an outer join gives.
+    pub(super) filters: Vec<Scalar>,
+    /// Subqueries that can be asked here.
+    pub(super) checks: Vec<Exists>,
+    /// Subqueries whose values are wanted of what is left then.
+    pub(super) lookups: Vec<Lookup>,
 }
 
 impl Step {
-    /// For EXPLAIN.
-    pub(super) fn describe(&self) -> String {
-        match self.residual.len() {
-            0 => self.access.describe(),
-            1 => format!("{}, 1 condition more", self.access.describe()),
-            count => format!("{}, {count} conditions more", self.access.describe()),
+    /// For EXPLAIN: itself, then its subqueries.
+    pub(super) fn explain(&self) -> Vec<String> {
+        let mut lines = vec![self.describe()];
+        if let NextColumn::Found(found) = &self.access.next {
+            lines.extend(found.explain());
+        }
+        lines.extend(self.checks.iter().flat_map(Exists::explain));
+        lines.extend(self.lookups.iter().flat_map(Lookup::explain));
+        lines
+    }
+
+    fn describe(&self) -> String {
+        let join = match self.join {
+            Join::Inner => "",
+            Join::Outer => "left join: ",
+        };
+        let access = self.access.describe();
+        match self.residual.len() + self.filters.len() {
+            0 => format!("{join}{access}"),
+            1 => format!("{join}{access}, 1 condition more"),
+            count => format!("{join}{access}, {count} conditions more"),
         }
     }
 }

@@ -11,7 +11,7 @@ use coeval_store::{ColumnType, Key, KeyWriter, Value, ValueRef};
 use std::collections::{HashMap, HashSet};
 
 /// What a query over groups computes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Grouping {
     /// Rows with equal values of these are one group; without any, all rows are one.
     pub(super) keys: Vec<Scalar>,

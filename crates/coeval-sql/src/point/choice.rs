@@ -3,56 +3,23 @@
 //!
 //! A condition `column = expression` gives a component of a key if the expression needs only tables that are
 //! looked up before. The key with the most components in front wins; a whole unique key wins over all.
+//!
+//! A table that an outer join fills up is looked up by the conditions of that join alone, and behind all tables that these name. Whatever
+//! else is asked of its rows is asked once it is known whether there are any. Where its place is does not matter beyond that: which rows it
+//! has, or that it has none, depends on nothing else.
 
-use super::access::{Access, Edge, KeyBound, NextColumn, Path, Step, key_columns};
-use super::key::{Fitting, KeyPart, fitting};
-use super::source::{Planner, Source};
-use crate::cancel;
-use crate::scalar::{CompareOp, Refusal, Scalar, compare_op};
-use coeval_store::{ColumnType, Direction, TableDef};
-use datafusion::sql::sqlparser::ast::Expr;
+use super::access::{Access, Edge, Join, KeyBound, NextColumn, Path, Step, key_columns};
+use super::condition::{Condition, Sample, Test, UseKind};
+use super::key::KeyPart;
+use super::source::{Conjunct, Planner, Source, bits};
+use crate::scalar::{CompareOp, Refusal};
+use coeval_store::{Direction, TableDef};
 use std::sync::Arc;
-
-/// A condition that a statement's rows must satisfy.
-struct Condition {
-    scalar: Scalar,
-    /// The tables it reads, a bit each.
-    tables: u64,
-    /// What of keys it fixes.
-    uses: Vec<KeyUse>,
-}
-
-/// A column bounded by a condition.
-struct KeyUse {
-    table: usize,
-    column: usize,
-    /// The tables that the bounding expressions read.
-    needs: u64,
-    kind: UseKind,
-}
-
-enum UseKind {
-    Compare(CompareOp, Sample),
-    List(Vec<Sample>),
-}
-
-/// An expression with how it fits its column.
-#[derive(Clone)]
-struct Sample {
-    scalar: Scalar,
-    fitting: Fitting,
-    text: String,
-}
-
-impl Sample {
-    fn part(&self) -> KeyPart {
-        KeyPart { scalar: self.scalar.clone(), fitting: self.fitting, text: self.text.clone() }
-    }
-}
 
 /// The order that a statement asks for, if it is by columns of one table.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WantedOrder {
+    pub(super) table: usize,
     pub(super) columns: Vec<usize>,
     pub(super) direction: Direction,
 }
@@ -64,177 +31,125 @@ pub(super) struct Choice {
     pub(super) ordered: bool,
 }
 
-/// Chooses for a source under these conditions. `keyless` says whether a single table may be walked in the wanted
-/// order without any key at all; that pays if only the first rows are taken.
-pub(super) fn choose(
-    planner: &mut Planner<'_>,
-    source: &Source,
-    conditions: &[&Expr],
-    wanted: Option<&WantedOrder>,
-    keyless: Keyless,
-) -> Result<Choice, Refusal> {
-    if source.tables.len() > 16 {
-        return Err(Refusal::unsupported("so many tables"));
-    }
-    let mut compiled = Vec::with_capacity(conditions.len());
-    for condition in conditions {
-        compiled.push(Condition::compile(planner, source, condition)?);
-    }
-    let mut bound = 0_u64;
-    let mut steps: Vec<Step> = Vec::with_capacity(source.tables.len());
-    let mut ordered = false;
-    while steps.len() < source.tables.len() {
-        let mut best: Option<(usize, Candidate)> = None;
-        for (table, def) in source.tables.iter().enumerate() {
-            if bound & (1 << table) != 0 {
-                continue;
-            }
-            for path in paths(def) {
-                let candidate = Candidate::new(&compiled, table, def, path, bound, wanted);
-                if best.as_ref().is_none_or(|(_, best)| candidate.score > best.score) {
-                    best = Some((table, candidate));
-                }
-            }
-        }
-        let (table, candidate) = best.expect("a table is left and has a primary key");
-        let joined = source.tables.len() > 1;
-        let sufficient = candidate.equals > 0
-            || (!joined && candidate.bounded)
-            || (!joined && keyless == Keyless::Allowed && candidate.ordered);
-        if !sufficient {
-            return Err(Refusal::unsupported("a statement without a key"));
-        }
-        ordered = !joined && candidate.ordered;
-        bound |= 1 << table;
-        steps.push(candidate.step(&compiled, table, &source.tables[table], bound, wanted));
-    }
-    add_constants(&compiled, &mut steps);
-    Ok(Choice { steps, ordered })
-}
-
-/// Whether a table may be walked without any key.
+/// Whether the first table may be walked without any key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keyless {
     Allowed,
     Refused,
 }
 
+/// Chooses for a source under these conditions. `keyless` says whether the first table may be walked in the wanted
+/// order without any key at all; that pays if only the first rows are taken, and each of them has at most one row of each other table.
+pub(super) fn choose(
+    planner: &mut Planner<'_>,
+    source: &Source,
+    conjuncts: &[Conjunct<'_>],
+    wanted: Option<&WantedOrder>,
+    keyless: Keyless,
+) -> Result<Choice, Refusal> {
+    let conditions = Condition::compile_all(planner, source, conjuncts)?;
+    order(source, &conditions, wanted, keyless)
+}
+
+/// Chooses under conditions that are compiled.
+pub(super) fn order(
+    source: &Source,
+    conditions: &[Condition],
+    wanted: Option<&WantedOrder>,
+    keyless: Keyless,
+) -> Result<Choice, Refusal> {
+    let bound = bits(0, source.scope.first());
+    let mut search = Search { source, conditions, wanted, keyless, bound, others: Others::Few };
+    let mut steps: Vec<Step> = Vec::with_capacity(source.tables.len());
+    let mut ordered = false;
+    while steps.len() < source.tables.len() {
+        let candidate = search.best().ok_or_else(|| Refusal::unsupported("a statement without a key"))?;
+        if search.begins() {
+            ordered = candidate.ordered;
+            search.others = if candidate.is_walk(&search) { Others::One } else { Others::Few };
+        }
+        let step = candidate.step(&search)?;
+        search.bound |= 1 << step.table;
+        steps.push(step);
+    }
+    Ok(Choice { steps, ordered })
+}
+
 fn paths(def: &TableDef) -> impl Iterator<Item = Path> {
     std::iter::once(Path::Primary).chain((0..def.indexes.len()).map(Path::Index))
 }
 
-/// Conditions on no table at all are decided at the first step.
-fn add_constants(conditions: &[Condition], steps: &mut [Step]) {
-    if let Some(first) = steps.first_mut() {
-        let constants = conditions.iter().filter(|condition| condition.tables == 0);
-        first.residual.extend(constants.map(|condition| condition.scalar.clone()));
-    }
+/// How many rows of each other table there may be for a row of the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Others {
+    /// Those of a key.
+    Few,
+    /// At most one: nobody knows how many rows of the first table are visited.
+    One,
 }
 
-impl Condition {
-    fn compile(planner: &mut Planner<'_>, source: &Source, expression: &Expr) -> Result<Self, Refusal> {
-        let scalar = planner.compiler(&source.scope).condition(expression)?;
-        let tables = scalar.tables();
-        let mut uses = Vec::new();
-        match expression {
-            Expr::BinaryOp { left, op, right } => {
-                if let Some(op) = compare_op(op) {
-                    uses.extend(key_use(planner, source, left, op, right)?);
-                    uses.extend(key_use(planner, source, right, op.mirrored(), left)?);
+/// The state of a search for the order of tables.
+struct Search<'c> {
+    source: &'c Source,
+    conditions: &'c [Condition],
+    wanted: Option<&'c WantedOrder>,
+    keyless: Keyless,
+    /// The tables that have a row by now, a bit each: those of queries around, and those of the steps so far.
+    bound: u64,
+    others: Others,
+}
+
+impl<'c> Search<'c> {
+    /// Whether no table of this source has a row yet.
+    fn begins(&self) -> bool {
+        self.bound & self.source.bits() == 0
+    }
+
+    fn is_filled(&self, table: usize) -> bool {
+        self.source.filled & (1 << table) != 0
+    }
+
+    /// The best way to find the rows of the next table.
+    fn best(&self) -> Option<Candidate<'c>> {
+        let mut best: Option<Candidate<'c>> = None;
+        for (table, def) in self.source.numbered().filter(|(table, _)| self.may_come(*table)) {
+            for path in paths(def) {
+                let candidate = Candidate::new(self, table, def, path);
+                let is_better = best.as_ref().is_none_or(|best| candidate.rank() > best.rank());
+                if is_better && candidate.suffices(self) {
+                    best = Some(candidate);
                 }
             }
-            Expr::Between { expr, negated: false, low, high } => {
-                uses.extend(key_use(planner, source, expr, CompareOp::GreaterOrEqual, low)?);
-                uses.extend(key_use(planner, source, expr, CompareOp::LessOrEqual, high)?);
-                // Only both together stand for the condition.
-                if uses.len() < 2 {
-                    uses.clear();
-                }
-            }
-            Expr::InList { expr, list, negated: false } => {
-                uses.extend(list_use(planner, source, expr, list)?)
-            }
-            _ => {}
         }
-        Ok(Self { scalar, tables, uses })
+        best
     }
-}
 
-/// The column that an expression is, if it is one.
-fn column_of(source: &Source, expression: &Expr) -> Option<(usize, usize, ColumnType)> {
-    let found = match expression {
-        Expr::Identifier(ident) => source.scope.resolve(std::slice::from_ref(ident)),
-        Expr::CompoundIdentifier(parts) => source.scope.resolve(parts),
-        Expr::Nested(inner) => return column_of(source, inner),
-        _ => return None,
-    };
-    found.ok().map(|found| (found.table, found.column, found.ty))
-}
+    /// Whether a table may come next: it has no row yet, and an outer join that fills it up names no others that have none.
+    fn may_come(&self, table: usize) -> bool {
+        let with_it = self.bound | (1 << table);
+        let mut of_join = self.conditions.iter().filter(|condition| condition.fills == Some(table));
+        self.bound & (1 << table) == 0 && of_join.all(|condition| condition.tables & !with_it == 0)
+    }
 
-fn sample(
-    planner: &mut Planner<'_>,
-    source: &Source,
-    expression: &Expr,
-    ty: ColumnType,
-) -> Result<Option<Sample>, Refusal> {
-    let scalar = planner.compiler(&source.scope).scalar_like(expression, ty)?;
-    if scalar.is_volatile() {
-        return Ok(None);
+    /// The order that this table is to give.
+    fn wanted_of(&self, table: usize) -> Option<&'c WantedOrder> {
+        self.wanted.filter(|wanted| wanted.table == table && self.begins() && !self.is_filled(table))
     }
-    Ok(fitting(scalar.ty(), ty).map(|fitting| Sample { scalar, fitting, text: expression.to_string() }))
-}
-
-fn key_use(
-    planner: &mut Planner<'_>,
-    source: &Source,
-    column: &Expr,
-    op: CompareOp,
-    value: &Expr,
-) -> Result<Option<KeyUse>, Refusal> {
-    let Some((table, column, ty)) = column_of(source, column) else { return Ok(None) };
-    if op == CompareOp::NotEqual {
-        return Ok(None);
-    }
-    let Some(sample) = sample(planner, source, value, ty)? else { return Ok(None) };
-    if op != CompareOp::Equal && matches!(sample.fitting, Fitting::Divided(_)) {
-        return Ok(None);
-    }
-    let needs = sample.scalar.tables();
-    if needs & (1 << table) != 0 {
-        return Ok(None);
-    }
-    Ok(Some(KeyUse { table, column, needs, kind: UseKind::Compare(op, sample) }))
-}
-
-fn list_use(
-    planner: &mut Planner<'_>,
-    source: &Source,
-    column: &Expr,
-    list: &[Expr],
-) -> Result<Option<KeyUse>, Refusal> {
-    let Some((table, column, ty)) = column_of(source, column) else { return Ok(None) };
-    let mut samples = Vec::with_capacity(list.len());
-    let mut needs = 0;
-    for member in list {
-        cancel::check()?;
-        let Some(sample) = sample(planner, source, member, ty)? else { return Ok(None) };
-        needs |= sample.scalar.tables();
-        samples.push(sample);
-    }
-    if needs & (1 << table) != 0 {
-        return Ok(None);
-    }
-    Ok(Some(KeyUse { table, column, needs, kind: UseKind::List(samples) }))
 }
 
 /// One way to find the rows of one table.
-struct Candidate {
+struct Candidate<'c> {
+    table: usize,
+    def: &'c Arc<TableDef>,
+    join: Join,
     path: Path,
     score: u32,
     /// How many components of the key are equal to something.
     equals: usize,
-    /// Whether the component behind those is bounded.
-    bounded: bool,
+    /// Whether these are a whole unique key: there is one row at most.
+    whole: bool,
+    /// Whether the component behind those is one of several values.
+    listed: bool,
     /// Whether rows come in the wanted order.
     ordered: bool,
     /// Which conditions, by number, and which of their uses give each equal component.
@@ -243,26 +158,22 @@ struct Candidate {
     next: Vec<(usize, usize)>,
 }
 
-impl Candidate {
-    fn new(
-        conditions: &[Condition],
-        table: usize,
-        def: &TableDef,
-        path: Path,
-        bound: u64,
-        wanted: Option<&WantedOrder>,
-    ) -> Self {
+impl<'c> Candidate<'c> {
+    fn new(search: &Search<'c>, table: usize, def: &'c Arc<TableDef>, path: Path) -> Self {
         let columns = key_columns(def, path);
         let own = match path {
             Path::Primary => columns.len(),
             Path::Index(place) => def.indexes[place].columns.len(),
         };
+        let join = if search.is_filled(table) { Join::Outer } else { Join::Inner };
+        let fills = (join == Join::Outer).then_some(table);
         let usable = |column: usize, filter: &dyn Fn(&UseKind) -> bool| -> Vec<(usize, usize)> {
             let mut found = Vec::new();
-            for (number, condition) in conditions.iter().enumerate() {
+            for (number, condition) in search.conditions.iter().enumerate() {
                 for (place, use_) in condition.uses.iter().enumerate() {
-                    let here = use_.table == table && use_.column == column && use_.needs & !bound == 0;
-                    if here && filter(&use_.kind) {
+                    let here =
+                        use_.table == table && use_.column == column && use_.needs & !search.bound == 0;
+                    if here && condition.fills == fills && filter(&use_.kind) {
                         found.push((number, place));
                     }
                 }
@@ -281,21 +192,23 @@ impl Candidate {
         let mut next = Vec::new();
         let mut listed = false;
         if let Some(&column) = columns[..own].get(equals) {
+            // Values that are written are fewer, as a rule, than those that a subquery gives.
             let lists = usable(column, &|kind| matches!(kind, UseKind::List(_)));
-            if let Some(&list) = lists.first() {
+            let found = usable(column, &|kind| matches!(kind, UseKind::Found(_)));
+            if let Some(&list) = lists.first().or(found.first()) {
                 listed = true;
                 next.push(list);
             } else {
-                next = range_ends(conditions, &usable(column, &|kind| matches!(kind, UseKind::Compare(..))));
+                let compared = usable(column, &|kind| matches!(kind, UseKind::Compare(..)));
+                next = range_ends(search.conditions, &compared);
             }
         }
         let unique = match path {
             Path::Primary => true,
             Path::Index(place) => def.indexes[place].uniqueness.is_unique(),
         };
-        let bounded = !next.is_empty();
         let whole = equals == own && unique;
-        let ordered = wanted.is_some_and(|wanted| {
+        let ordered = search.wanted_of(table).is_some_and(|wanted| {
             whole || (!listed && gives_order(&columns[equals..], &columns[..equals], wanted))
         });
         let score = if whole { 10_000 } else { 0 }
@@ -303,18 +216,64 @@ impl Candidate {
             + if listed { 40 } else { 20 * next.len() as u32 }
             + if ordered { 10 } else { 0 }
             + u32::from(path == Path::Primary) * 5;
-        Self { path, score, equals, bounded, ordered, chosen, next }
+        Self { table, def, join, path, score, equals, whole, listed, ordered, chosen, next }
+    }
+
+    /// What is greater is better. An inner join, which may leave out rows, comes before an outer one, which never does.
+    fn rank(&self) -> (bool, u32) {
+        (self.join == Join::Inner, self.score)
+    }
+
+    /// Whether it finds few rows. The first of several tables is to be bounded from both ends, if no component of the key is fixed.
+    fn suffices(&self, search: &Search<'_>) -> bool {
+        if search.others == Others::One {
+            return self.whole;
+        }
+        let is_alone = search.source.tables.len() == 1;
+        let is_bounded = self.next.len() > usize::from(!is_alone);
+        self.equals > 0 || self.listed || (search.begins() && (is_bounded || self.is_walk(search)))
+    }
+
+    /// Whether it walks a table in the wanted order, bounded from one end at most.
+    fn is_walk(&self, search: &Search<'_>) -> bool {
+        let is_open = self.equals == 0 && !self.listed && self.next.len() < 2;
+        is_open && self.ordered && search.keyless == Keyless::Allowed
     }
 
     /// The step, with every condition that can be decided once it has a row.
-    fn step(
-        self,
-        conditions: &[Condition],
-        table: usize,
-        def: &Arc<TableDef>,
-        bound: u64,
-        wanted: Option<&WantedOrder>,
-    ) -> Step {
+    fn step(self, search: &Search<'_>) -> Result<Step, Refusal> {
+        let (direction, join, table) = (self.direction(search), self.join, self.table);
+        let (equals, next) = self.key(search.conditions);
+        let access = Access { table: Arc::clone(self.def), path: self.path, equals, next, direction };
+        let (residual, filters) = (Vec::new(), Vec::new());
+        let (checks, lookups) = (Vec::new(), Vec::new());
+        let mut step = Step { table, access, join, residual, filters, checks, lookups };
+        let left = search.conditions.iter().enumerate().filter(|(number, condition)| {
+            is_decided(condition, search, table) && !self.consumes(search.conditions, *number)
+        });
+        for (_, condition) in left {
+            match &condition.test {
+                // Conditions of an outer join say which rows it takes; all others, which rows are left of what it gives.
+                Test::Scalar(scalar) if join == Join::Inner || condition.fills.is_some() => {
+                    step.residual.push(scalar.clone());
+                }
+                Test::Scalar(scalar) => step.filters.push(scalar.clone()),
+                Test::Exists(exists) => step.checks.push(exists.clone()),
+                Test::ByKeys => return Err(Refusal::unsupported("a subquery without a key")),
+            }
+        }
+        Ok(step)
+    }
+
+    fn direction(&self, search: &Search<'_>) -> Direction {
+        match search.wanted_of(self.table) {
+            Some(wanted) if self.ordered => wanted.direction,
+            _ => Direction::Forward,
+        }
+    }
+
+    /// What the key's components are made of.
+    fn key(&self, conditions: &[Condition]) -> (Vec<KeyPart>, NextColumn) {
         let use_of = |(number, place): (usize, usize)| &conditions[number].uses[place].kind;
         let mut equals = Vec::with_capacity(self.equals);
         for &place in &self.chosen {
@@ -327,39 +286,39 @@ impl Candidate {
             match use_of(place) {
                 UseKind::List(samples) => next = NextColumn::List(samples.iter().map(Sample::part).collect()),
                 UseKind::Compare(op, sample) => next = with_bound(next, *op, sample),
+                UseKind::Found(found) => next = NextColumn::Found(found.clone()),
             }
         }
-        let consumed = |number: usize| {
-            let mut used = self.chosen.iter().chain(&self.next).filter(|(used, _)| *used == number);
-            match conditions[number].uses.len() {
-                // BETWEEN is satisfied only by both of its ends.
-                2 if conditions[number].uses[0].column == conditions[number].uses[1].column
-                    && conditions[number].uses[0].table == conditions[number].uses[1].table =>
-                {
-                    used.count() == 2
-                }
-                _ => used.next().is_some(),
-            }
-        };
-        let own = 1_u64 << table;
-        let residual = conditions.iter().enumerate().filter(|(number, condition)| {
-            condition.tables & own != 0 && condition.tables & !bound == 0 && !consumed(*number)
-        });
-        let residual = residual.map(|(_, condition)| condition.scalar.clone()).collect();
-        let direction = match wanted {
-            Some(wanted) if self.ordered => wanted.direction,
-            _ => Direction::Forward,
-        };
-        let access = Access { table: Arc::clone(def), path: self.path, equals, next, direction };
-        Step { table, access, residual }
+        (equals, next)
     }
+
+    /// Whether the key stands for the condition with this number.
+    fn consumes(&self, conditions: &[Condition], number: usize) -> bool {
+        let mut used = self.chosen.iter().chain(&self.next).filter(|(used, _)| *used == number);
+        match conditions[number].uses.as_slice() {
+            // BETWEEN is satisfied only by both of its ends.
+            [lower, upper] if lower.column == upper.column && lower.table == upper.table => used.count() == 2,
+            _ => used.next().is_some(),
+        }
+    }
+}
+
+/// Whether a condition is decided when this table has a row, or is known to have none: one of an outer join by the table that it fills
+/// up, any other by the last of its tables, and one without a table of this source by the first.
+fn is_decided(condition: &Condition, search: &Search<'_>, table: usize) -> bool {
+    if let Some(filled) = condition.fills {
+        return filled == table;
+    }
+    let own = 1 << table;
+    let begins = search.begins() && condition.tables & search.source.bits() == 0;
+    condition.tables & !(search.bound | own) == 0 && (condition.tables & own != 0 || begins)
 }
 
 /// At most one lower and one upper bound out of these.
 fn range_ends(conditions: &[Condition], found: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let op_of = |(number, place): (usize, usize)| match &conditions[number].uses[place].kind {
         UseKind::Compare(op, _) => Some(*op),
-        UseKind::List(_) => None,
+        UseKind::List(_) | UseKind::Found(_) => None,
     };
     let lower = found
         .iter()
@@ -372,7 +331,7 @@ fn range_ends(conditions: &[Condition], found: &[(usize, usize)]) -> Vec<(usize,
 fn with_bound(next: NextColumn, op: CompareOp, sample: &Sample) -> NextColumn {
     let (mut lower, mut upper) = match next {
         NextColumn::Range { lower, upper } => (lower, upper),
-        NextColumn::Free | NextColumn::List(_) => (None, None),
+        NextColumn::Free | NextColumn::List(_) | NextColumn::Found(_) => (None, None),
     };
     let part = sample.part();
     match op {

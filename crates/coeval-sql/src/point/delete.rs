@@ -3,9 +3,10 @@
 
 use super::Outcome;
 use super::access::Step;
+use super::change::{Targets, rows_visited_max};
 use super::choice::{Keyless, choose};
 use super::output::Output;
-use super::source::{Planner, Source, conjuncts, table_name};
+use super::source::{Conjunct, Planner, Source, table_name};
 use super::walk::{Flow, Walk};
 use crate::error::SqlError;
 use crate::scalar::{Environment, Inputs, Refusal};
@@ -30,7 +31,6 @@ impl DeletePlan {
 
     pub(super) fn compile(planner: &mut Planner<'_>, delete: &Delete) -> Result<Self, Refusal> {
         let plain = delete.tables.is_empty()
-            && delete.using.is_none()
             && delete.output.is_none()
             && delete.order_by.is_empty()
             && delete.limit.is_none()
@@ -43,11 +43,12 @@ impl DeletePlan {
             return Err(Refusal::unsupported("DELETE from a join"));
         }
         let (name, alias) = table_name(&from.relation)?;
-        let source = Source::of_table(planner.table(name, &[Privilege::Delete, Privilege::Select])?, alias);
+        let target = Source::of_table(planner.table(name, &[Privilege::Delete, Privilege::Select])?, alias);
+        let mut conditions = Vec::new();
+        let source = planner.target(target, delete.using.as_deref().unwrap_or_default(), &mut conditions)?;
         let selection =
             delete.selection.as_ref().ok_or_else(|| Refusal::unsupported("DELETE of all rows"))?;
-        let mut conditions = Vec::new();
-        conjuncts(selection, &mut conditions);
+        conditions.extend(Conjunct::of_where(selection));
         let steps = choose(planner, &source, &conditions, None, Keyless::Refused)?.steps;
         let output = match &delete.returning {
             Some(items) => Some(Output::compile(planner, &source, items, None)?),
@@ -56,35 +57,44 @@ impl DeletePlan {
         Ok(Self { table: Arc::clone(&source.tables[0]), steps, output })
     }
 
-    /// Runs it: the rows are found first and removed afterwards.
+    /// Runs it: the rows are found first and removed afterwards. `None` if it meets more rows than this path is for; then nothing is
+    /// changed.
     pub(super) fn run(
         &self,
         transaction: &mut Transaction,
         parameters: &[Value],
         environment: &dyn Environment,
-    ) -> Result<Outcome, SqlError> {
+    ) -> Result<Option<Outcome>, SqlError> {
         let mut found: SmallVec<[Key; 1]> = SmallVec::new();
         let mut rows = self.output.as_ref().map(Output::rows);
-        let mut walk = Walk::new(transaction, parameters, environment, usize::MAX);
-        walk.run(&self.steps, &mut |frame| {
+        let mut targets = Targets::of(&self.steps);
+        let mut walk = Walk::new(transaction, parameters, environment, rows_visited_max(&self.steps));
+        let flow = walk.run(&self.steps, &mut |frame| {
+            let (key, _) = frame.row(0);
+            if !targets.take(key) {
+                return Ok(Flow::Continue);
+            }
             if let (Some(output), Some(rows)) = (&self.output, &mut rows) {
                 output.push_row(Inputs { rows: frame, parameters, environment }, rows)?;
             }
-            found.push(frame.row(0).0.clone());
+            found.push(key.clone());
             Ok(Flow::Continue)
         })?;
+        if flow == Flow::Abandon {
+            return Ok(None);
+        }
         transaction.lock_found(self.table.id, &found, LockStrength::Update)?;
         let count = found.len() as u64;
         for key in found {
             transaction.delete(self.table.id, &key)?;
         }
-        Ok(Outcome { count, rows })
+        Ok(Some(Outcome { count, rows }))
     }
 
     /// For EXPLAIN.
     pub(super) fn explain(&self) -> Vec<String> {
         let mut lines = vec![format!("Point path: delete from {}", self.table.name)];
-        lines.extend(self.steps.iter().map(|step| format!("  {}", step.describe())));
+        lines.extend(self.steps.iter().flat_map(Step::explain).map(|line| format!("  {line}")));
         lines
     }
 }

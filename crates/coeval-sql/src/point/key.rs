@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::ops::Bound;
 
 /// A value for one component of a key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct KeyPart {
     pub(super) scalar: Scalar,
     pub(super) fitting: Fitting,
@@ -48,6 +48,8 @@ pub(super) fn fitting(value: ColumnType, column: ColumnType) -> Option<Fitting> 
         (value, ColumnType::Numeric { scale: to, .. }) if is_integer(value) => {
             Some(Fitting::Multiplied(power_of_ten(i32::from(to))?))
         }
+        // Blanks at the end of such a column do not count then, but in its keys they do.
+        (ColumnType::Char(_), ColumnType::Varchar(_)) => None,
         (value, column) if is_text(value) && is_text(column) => Some(Fitting::Same),
         (value, column) => (value == column).then_some(Fitting::Same),
     }
@@ -125,21 +127,31 @@ fn push(writer: &mut KeyWriter, nullable: Nullable, value: ValueRef<'_>) {
 }
 
 impl Access {
-    /// What to look up for these inputs; nothing if a component is NULL or cannot be in the column.
+    /// The beginning of the keys, as far as columns are equal to something; `None` if one of these is NULL or cannot be in its column.
     #[inline]
-    pub(super) fn probes(&self, inputs: Inputs<'_>) -> Result<Probes, SqlError> {
+    pub(super) fn prefix(&self, inputs: Inputs<'_>) -> Result<Option<KeyWriter>, SqlError> {
         let nullable = self.nullable();
         let mut writer = KeyWriter::new();
         for part in &self.equals {
             let datum = part.scalar.eval(inputs)?;
             if datum.is_null() {
-                return Ok(Probes::new());
+                return Ok(None);
             }
             match part.fit(datum.value()) {
                 Fitted::Value(value) => push(&mut writer, nullable, value),
-                Fitted::Above | Fitted::Below | Fitted::Between => return Ok(Probes::new()),
+                Fitted::Above | Fitted::Below | Fitted::Between => return Ok(None),
             }
         }
+        Ok(Some(writer))
+    }
+
+    /// What to look up for these inputs; nothing if a component is NULL or cannot be in the column.
+    ///
+    /// # Panics
+    /// If a subquery gives the keys: the walk looks for them.
+    #[inline]
+    pub(super) fn probes(&self, inputs: Inputs<'_>) -> Result<Probes, SqlError> {
+        let Some(writer) = self.prefix(inputs)? else { return Ok(Probes::new()) };
         if self.is_single() {
             return Ok(Probes::from_buf([Probe::Get(writer.finish())]));
         }
@@ -150,12 +162,12 @@ impl Access {
             NextColumn::Free => Ok(Probes::from_buf([Probe::Scan(KeyRange::prefix(writer.as_slice()))])),
             NextColumn::List(list) => self.list_probes(list, &writer, inputs),
             NextColumn::Range { lower, upper } => {
-                range_probe(lower.as_ref(), upper.as_ref(), &writer, nullable, inputs)
+                range_probe(lower.as_ref(), upper.as_ref(), &writer, self.nullable(), inputs)
             }
+            NextColumn::Found(_) => unreachable!("the walk looks for the keys that a subquery gives"),
         }
     }
 
-    /// A lookup for each different member, in key order.
     fn list_probes(
         &self,
         list: &[KeyPart],
@@ -164,16 +176,30 @@ impl Access {
     ) -> Result<Probes, SqlError> {
         let mut keys: Vec<Key> = Vec::with_capacity(list.len());
         for part in list {
-            let datum = part.scalar.eval(inputs)?;
-            if datum.is_null() {
-                continue;
-            }
-            if let Fitted::Value(value) = part.fit(datum.value()) {
-                let mut writer = prefix.clone();
-                push(&mut writer, self.nullable(), value);
-                keys.push(writer.finish());
-            }
+            keys.extend(self.member_key(part, prefix, inputs)?);
         }
+        Ok(self.probes_of(keys))
+    }
+
+    /// The key of one of several values for the column behind the prefix; `None` if it is NULL or cannot be in the column.
+    pub(super) fn member_key(
+        &self,
+        part: &KeyPart,
+        prefix: &KeyWriter,
+        inputs: Inputs<'_>,
+    ) -> Result<Option<Key>, SqlError> {
+        let datum = part.scalar.eval(inputs)?;
+        if datum.is_null() {
+            return Ok(None);
+        }
+        let Fitted::Value(value) = part.fit(datum.value()) else { return Ok(None) };
+        let mut writer = prefix.clone();
+        push(&mut writer, self.nullable(), value);
+        Ok(Some(writer.finish()))
+    }
+
+    /// A lookup for each different one of these keys, in key order.
+    pub(super) fn probes_of(&self, mut keys: Vec<Key>) -> Probes {
         keys.sort_unstable();
         keys.dedup();
         if self.direction == coeval_store::Direction::Backward {
@@ -183,7 +209,7 @@ impl Access {
         let probe = |key: Key| {
             if single { Probe::Get(key) } else { Probe::Scan(KeyRange::prefix(key.as_slice())) }
         };
-        Ok(keys.into_iter().map(probe).collect())
+        keys.into_iter().map(probe).collect()
     }
 }
 

@@ -3,10 +3,11 @@
 //! rows themselves.
 
 use super::source::{Planner, Source};
+use super::subquery::{self, Lookup};
 use crate::catalog::{column_oids, set_origin};
 use crate::error::SqlError;
 use crate::result::RowSet;
-use crate::scalar::{AggregateScope, Inputs, Refusal, Scalar, folded};
+use crate::scalar::{AggregateScope, Inputs, Refusal, Scalar, ScopeTable, folded};
 use crate::types::column_type_of_arrow;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
@@ -135,12 +136,32 @@ impl Output {
         &self.schema
     }
 
-    /// Compiles a SELECT list or RETURNING over the rows of a source.
+    /// Compiles a SELECT list or RETURNING over the rows of a source, or over groups of them.
     pub(super) fn compile(
         planner: &mut Planner<'_>,
         source: &Source,
         items: &[SelectItem],
+        groups: Option<&mut AggregateScope>,
+    ) -> Result<Self, Refusal> {
+        Self::of_items(planner, source, items, groups, None)
+    }
+
+    /// Compiles a SELECT list over the rows of a source, in which subqueries may stand. They are added to the others.
+    pub(super) fn with_lookups(
+        planner: &mut Planner<'_>,
+        source: &Source,
+        items: &[SelectItem],
+        lookups: &mut Vec<Lookup>,
+    ) -> Result<Self, Refusal> {
+        Self::of_items(planner, source, items, None, Some(lookups))
+    }
+
+    fn of_items(
+        planner: &mut Planner<'_>,
+        source: &Source,
+        items: &[SelectItem],
         mut groups: Option<&mut AggregateScope>,
+        mut lookups: Option<&mut Vec<Lookup>>,
     ) -> Result<Self, Refusal> {
         let mut columns = Vec::new();
         let mut written = Vec::new();
@@ -150,14 +171,16 @@ impl Output {
                     (expression, crate::column_name::column_name(expression))
                 }
                 SelectItem::ExprWithAlias { expr, alias } => (expr, folded(alias)),
-                SelectItem::Wildcard(options) if plain(options) && groups.is_none() => {
+                SelectItem::Wildcard(options)
+                    if is_plain_wildcard(options) && groups.is_none() && !has_merged(source) =>
+                {
                     for table in 0..source.tables.len() {
                         push_all(source, table, &mut columns, &mut written);
                     }
                     continue;
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
-                    if plain(options) && groups.is_none() =>
+                    if is_plain_wildcard(options) && groups.is_none() =>
                 {
                     let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
                         return Err(Refusal::unsupported(name));
@@ -169,11 +192,21 @@ impl Output {
                 }
                 other => return Err(Refusal::unsupported(other)),
             };
-            let mut compiler = planner.compiler(&source.scope);
-            if let Some(groups) = groups.as_deref_mut() {
-                compiler = compiler.over_groups(groups);
-            }
-            columns.push(compiler.scalar(expression)?);
+            let column = match (expression, lookups.as_deref_mut()) {
+                (Expr::Subquery(query), Some(lookups)) => {
+                    let (lookup, value) = subquery::value(planner, source, query, lookups.len())?;
+                    lookups.push(lookup);
+                    value
+                }
+                _ => {
+                    let mut compiler = planner.compiler(&source.scope);
+                    if let Some(groups) = groups.as_deref_mut() {
+                        compiler = compiler.over_groups(groups);
+                    }
+                    compiler.scalar(expression)?
+                }
+            };
+            columns.push(column);
             written.push((name, Some(expression.clone())));
         }
         let fields: Vec<Field> = columns
@@ -183,7 +216,8 @@ impl Output {
                 let field = Field::new(name, column.ty().arrow(), true);
                 let field = crate::types::marked_field(field, column.ty());
                 let is_plain = if groups.is_none() { column.as_column() } else { None };
-                let origin = is_plain.and_then(|(table, column)| column_oids(&source.tables[table], column));
+                let origin =
+                    is_plain.and_then(|(table, column)| column_oids(source.tables.get(table)?, column));
                 match origin {
                     Some((table, column)) => set_origin(field, table, column),
                     None => field,
@@ -191,6 +225,11 @@ impl Output {
             })
             .collect();
         Ok(Self { columns, written, schema: Arc::new(Schema::new(fields)) })
+    }
+
+    /// The tables that it reads, a bit each.
+    pub(super) fn tables(&self) -> u64 {
+        self.columns.iter().fold(0, |tables, column| tables | column.tables())
     }
 
     /// The column that a name of the SELECT list, unambiguous among them, stands for.
@@ -231,7 +270,13 @@ fn push_all(
     }
 }
 
-fn plain(options: &WildcardAdditionalOptions) -> bool {
+/// Whether `USING` has made one column of several, which `*` has once and in front.
+fn has_merged(source: &Source) -> bool {
+    source.scope.tables().iter().any(ScopeTable::has_merged)
+}
+
+/// Whether `*` stands for all columns as they are.
+pub(super) fn is_plain_wildcard(options: &WildcardAdditionalOptions) -> bool {
     options.opt_ilike.is_none()
         && options.opt_exclude.is_none()
         && options.opt_except.is_none()

@@ -3,12 +3,13 @@
 
 use super::access::{NextColumn, Step};
 use super::aggregate::Grouping;
-use super::choice::{Keyless, WantedOrder, choose};
+use super::choice::{Keyless, WantedOrder, order};
+use super::condition::Condition;
 use super::output::Output;
-use super::source::{Planner, Source, conjuncts};
+use super::source::{Conjunct, Planner, Source};
 use crate::row_locking::RowLocking;
 use crate::scalar::{AggregateFunction, AggregateScope, Refusal, Scalar, Scope, folded};
-use crate::walk::any_expression;
+use crate::walk::any_outside_queries;
 use coeval_store::{ColumnType, Direction, IfLocked, Privilege};
 use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{
@@ -56,21 +57,34 @@ impl SelectPlan {
     /// Compiles a query.
     pub(super) fn compile(planner: &mut Planner<'_>, query: &Query) -> Result<Self, Refusal> {
         let select = plain_select(query)?;
-        let mut conditions = Vec::new();
+        let mut joins = Vec::new();
         // Locking rows needs UPDATE, since it keeps others from changing them.
         let needs: &[Privilege] = match query.locks.is_empty() {
             true => &[Privilege::Select],
             false => &[Privilege::Select, Privilege::Update],
         };
-        let source = planner.source(&select.from, &mut conditions, needs)?;
+        let source = planner.source(&select.from, &Scope::empty(), &mut joins, needs)?;
         if source.tables.is_empty() {
             return Err(Refusal::unsupported("a SELECT without FROM"));
         }
-        if let Some(selection) = &select.selection {
-            conjuncts(selection, &mut conditions);
+        // The first place that says what a parameter is counts: FROM, then what is selected, then WHERE.
+        let mut conditions = Condition::compile_all(planner, &source, &joins)?;
+        let is_distinct = matches!(select.distinct, Some(Distinct::Distinct));
+        let mut groups = match is_distinct {
+            true => Some(groups_of_outputs(planner, &source, select)?),
+            false => groups_of(planner, &source, select)?,
+        };
+        let mut lookups = Vec::new();
+        let output = match &mut groups {
+            Some(groups) => Output::compile(planner, &source, &select.projection, Some(groups))?,
+            None => Output::with_lookups(planner, &source, &select.projection, &mut lookups)?,
+        };
+        if is_distinct {
+            require_outputs(query, &output)?;
         }
-        let mut groups = groups_of(planner, &source, select)?;
-        let output = Output::compile(planner, &source, &select.projection, groups.as_mut())?;
+        if let Some(selection) = &select.selection {
+            conditions.extend(Condition::compile_all(planner, &source, &Conjunct::of_where(selection))?);
+        }
         let having = match (&select.having, &mut groups) {
             (Some(having), Some(groups)) => {
                 Some(planner.compiler(&source.scope).over_groups(groups).condition(having)?)
@@ -81,7 +95,7 @@ impl SelectPlan {
         let (limit, offset) = limits(planner, query)?;
         let wanted = if groups.is_none() { wanted_order(&source, &sort) } else { None };
         let keyless = if limit.is_some() && groups.is_none() { Keyless::Allowed } else { Keyless::Refused };
-        let choice = choose(planner, &source, &conditions, wanted.as_ref(), keyless)?;
+        let choice = order(&source, &conditions, wanted.as_ref(), keyless)?;
         if choice.ordered || (groups.as_ref().is_some_and(|groups| groups.keys().next().is_none())) {
             sort.clear();
         }
@@ -95,14 +109,21 @@ impl SelectPlan {
             having,
         });
         let mut steps = choice.steps;
+        if let Some(last) = steps.last_mut() {
+            last.lookups = lookups;
+        }
         let first_decides = grouping.as_ref().is_some_and(|grouping| first_decides(grouping, &mut steps));
         Ok(Self { steps, grouping, output, sort, limit, offset, locked, if_locked, first_decides })
     }
 
     /// For EXPLAIN.
     pub(super) fn explain(&self) -> Vec<String> {
-        let mut lines: Vec<String> =
-            self.steps.iter().map(|step| format!("Point path: {}", step.describe())).collect();
+        let mut lines: Vec<String> = Vec::new();
+        for step in &self.steps {
+            let begins = lines.len();
+            lines.extend(step.explain());
+            lines[begins].insert_str(0, "Point path: ");
+        }
         if self.first_decides {
             lines.push("  first row decides".to_owned());
         } else if let Some(grouping) = &self.grouping {
@@ -122,15 +143,15 @@ impl SelectPlan {
     }
 }
 
-/// The one SELECT that a query is, with nothing around it that this path does not know.
-fn plain_select(query: &Query) -> Result<&Select, Refusal> {
+/// The one SELECT that a query is, with nothing around it that this path does not know. It may be DISTINCT.
+pub(super) fn plain_select(query: &Query) -> Result<&Select, Refusal> {
     let SetExpr::Select(select) = query.body.as_ref() else { return Err(Refusal::unsupported("this query")) };
     let plain_query = query.with.is_none()
         && query.for_clause.is_none()
         && query.settings.is_none()
         && query.format_clause.is_none()
         && query.pipe_operators.is_empty();
-    let plain_select = matches!(select.distinct, None | Some(Distinct::All))
+    let plain_select = !matches!(select.distinct, Some(Distinct::On(_)))
         && select.select_modifiers.is_none()
         && select.top.is_none()
         && select.exclude.is_none()
@@ -164,11 +185,44 @@ fn groups_of(
     if expressions.is_empty() && !aggregated {
         return Ok(None);
     }
-    let mut keys = Vec::with_capacity(expressions.len());
-    for expression in expressions {
-        if matches!(expression, Expr::Value(_)) {
-            return Err(Refusal::unsupported("GROUP BY a position"));
+    if expressions.iter().any(|expression| matches!(expression, Expr::Value(_))) {
+        return Err(Refusal::unsupported("GROUP BY a position"));
+    }
+    grouped_by(planner, source, expressions).map(Some)
+}
+
+/// The group scope of SELECT DISTINCT: rows with the same outputs are one.
+fn groups_of_outputs(
+    planner: &mut Planner<'_>,
+    source: &Source,
+    select: &Select,
+) -> Result<AggregateScope, Refusal> {
+    if is_grouped(select) || select.projection.iter().any(has_aggregate) {
+        return Err(Refusal::unsupported("DISTINCT groups"));
+    }
+    let outputs = select.projection.iter().map(|item| match item {
+        SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } => {
+            Ok(expression)
         }
+        other => Err(Refusal::unsupported(other)),
+    });
+    grouped_by(planner, source, outputs.collect::<Result<Vec<_>, _>>()?)
+}
+
+/// Whether a SELECT has GROUP BY or HAVING.
+pub(super) fn is_grouped(select: &Select) -> bool {
+    let groups_by_nothing = matches!(&select.group_by, GroupByExpr::Expressions(keys, modifiers)
+        if keys.is_empty() && modifiers.is_empty());
+    !groups_by_nothing || select.having.is_some()
+}
+
+fn grouped_by<'e>(
+    planner: &mut Planner<'_>,
+    source: &Source,
+    expressions: impl IntoIterator<Item = &'e Expr>,
+) -> Result<AggregateScope, Refusal> {
+    let mut keys = Vec::new();
+    for expression in expressions {
         let key = planner.compiler(&source.scope).scalar(expression)?;
         // Documents that are equal may be kept as several texts.
         if matches!(key.ty(), ColumnType::Json | ColumnType::Jsonb) {
@@ -176,15 +230,30 @@ fn groups_of(
         }
         keys.push((expression.clone(), key));
     }
-    Ok(Some(AggregateScope::new(keys)))
+    Ok(AggregateScope::new(keys))
 }
 
-fn has_aggregate(item: &SelectItem) -> bool {
+/// Refuses a DISTINCT query that is ordered by something else than its outputs.
+fn require_outputs(query: &Query, output: &Output) -> Result<(), Refusal> {
+    let Some(OrderByKind::Expressions(expressions)) = query.order_by.as_ref().map(|order| &order.kind) else {
+        return Ok(());
+    };
+    for OrderByExpr { expr, .. } in expressions {
+        let is_written = output.written.iter().any(|(_, written)| written.as_ref() == Some(expr));
+        if !is_written && output_column(expr, output)?.is_none() {
+            return Err(Refusal::unsupported("DISTINCT that is not ordered by its outputs"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an output calls an aggregate, those of subqueries aside.
+pub(super) fn has_aggregate(item: &SelectItem) -> bool {
     let (SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. }) = item
     else {
         return false;
     };
-    any_expression(expression, |inner| {
+    any_outside_queries(expression, |inner| {
         matches!(inner, Expr::Function(function)
             if matches!(function.name.0.as_slice(), [ObjectNamePart::Identifier(name)]
                 if matches!(folded(name).as_str(), "count" | "sum" | "min" | "max" | "avg")))
@@ -248,23 +317,25 @@ fn output_column(expression: &Expr, output: &Output) -> Result<Option<usize>, Re
     }
 }
 
-/// The order of a single table's key that would save the sort.
+/// The order of one table's key that would save the sort.
 fn wanted_order(source: &Source, sort: &[SortKey]) -> Option<WantedOrder> {
-    let [def] = source.tables.as_slice() else { return None };
-    let direction = sort.first()?.direction;
+    let first = sort.first()?;
+    let ((table, _), direction) = (first.scalar.as_column()?, first.direction);
+    let def = source.tables.get(table)?;
     let mut columns = Vec::with_capacity(sort.len());
     for key in sort {
-        let (_, column) = key.scalar.as_column()?;
+        let (of_table, column) = key.scalar.as_column()?;
         let nulls_as_kept = match direction {
             Direction::Forward => key.nulls == Nulls::Last,
             Direction::Backward => key.nulls == Nulls::First,
         };
-        if key.direction != direction || !(nulls_as_kept || def.columns[column].not_null) {
+        if of_table != table || key.direction != direction || !(nulls_as_kept || def.columns[column].not_null)
+        {
             return None;
         }
         columns.push(column);
     }
-    Some(WantedOrder { columns, direction })
+    Some(WantedOrder { table, columns, direction })
 }
 
 fn limits(planner: &mut Planner<'_>, query: &Query) -> Result<(Option<Scalar>, Option<Scalar>), Refusal> {
@@ -317,6 +388,9 @@ fn locked_tables(
             }
         };
         for table in tables {
+            if source.filled & (1 << table) != 0 {
+                return Err(Refusal::unsupported("FOR UPDATE of what an outer join fills up"));
+            }
             match locked.iter_mut().find(|(known, _)| *known == table) {
                 Some((_, strength)) => *strength = clause.strength.max(*strength),
                 None => locked.push((table, clause.strength)),
@@ -341,7 +415,7 @@ fn first_decides(grouping: &Grouping, steps: &mut [Step]) -> bool {
     let Some((_, column)) = call.input.as_ref().and_then(Scalar::as_column) else { return false };
     let access = &mut step.access;
     let is_next = access.key_columns().get(access.equals.len()) == Some(&column);
-    let listed = matches!(access.next, NextColumn::List(_));
+    let listed = matches!(access.next, NextColumn::List(_) | NextColumn::Found(_));
     if is_next && !listed && call.filter.is_none() && access.table.columns[column].not_null {
         access.direction = direction;
         true

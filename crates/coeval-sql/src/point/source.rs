@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tables of a point statement and the compiler of its expressions.
+//! The tables of a point statement, the conditions of their joins, and the compiler of its expressions.
 
 use crate::context::StatementContext;
 use crate::names;
@@ -8,15 +8,52 @@ use crate::rights::{Object, Rights};
 use crate::scalar::{Compiler, Refusal, Scalar, Scope, ScopeTable, SequenceNames, folded, parse_stored};
 use coeval_store::{ColumnDef, ObjectRef, Privilege, TableDef};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
+    BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, TableAlias,
+    TableFactor, TableWithJoins,
 };
+use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What a statement reads from: one table or several joined.
+/// The most tables of a statement with its subqueries, from the outermost to the innermost one.
+const TABLES_MAX: usize = 16;
+
+/// What a statement or a subquery reads from: one table or several joined.
 #[derive(Debug)]
 pub(super) struct Source {
+    /// In the order of their numbers, which begin at the scope's first.
     pub(super) tables: Vec<Arc<TableDef>>,
     pub(super) scope: Scope,
+    /// The tables that outer joins fill up with NULLs, a bit each by their numbers.
+    pub(super) filled: u64,
+}
+
+/// One of the conditions that rows must satisfy.
+#[derive(Clone, Debug)]
+pub(super) struct Conjunct<'q> {
+    pub(super) expression: Cow<'q, Expr>,
+    /// The tables of its own source that it may name, a bit each.
+    pub(super) sees: u64,
+    /// The table that an outer join fills up with NULLs where no row of it satisfies this.
+    pub(super) fills: Option<usize>,
+}
+
+impl<'q> Conjunct<'q> {
+    /// The conditions that a WHERE is the AND of.
+    pub(super) fn of_where(selection: &'q Expr) -> Vec<Self> {
+        let conjunct = |expression| Self { expression, sees: u64::MAX, fills: None };
+        borrowed(selection).map(conjunct).collect()
+    }
+}
+
+fn borrowed(condition: &Expr) -> impl Iterator<Item = Cow<'_, Expr>> {
+    let mut expressions = Vec::new();
+    conjuncts(condition, &mut expressions);
+    expressions.into_iter().map(Cow::Borrowed)
+}
+
+/// The numbers from one up to before another one, a bit each.
+pub(super) const fn bits(first: usize, end: usize) -> u64 {
+    (1 << end) - (1 << first)
 }
 
 impl Source {
@@ -27,7 +64,17 @@ impl Source {
             Some(alias) => table.with_alias(alias),
             None => table,
         };
-        Self { tables: vec![def], scope: Scope::new(vec![table]) }
+        Self { tables: vec![def], scope: Scope::new(vec![table]), filled: 0 }
+    }
+
+    /// Its tables, a bit each.
+    pub(super) fn bits(&self) -> u64 {
+        bits(self.scope.first(), self.scope.end())
+    }
+
+    /// Its tables with their numbers.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &Arc<TableDef>)> {
+        (self.scope.first()..).zip(&self.tables)
     }
 }
 
@@ -98,40 +145,68 @@ impl<'c> Planner<'c> {
         Ok(def)
     }
 
-    /// The tables of a FROM clause, each of which needs these privileges, and the conditions of its joins.
+    /// The tables of a FROM clause, each of which needs these privileges, and the conditions of its joins. `around` has the names of the
+    /// query around, if it is one of a subquery.
     pub(super) fn source<'q>(
         &self,
         from: &'q [TableWithJoins],
-        conditions: &mut Vec<&'q Expr>,
+        around: &Scope,
+        conditions: &mut Vec<Conjunct<'q>>,
         needs: &[Privilege],
     ) -> Result<Source, Refusal> {
-        let mut tables = Vec::new();
-        let mut scope = Vec::new();
+        let nothing = Source { tables: Vec::new(), scope: Scope::within(around), filled: 0 };
+        self.with_tables(nothing, from, conditions, needs)
+    }
+
+    /// A table that is changed, and behind it those of the FROM or USING of the change, which are read.
+    pub(super) fn target<'q>(
+        &self,
+        target: Source,
+        from: &'q [TableWithJoins],
+        conditions: &mut Vec<Conjunct<'q>>,
+    ) -> Result<Source, Refusal> {
+        self.with_tables(target, from, conditions, &[Privilege::Select])
+    }
+
+    fn with_tables<'q>(
+        &self,
+        mut source: Source,
+        from: &'q [TableWithJoins],
+        conditions: &mut Vec<Conjunct<'q>>,
+        needs: &[Privilege],
+    ) -> Result<Source, Refusal> {
         for item in from {
-            self.factor(&item.relation, &mut tables, &mut scope, needs)?;
+            let begin = source.scope.end();
+            self.factor(&item.relation, &mut source, needs)?;
             for join in &item.joins {
                 if join.global {
                     return Err(Refusal::unsupported("GLOBAL JOIN"));
                 }
-                match &join.join_operator {
-                    JoinOperator::Join(JoinConstraint::On(condition))
-                    | JoinOperator::Inner(JoinConstraint::On(condition)) => conjuncts(condition, conditions),
-                    JoinOperator::CrossJoin(JoinConstraint::None) => {}
-                    _ => return Err(Refusal::unsupported("this join")),
-                }
-                self.factor(&join.relation, &mut tables, &mut scope, needs)?;
+                self.factor(&join.relation, &mut source, needs)?;
+                let end = source.scope.end();
+                let Joined { constraint, fills } = joined(&join.join_operator, begin, end)?;
+                let place = begin - source.scope.first();
+                let expressions: Vec<Cow<'q, Expr>> = match constraint {
+                    JoinConstraint::None => Vec::new(),
+                    JoinConstraint::On(condition) => borrowed(condition).collect(),
+                    JoinConstraint::Using(columns) => {
+                        equal_columns(columns, &mut source.scope.tables_mut()[place..])?
+                    }
+                    JoinConstraint::Natural => return Err(Refusal::unsupported("NATURAL JOIN")),
+                };
+                source.filled |= fills.map_or(0, |table| 1 << table);
+                let sees = bits(begin, end);
+                conditions.extend(expressions.into_iter().map(|expression| Conjunct {
+                    expression,
+                    sees,
+                    fills,
+                }));
             }
         }
-        Ok(Source { tables, scope: Scope::new(scope) })
+        Ok(source)
     }
 
-    fn factor(
-        &self,
-        factor: &TableFactor,
-        tables: &mut Vec<Arc<TableDef>>,
-        scope: &mut Vec<ScopeTable>,
-        needs: &[Privilege],
-    ) -> Result<(), Refusal> {
+    fn factor(&self, factor: &TableFactor, source: &mut Source, needs: &[Privilege]) -> Result<(), Refusal> {
         let (name, alias) = table_name(factor)?;
         let def = self.table(name, needs)?;
         let table = ScopeTable::of_table(&def);
@@ -139,13 +214,77 @@ impl<'c> Planner<'c> {
             Some(alias) => table.with_alias(alias),
             None => table,
         };
-        if scope.iter().any(|other| other.name() == table.name()) {
+        if source.scope.tables().iter().any(|other| other.name() == table.name()) {
             return Err(Refusal::unsupported("a table name used twice"));
         }
-        scope.push(table);
-        tables.push(def);
+        if source.scope.end() == TABLES_MAX {
+            return Err(Refusal::unsupported("so many tables"));
+        }
+        source.scope.push(table);
+        source.tables.push(def);
         Ok(())
     }
+}
+
+/// What a join adds to the tables before it.
+struct Joined<'q> {
+    constraint: &'q JoinConstraint,
+    /// The table that it fills up.
+    fills: Option<usize>,
+}
+
+/// What a join does whose left side begins at a table with this number, and whose right side is the table before `end`.
+fn joined(operator: &JoinOperator, begin: usize, end: usize) -> Result<Joined<'_>, Refusal> {
+    let (constraint, fills) = match operator {
+        JoinOperator::CrossJoin(constraint @ JoinConstraint::None) => (constraint, None),
+        JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) if has_condition(constraint) => {
+            (constraint, None)
+        }
+        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) if has_condition(constraint) => {
+            (constraint, Some(end - 1))
+        }
+        // Of several tables on its left it fills up all at once, and its columns by USING are those of the right side.
+        JoinOperator::Right(constraint @ JoinConstraint::On(_))
+        | JoinOperator::RightOuter(constraint @ JoinConstraint::On(_))
+            if end - begin == 2 =>
+        {
+            (constraint, Some(begin))
+        }
+        _ => return Err(Refusal::unsupported("this join")),
+    };
+    Ok(Joined { constraint, fills })
+}
+
+fn has_condition(constraint: &JoinConstraint) -> bool {
+    matches!(constraint, JoinConstraint::On(_) | JoinConstraint::Using(_))
+}
+
+/// That the last of these tables has the same as those before it in the columns of `USING`. They stand for the columns of the last one from
+/// now on, which are of the same types.
+fn equal_columns<'q>(
+    columns: &[ObjectName],
+    tables: &mut [ScopeTable],
+) -> Result<Vec<Cow<'q, Expr>>, Refusal> {
+    let Some((right, left)) = tables.split_last_mut() else { return Ok(Vec::new()) };
+    let quoted = |name: &str| Ident::with_quote('"', name);
+    let mut equal = Vec::with_capacity(columns.len());
+    for column in columns {
+        let [ObjectNamePart::Identifier(column)] = column.0.as_slice() else {
+            return Err(Refusal::unsupported(column));
+        };
+        let column = folded(column);
+        let mut owners = left.iter().filter_map(|table| Some((table.name(), table.find_bare(&column)?.1)));
+        let (Some((owner, ty)), None) = (owners.next(), owners.next()) else {
+            return Err(Refusal::unsupported("a column of USING that is not one of the left side"));
+        };
+        if right.merge(&column) != Some(ty) {
+            return Err(Refusal::unsupported("a column of USING of another type"));
+        }
+        let of = |table: &str| Box::new(Expr::CompoundIdentifier(vec![quoted(table), quoted(&column)]));
+        let (left, op, right) = (of(owner), BinaryOperator::Eq, of(right.name()));
+        equal.push(Cow::Owned(Expr::BinaryOp { left, op, right }));
+    }
+    Ok(equal)
 }
 
 /// Name and alias of a plain table.

@@ -182,6 +182,56 @@ fn joins_of_lookups() {
 }
 
 #[test]
+fn outer_joins_and_subqueries_are_steps_of_a_walk() {
+    let mut session = filled();
+    let joined = "SELECT x.b, y.c FROM t x LEFT JOIN t y ON y.a = x.a + 1 AND y.b = x.b WHERE x.a = 1";
+    check(&mut session, joined, "1|NULL 2|NULL 3|NULL");
+    check(&mut session, &joined.replace("y.c", "y.u"), "1|12 2|NULL 3|NULL");
+    check(
+        &mut session,
+        &format!("EXPLAIN {joined}"),
+        "Point path: scan t by primary key (a = 1) \
+         Point path: left join: get t by primary key (a = x.a + 1, b = x.b)",
+    );
+    let asked = "SELECT b FROM t WHERE a = 1 AND NOT EXISTS (SELECT 1 FROM t y WHERE y.a = 2 AND y.b = t.b)";
+    check(&mut session, asked, "2 3");
+    check(
+        &mut session,
+        &format!("EXPLAIN {asked}"),
+        "Point path: scan t by primary key (a = 1)   not exists: get t by primary key (a = 2, b = t.b)",
+    );
+    // A name is looked for in all queries around.
+    let nested = "SELECT b FROM t WHERE a = 1 AND EXISTS (SELECT 1 FROM t y WHERE y.a = t.a AND y.b = 2 \
+                  AND EXISTS (SELECT 1 FROM t z WHERE z.a = y.a AND z.b = t.b + 1))";
+    check(&mut session, nested, "1 2");
+    check(
+        &mut session,
+        &format!("EXPLAIN {nested}"),
+        "Point path: scan t by primary key (a = 1)   exists: get t by primary key (a = t.a, b = 2)     \
+         exists: get t by primary key (a = y.a, b = t.b + 1)",
+    );
+    let found = "SELECT a, b FROM t WHERE u IN (SELECT y.b + 9 FROM t y WHERE y.a = 1)";
+    check(&mut session, found, "1|1 1|2 2|1");
+    check(
+        &mut session,
+        &format!("EXPLAIN {found}"),
+        "Point path: scan t by index t_u_key (u in (SELECT y.b + 9 FROM t y WHERE y.a = 1))   \
+         in: scan t by primary key (a = 1)",
+    );
+}
+
+#[test]
+fn many_keys_in_a_loop_over_rows_are_left_to_the_general_path() {
+    let mut session = filled();
+    let keys: Vec<String> = (100..4_100).map(|key| key.to_string()).collect();
+    let joined = "SELECT x.b FROM t x LEFT JOIN t y ON y.u IN";
+    let sql = format!("{joined} ({}) WHERE x.a = 1 ORDER BY x.b", keys.join(", "));
+    check(&mut session, &sql, "1 2 3");
+    let explained = run(&mut session, &format!("EXPLAIN ANALYZE {sql}")).unwrap();
+    assert!(explained.contains("the general path ran"), "{explained}");
+}
+
+#[test]
 fn updates_by_key() {
     let mut session = filled();
     check(
@@ -250,6 +300,24 @@ fn prepared_statements_infer_and_cast_their_parameters() {
     assert_eq!(show(&rows), "one");
     let error = session.run(&prepared, &[Value::Int64(1 << 40), Value::Null, Value::Null]).unwrap_err();
     assert_eq!(error.state.code(), "22003");
+}
+
+#[test]
+fn the_first_place_says_what_a_parameter_is() {
+    let mut session = filled();
+    let (int, double) = (ColumnType::Int, ColumnType::Double);
+    let statements = [
+        ("SELECT x.b + $1 FROM t x LEFT JOIN t y ON y.a = x.a AND y.b = x.b AND y.d = $1 WHERE x.a = 1", double),
+        ("SELECT b + $1 FROM t WHERE a = 1 AND d > $1", int),
+        ("SELECT b FROM t WHERE a = 1 AND EXISTS (SELECT y.b + $1 FROM t y WHERE y.a = 1 AND y.d = $1)", int),
+        ("SELECT b FROM t WHERE a = 1 AND b IN (SELECT y.b + $1 FROM t y WHERE y.a = 1 AND y.d = $1)", int),
+        ("SELECT (SELECT y.b + $1 FROM t y WHERE y.a = 2 AND y.b = t.b AND y.d = $1) FROM t WHERE a = 1", int),
+        ("UPDATE t SET d = b + $1 WHERE a = 1 AND d > $1", double),
+        ("UPDATE t SET d = b + $1 WHERE a = 1 RETURNING d + $1", double),
+    ];
+    for (sql, ty) in statements {
+        assert_eq!(session.prepare(sql).unwrap().parameter_types(), [ty], "{sql}");
+    }
 }
 
 #[test]

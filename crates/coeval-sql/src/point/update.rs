@@ -3,10 +3,11 @@
 
 use super::Outcome;
 use super::access::Step;
+use super::change::{Targets, rows_visited_max};
 use super::choice::{Keyless, choose};
 use super::insert::value_of;
 use super::output::Output;
-use super::source::{Planner, Source, conjuncts, table_name};
+use super::source::{Conjunct, Planner, Source, table_name};
 use super::walk::{Flow, Walk};
 use crate::error::SqlError;
 use crate::failing_row::refused;
@@ -14,9 +15,14 @@ use crate::row_locking::strength_of_update;
 use crate::scalar::{Environment, Inputs, NewRow, Refusal, Scalar, folded};
 use coeval_store::{ColumnDef, Identity, Key, Privilege, Row, RowWriter, TableDef, Transaction, Value};
 use coeval_txn::LockStrength;
-use datafusion::sql::sqlparser::ast::{Assignment, AssignmentTarget, Expr, ObjectNamePart, Update};
+use datafusion::sql::sqlparser::ast::{
+    Assignment, AssignmentTarget, Expr, ObjectNamePart, TableWithJoins, Update, UpdateTableFromKind,
+};
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// The table that is changed, as a bit.
+const TARGET: u64 = 1;
 
 /// An UPDATE, compiled.
 #[derive(Debug)]
@@ -37,7 +43,6 @@ impl UpdatePlan {
 
     pub(super) fn compile(planner: &mut Planner<'_>, update: &Update) -> Result<Self, Refusal> {
         let plain = update.table.joins.is_empty()
-            && update.from.is_none()
             && update.or.is_none()
             && update.output.is_none()
             && update.order_by.is_empty()
@@ -46,10 +51,30 @@ impl UpdatePlan {
         if !plain {
             return Err(Refusal::unsupported("a clause of this UPDATE"));
         }
+        let from: &[TableWithJoins] = match &update.from {
+            None => &[],
+            Some(UpdateTableFromKind::AfterSet(from)) => from,
+            Some(UpdateTableFromKind::BeforeSet(_)) => return Err(Refusal::unsupported("FROM before SET")),
+        };
         let (name, alias) = table_name(&update.table.relation)?;
-        let source = Source::of_table(planner.table(name, &[Privilege::Update, Privilege::Select])?, alias);
-        let table = Arc::clone(&source.tables[0]);
+        let target = Source::of_table(planner.table(name, &[Privilege::Update, Privilege::Select])?, alias);
+        let table = Arc::clone(&target.tables[0]);
+        let mut conditions = Vec::new();
+        let source = planner.target(target, from, &mut conditions)?;
         refuse_generated(&table)?;
+        // What is assigned comes last: the first place that says what a parameter is counts, and PostgreSQL reads them in this order.
+        let selection =
+            update.selection.as_ref().ok_or_else(|| Refusal::unsupported("UPDATE of all rows"))?;
+        conditions.extend(Conjunct::of_where(selection));
+        let steps = choose(planner, &source, &conditions, None, Keyless::Refused)?.steps;
+        let output = match &update.returning {
+            Some(items) => Some(Output::compile(planner, &source, items, None)?),
+            None => None,
+        };
+        // The rows of the others are gone when the new row is there.
+        if output.as_ref().is_some_and(|output| output.tables() & !TARGET != 0) {
+            return Err(Refusal::unsupported("RETURNING of tables that are read"));
+        }
         let mut changes = vec![None; table.columns.len()];
         for assignment in &update.assignments {
             let column = assigned_column(&table, assignment)?;
@@ -60,33 +85,29 @@ impl UpdatePlan {
                 return Err(Refusal::unsupported("a column assigned twice"));
             }
         }
-        let selection =
-            update.selection.as_ref().ok_or_else(|| Refusal::unsupported("UPDATE of all rows"))?;
-        let mut conditions = Vec::new();
-        conjuncts(selection, &mut conditions);
-        let steps = choose(planner, &source, &conditions, None, Keyless::Refused)?.steps;
-        let output = match &update.returning {
-            Some(items) => Some(Output::compile(planner, &source, items, None)?),
-            None => None,
-        };
         let set = changes.iter().enumerate().filter(|(_, change)| change.is_some());
         let strength = strength_of_update(&table, set.map(|(column, _)| column));
         Ok(Self { table, steps, changes, strength, output })
     }
 
-    /// Runs it: the rows are found first and changed afterwards, so that no change is met again.
+    /// Runs it: the rows are found first and changed afterwards, so that no change is met again. `None` if it meets more rows than this
+    /// path is for; then nothing is changed.
     pub(super) fn run(
         &self,
         transaction: &mut Transaction,
         parameters: &[Value],
         environment: &dyn Environment,
-    ) -> Result<Outcome, SqlError> {
+    ) -> Result<Option<Outcome>, SqlError> {
         let mut changed: SmallVec<[(Key, Row); 1]> = SmallVec::new();
         let mut writer = RowWriter::new(self.table.layout());
-        let mut walk = Walk::new(transaction, parameters, environment, usize::MAX);
-        walk.run(&self.steps, &mut |frame| {
+        let mut targets = Targets::of(&self.steps);
+        let mut walk = Walk::new(transaction, parameters, environment, rows_visited_max(&self.steps));
+        let flow = walk.run(&self.steps, &mut |frame| {
             let inputs = Inputs { rows: frame, parameters, environment };
             let (key, old) = frame.row(0);
+            if !targets.take(key) {
+                return Ok(Flow::Continue);
+            }
             writer.clear();
             for (column, change) in self.changes.iter().enumerate() {
                 match change {
@@ -98,6 +119,9 @@ impl UpdatePlan {
             changed.push((key.clone(), writer.finish()));
             Ok(Flow::Continue)
         })?;
+        if flow == Flow::Abandon {
+            return Ok(None);
+        }
         transaction.lock_found(self.table.id, changed.iter().map(|(key, _)| key), self.strength)?;
         let count = changed.len() as u64;
         let mut rows = self.output.as_ref().map(Output::rows);
@@ -114,7 +138,7 @@ impl UpdatePlan {
                 refused(error, &self.table, &given, value, environment.zone())
             })?;
         }
-        Ok(Outcome { count, rows })
+        Ok(Some(Outcome { count, rows }))
     }
 
     /// For EXPLAIN.
@@ -124,7 +148,7 @@ impl UpdatePlan {
             .map(|(_, column)| column.name.as_str())
             .collect();
         let mut lines = vec![format!("Point path: update {} set {}", self.table.name, columns.join(", "))];
-        lines.extend(self.steps.iter().map(|step| format!("  {}", step.describe())));
+        lines.extend(self.steps.iter().flat_map(Step::explain).map(|line| format!("  {line}")));
         lines
     }
 }

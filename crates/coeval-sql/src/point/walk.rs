@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Walks the rows that a statement's steps find: a loop inside a loop for each joined table.
+//!
+//! ```text
+//! enter a step: for each of its keys, meet its row --residual holds--> pass it --filters and subqueries hold--> enter the next step
+//!               none has passed the residual, and the join is an outer one: pass NULLs in its place
+//! ```
 
-use super::access::{Path, Step};
-use super::key::Probe;
+use super::access::{Access, Join, NextColumn, Path, Step};
+use super::aggregate::Groups;
+use super::key::{Probe, Probes};
+use super::subquery::{Given, Lookup, Wanted};
 use crate::error::SqlError;
 use crate::scalar::{Environment, Inputs, RowSource};
 use coeval_store::{Key, RowRef, Transaction, Value, ValueRef};
@@ -18,30 +25,46 @@ pub(super) enum Flow {
     Abandon,
 }
 
-/// The present row of each table, by its number in the scope.
+/// The number of the table whose columns are the values of subqueries; no statement has so many tables.
+pub(super) const VALUES: usize = 63;
+
+/// The present row of each table, by its number; none of one that an outer join fills up.
 pub(super) struct Frame<'t> {
     rows: SmallVec<[Option<(Key, RowRef<'t>)>; 2]>,
+    /// The values of subqueries, by their numbers.
+    values: Vec<Value>,
 }
 
 impl<'t> Frame<'t> {
-    fn new(tables: usize) -> Self {
-        Self { rows: SmallVec::from_elem(None, tables) }
+    fn new(steps: &[Step]) -> Self {
+        Self { rows: SmallVec::from_elem(None, numbers_end(steps)), values: Vec::new() }
     }
 
     /// Key and row of a table.
     ///
     /// # Panics
-    /// If it has no present row: the walk gives it one first.
+    /// If it has no present row: of tables that no outer join fills up the walk gives it one first.
     #[inline]
     pub(super) fn row(&self, table: usize) -> &(Key, RowRef<'t>) {
         self.rows[table].as_ref().expect("a table is read only behind its step")
+    }
+
+    /// Whether a table has had a row.
+    fn has_rows(&self) -> bool {
+        self.rows.iter().any(Option::is_some)
     }
 }
 
 impl RowSource for Frame<'_> {
     #[inline]
     fn value(&self, table: usize, column: usize) -> ValueRef<'_> {
-        self.row(table).1.get(column)
+        if table == VALUES {
+            return self.values[column].borrow();
+        }
+        match &self.rows[table] {
+            Some((_, row)) => row.get(column),
+            None => ValueRef::Null,
+        }
     }
 }
 
@@ -52,6 +75,27 @@ pub(super) struct Walk<'t, 'e> {
     environment: &'e dyn Environment,
     /// How many more rows may be visited.
     budget: usize,
+}
+
+/// Whether a step has found a row that satisfies its conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Met {
+    Nothing,
+    Rows,
+}
+
+/// The number behind that of the last table, with those of subqueries.
+fn numbers_end(steps: &[Step]) -> usize {
+    let of_step = |step: &Step| {
+        let of_keys = match &step.access.next {
+            NextColumn::Found(found) => numbers_end(&found.steps),
+            NextColumn::Free | NextColumn::List(_) | NextColumn::Range { .. } => 0,
+        };
+        let of_checks = step.checks.iter().map(|check| numbers_end(&check.steps));
+        let of_lookups = step.lookups.iter().map(|lookup| numbers_end(&lookup.steps));
+        of_checks.chain(of_lookups).fold((step.table + 1).max(of_keys), usize::max)
+    };
+    steps.iter().map(of_step).max().unwrap_or(0)
 }
 
 /// What a walk does with the rows it finds.
@@ -69,7 +113,7 @@ impl<'t, 'e> Walk<'t, 'e> {
 
     /// Visits every combination of rows that satisfies the steps, in their order.
     pub(super) fn run(&mut self, steps: &[Step], visit: &mut Visit<'_, 't>) -> Result<Flow, SqlError> {
-        self.enter(steps, &mut Frame::new(steps.len()), visit)
+        self.enter(steps, &mut Frame::new(steps), visit)
     }
 
     fn enter(
@@ -81,17 +125,21 @@ impl<'t, 'e> Walk<'t, 'e> {
         let Some((step, rest)) = steps.split_first() else { return visit(frame) };
         let access = &step.access;
         let id = access.table.id;
-        let probes = access.probes(self.inputs(frame))?;
+        let Some(probes) = self.probes(access, frame)? else { return Ok(Flow::Abandon) };
+        if !self.may_look_up(probes.len(), frame) {
+            return Ok(Flow::Abandon);
+        }
+        let mut met = Met::Nothing;
         for probe in probes {
             let flow = match (probe, access.path) {
                 (Probe::Get(key), _) => match self.transaction.get(id, &key)? {
-                    Some(row) => self.meet(step, rest, (key, row), frame, visit)?,
+                    Some(row) => self.meet((step, rest), (key, row), frame, visit, &mut met)?,
                     None => Flow::Continue,
                 },
                 (Probe::Scan(range), Path::Primary) => {
                     let mut flow = Flow::Continue;
                     for found in self.transaction.scan(id, &range, access.direction)? {
-                        flow = self.meet(step, rest, found?, frame, visit)?;
+                        flow = self.meet((step, rest), found?, frame, visit, &mut met)?;
                         if flow != Flow::Continue {
                             break;
                         }
@@ -107,7 +155,8 @@ impl<'t, 'e> Walk<'t, 'e> {
                             .transaction
                             .get(id, &entry.primary_key)?
                             .ok_or_else(|| SqlError::internal("an index entry has no row"))?;
-                        flow = self.meet(step, rest, (entry.primary_key, row), frame, visit)?;
+                        let found = (entry.primary_key, row);
+                        flow = self.meet((step, rest), found, frame, visit, &mut met)?;
                         if flow != Flow::Continue {
                             break;
                         }
@@ -119,17 +168,50 @@ impl<'t, 'e> Walk<'t, 'e> {
                 return Ok(flow);
             }
         }
+        if step.join == Join::Outer && met == Met::Nothing {
+            frame.rows[step.table] = None;
+            return self.pass(step, rest, frame, visit);
+        }
         Ok(Flow::Continue)
+    }
+
+    /// What to look up; `None` if finding that out takes more rows than may be visited.
+    #[inline]
+    fn probes(&mut self, access: &Access, frame: &mut Frame<'t>) -> Result<Option<Probes>, SqlError> {
+        let NextColumn::Found(found) = &access.next else {
+            return access.probes(self.inputs(frame)).map(Some);
+        };
+        let Some(prefix) = access.prefix(self.inputs(frame))? else { return Ok(Some(Probes::new())) };
+        let (parameters, environment) = (self.parameters, self.environment);
+        let mut keys = Vec::new();
+        let flow = self.enter(&found.steps, frame, &mut |frame| {
+            let inputs = Inputs { rows: frame, parameters, environment };
+            keys.extend(access.member_key(&found.part, &prefix, inputs)?);
+            Ok(Flow::Continue)
+        })?;
+        Ok((flow != Flow::Abandon).then(|| access.probes_of(keys)))
+    }
+
+    /// Whether so many keys may be looked up now. Within a loop over rows each of several keys counts like a row, found or not: the
+    /// walk would be a long one that finds nothing otherwise.
+    #[inline]
+    fn may_look_up(&mut self, keys: usize, frame: &Frame<'t>) -> bool {
+        if keys < 2 || !frame.has_rows() {
+            return true;
+        }
+        let left = self.budget.checked_sub(keys);
+        self.budget = left.unwrap_or(0);
+        left.is_some()
     }
 
     #[inline]
     fn meet(
         &mut self,
-        step: &Step,
-        rest: &[Step],
+        (step, rest): (&Step, &[Step]),
         found: (Key, RowRef<'t>),
         frame: &mut Frame<'t>,
         visit: &mut Visit<'_, 't>,
+        met: &mut Met,
     ) -> Result<Flow, SqlError> {
         if self.budget == 0 {
             return Ok(Flow::Abandon);
@@ -141,7 +223,77 @@ impl<'t, 'e> Walk<'t, 'e> {
                 return Ok(Flow::Continue);
             }
         }
+        *met = Met::Rows;
+        self.pass(step, rest, frame, visit)
+    }
+
+    /// Goes on behind a step that has a row, or has none and is filled up. The values of subqueries are there when the rows are visited.
+    #[inline]
+    fn pass(
+        &mut self,
+        step: &Step,
+        rest: &[Step],
+        frame: &mut Frame<'t>,
+        visit: &mut Visit<'_, 't>,
+    ) -> Result<Flow, SqlError> {
+        for condition in &step.filters {
+            if !condition.holds(self.inputs(frame))? {
+                return Ok(Flow::Continue);
+            }
+        }
+        for check in &step.checks {
+            let flow = self.enter(&check.steps, frame, &mut |_| Ok(Flow::Stop))?;
+            if flow == Flow::Abandon {
+                return Ok(flow);
+            }
+            if (flow == Flow::Stop) != (check.wanted == Wanted::Rows) {
+                return Ok(Flow::Continue);
+            }
+        }
+        if !step.lookups.is_empty() {
+            let mut values = Vec::with_capacity(step.lookups.len());
+            for lookup in &step.lookups {
+                let Some(value) = self.value_of(lookup, frame)? else { return Ok(Flow::Abandon) };
+                values.push(value);
+            }
+            frame.values = values;
+        }
         self.enter(rest, frame, visit)
+    }
+
+    /// The value of a subquery for the present rows; `None` if finding it takes more rows than may be visited.
+    ///
+    /// # Errors
+    /// `21000` for a second row of one that is to have one; what its expressions meet.
+    fn value_of(&mut self, lookup: &Lookup, frame: &mut Frame<'t>) -> Result<Option<Value>, SqlError> {
+        let (parameters, environment) = (self.parameters, self.environment);
+        match &lookup.given {
+            Given::Row(scalar) => {
+                let mut value = None;
+                let flow = self.enter(&lookup.steps, frame, &mut |frame| {
+                    if value.is_some() {
+                        return Err(SqlError::several_rows());
+                    }
+                    let inputs = Inputs { rows: frame, parameters, environment };
+                    value = Some(scalar.eval(inputs)?.into_value());
+                    Ok(Flow::Continue)
+                })?;
+                Ok((flow != Flow::Abandon).then(|| value.unwrap_or(Value::Null)))
+            }
+            Given::Rows(grouping, scalar) => {
+                let mut groups = Groups::new(grouping);
+                let flow = self.enter(&lookup.steps, frame, &mut |frame| {
+                    groups.add(Inputs { rows: frame, parameters, environment })?;
+                    Ok(Flow::Continue)
+                })?;
+                if flow == Flow::Abandon {
+                    return Ok(None);
+                }
+                let row = groups.finish()?.pop().expect("all rows are one group, even if there are none");
+                let value = scalar.eval(Inputs { rows: &row, parameters, environment })?.into_value();
+                Ok(Some(value))
+            }
+        }
     }
 
     fn inputs<'i>(&'i self, frame: &'i Frame<'t>) -> Inputs<'i> {

@@ -40,7 +40,7 @@ use super::run::{StatementEnvironment, StatementTime};
 use super::watched::{lifeline_of, watched};
 use crate::cancel::Lifeline;
 use crate::carried::Carry;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::memory::bytes_of_rows;
 use crate::relations::CatalogType;
 use arrow::array::{Array, ArrayRef, ListArray, RecordBatch, StructArray};
@@ -717,8 +717,7 @@ impl Apply {
 
 /// A subquery has more than its only row.
 fn too_many_rows() -> DataFusionError {
-    let message = "more than one row returned by a subquery used as an expression";
-    SqlError::new(SqlState::CardinalityViolation, message).into()
+    SqlError::several_rows().into()
 }
 
 /// What is known for a combination of outer values.

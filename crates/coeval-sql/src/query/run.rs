@@ -389,12 +389,16 @@ impl Unfinished {
             let (state, for_all) = (self.state, ForAllValues::NotMade);
             return Ok(Finished { physical, state, reads_all: false, optimized: None, for_all });
         }
-        let logical = match &self.parameters {
-            None => LogicalPlan::clone(&self.logical),
-            Some(values) => LogicalPlan::clone(&self.logical).replace_params_with_values(values)?,
+        let valued;
+        let logical: &LogicalPlan = match &self.parameters {
+            None => &self.logical,
+            Some(values) => {
+                valued = LogicalPlan::clone(&self.logical).replace_params_with_values(values)?;
+                &valued
+            }
         };
-        let (optimized, reads_all) = self.optimized(&logical)?;
-        let physical = self.physical(&optimized).map_err(|error| explained_plan(error, &logical))?;
+        let (optimized, reads_all) = self.optimized(logical)?;
+        let physical = self.physical(&optimized).map_err(|error| explained_plan(error, logical))?;
         let for_all = if reads_all { ForAllValues::NotMade } else { self.for_all_values(&optimized) };
         let optimized = (!reads_all).then_some(optimized);
         Ok(Finished { physical, state: self.state, reads_all, optimized, for_all })

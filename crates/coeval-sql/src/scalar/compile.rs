@@ -146,6 +146,16 @@ impl<'s> Compiler<'s> {
         Ok(Scalar { node, ty })
     }
 
+    /// Compiles that two values are equal.
+    ///
+    /// # Errors
+    /// If their types are not compared here.
+    pub(crate) fn equality(&mut self, left: &Scalar, right: &Scalar) -> Result<Scalar, Refusal> {
+        let side = |scalar: &Scalar| Typed::known(scalar.node.clone(), scalar.ty);
+        let equal = self.comparison(super::compare::CompareOp::Equal, side(left), side(right))?;
+        Ok(Scalar { node: equal.node, ty: ColumnType::Boolean })
+    }
+
     /// Compiles a condition.
     ///
     /// # Errors

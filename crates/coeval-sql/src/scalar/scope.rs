@@ -18,6 +18,8 @@ pub(crate) struct ScopeTable {
     name: String,
     /// By index in the table; `None` for columns that users do not see.
     columns: Vec<(Option<String>, ColumnType)>,
+    /// The columns that are named with the table alone.
+    merged: Vec<usize>,
 }
 
 impl ScopeTable {
@@ -30,13 +32,14 @@ impl ScopeTable {
             schema: Some(def.name.schema.clone()),
             name: def.name.name.clone(),
             columns: columns.collect(),
+            merged: Vec::new(),
         }
     }
 
     /// These columns, by place in the row; `None` for names that users do not see.
     #[must_use]
     pub(crate) fn of_columns(name: impl Into<String>, columns: Vec<(Option<String>, ColumnType)>) -> Self {
-        Self { schema: None, name: name.into(), columns }
+        Self { schema: None, name: name.into(), columns, merged: Vec::new() }
     }
 
     /// The same columns under another name, without a schema.
@@ -57,12 +60,30 @@ impl ScopeTable {
         let place = self.columns.iter().position(|(name, _)| name.as_deref() == Some(column))?;
         Some((place, self.columns[place].1))
     }
+
+    /// The column that a name without a table stands for.
+    pub(crate) fn find_bare(&self, column: &str) -> Option<(usize, ColumnType)> {
+        self.find(column).filter(|(place, _)| !self.merged.contains(place))
+    }
+
+    /// Has a column named with the table alone, because `USING` has made one column of it and another table's; its type, if it is there.
+    pub(crate) fn merge(&mut self, column: &str) -> Option<ColumnType> {
+        let (place, ty) = self.find(column)?;
+        self.merged.push(place);
+        Some(ty)
+    }
+
+    /// Whether it has such columns.
+    #[must_use]
+    pub(crate) fn has_merged(&self) -> bool {
+        !self.merged.is_empty()
+    }
 }
 
 /// A column that a name was resolved to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ScopeColumn {
-    /// Which table of the scope.
+    /// The number of its table.
     pub(crate) table: usize,
     /// Which column of it.
     pub(crate) column: usize,
@@ -70,10 +91,14 @@ pub(crate) struct ScopeColumn {
     pub(crate) ty: ColumnType,
 }
 
-/// The tables whose columns an expression can name.
+/// The tables whose columns an expression can name. Those of a query around come behind its own: a name that its own tables do not have
+/// is looked for there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     tables: Vec<ScopeTable>,
+    /// The number of the first of them.
+    first: usize,
+    around: Option<Box<Self>>,
 }
 
 impl Scope {
@@ -86,7 +111,14 @@ impl Scope {
     /// A scope over these tables, numbered in this order.
     #[must_use]
     pub(crate) fn new(tables: Vec<ScopeTable>) -> Self {
-        Self { tables }
+        Self { tables, first: 0, around: None }
+    }
+
+    /// A scope for the tables of a subquery, numbered behind those of the query around it, if there is one.
+    #[must_use]
+    pub(crate) fn within(around: &Self) -> Self {
+        let first = around.end();
+        Self { tables: Vec::new(), first, around: (first > 0).then(|| Box::new(around.clone())) }
     }
 
     /// A scope over the columns of one table.
@@ -95,16 +127,38 @@ impl Scope {
         Self::new(vec![ScopeTable::of_table(def)])
     }
 
-    /// The tables.
+    /// Adds a table behind the others.
+    pub(crate) fn push(&mut self, table: ScopeTable) {
+        self.tables.push(table);
+    }
+
+    /// The tables, to be changed.
+    pub(crate) fn tables_mut(&mut self) -> &mut [ScopeTable] {
+        &mut self.tables
+    }
+
+    /// The tables, without those of a query around.
     #[must_use]
     pub(crate) fn tables(&self) -> &[ScopeTable] {
         &self.tables
     }
 
-    /// The number of the table that goes by this name.
+    /// The number of the first table.
+    #[must_use]
+    pub(crate) fn first(&self) -> usize {
+        self.first
+    }
+
+    /// The number behind that of the last table.
+    #[must_use]
+    pub(crate) fn end(&self) -> usize {
+        self.first + self.tables.len()
+    }
+
+    /// The number of the table that goes by this name; those of a query around are not looked at.
     #[must_use]
     pub(crate) fn table_index(&self, name: &str) -> Option<usize> {
-        self.tables.iter().position(|table| table.name == name)
+        self.tables.iter().position(|table| table.name == name).map(|place| self.first + place)
     }
 
     /// The column that an identifier of one to three parts names.
@@ -115,8 +169,8 @@ impl Scope {
         let names: Vec<String> = parts.iter().map(folded).collect();
         match names.as_slice() {
             [column] => self.resolve_bare(column),
-            [table, column] => self.resolve_in(column, table, |candidate| candidate.name == *table),
-            [schema, table, column] => self.resolve_in(column, table, |candidate| {
+            [table, column] => self.resolve_in(column, table, &|candidate| candidate.name == *table),
+            [schema, table, column] => self.resolve_in(column, table, &|candidate| {
                 candidate.name == *table && candidate.schema.as_ref() == Some(schema)
             }),
             _ => Err(SqlError::new(SqlState::SyntaxError, "improper qualified name (too many dotted names)")),
@@ -125,27 +179,36 @@ impl Scope {
 
     fn resolve_bare(&self, name: &str) -> Result<ScopeColumn, SqlError> {
         let mut found = None;
-        for (table, candidate) in self.tables.iter().enumerate() {
-            if let Some((column, ty)) = candidate.find(name) {
+        for (place, candidate) in self.tables.iter().enumerate() {
+            if let Some((column, ty)) = candidate.find_bare(name) {
                 if found.is_some() {
                     let message = format!("column reference \"{name}\" is ambiguous");
                     return Err(SqlError::new(SqlState::AmbiguousColumn, message));
                 }
-                found = Some(ScopeColumn { table, column, ty });
+                found = Some(ScopeColumn { table: self.first + place, column, ty });
             }
         }
-        found.ok_or_else(|| unknown_column(None, name))
+        match (found, &self.around) {
+            (Some(found), _) => Ok(found),
+            (None, Some(around)) => around.resolve_bare(name),
+            (None, None) => Err(unknown_column(None, name)),
+        }
     }
 
     fn resolve_in(
         &self,
         column: &str,
         table_name: &str,
-        matches: impl Fn(&ScopeTable) -> bool,
+        matches: &dyn Fn(&ScopeTable) -> bool,
     ) -> Result<ScopeColumn, SqlError> {
-        let table = self.tables.iter().position(matches).ok_or_else(|| SqlError::missing_from(table_name))?;
-        let found = self.tables[table].find(column);
+        let Some(place) = self.tables.iter().position(matches) else {
+            return match &self.around {
+                Some(around) => around.resolve_in(column, table_name, matches),
+                None => Err(SqlError::missing_from(table_name)),
+            };
+        };
+        let found = self.tables[place].find(column);
         let (column, ty) = found.ok_or_else(|| unknown_column(Some(table_name), column))?;
-        Ok(ScopeColumn { table, column, ty })
+        Ok(ScopeColumn { table: self.first + place, column, ty })
     }
 }

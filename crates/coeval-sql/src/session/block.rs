@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Transaction blocks: BEGIN, COMMIT, ROLLBACK and savepoints.
 
-use super::{LateFailure, Session, State, end_spread};
+use super::statement_steps::end_spread;
+use super::{LateFailure, Session, State};
 use crate::cancel::{CancelHandle, CancelReason};
 use crate::clock::Clock;
 use crate::engine::Engine;

@@ -4,8 +4,9 @@
 use super::instants::Sight;
 use super::list_parameters::{compares_with_lists, spelled_out};
 use super::parse::{Neighbours, Parsed, is_session_statement, parse};
+use super::statement_steps::await_load;
 use super::utility::Utility;
-use super::{NamedStatement, Session, State, await_load, description, statement_context};
+use super::{NamedStatement, Session, State, description, statement_context};
 use crate::clock::Clock;
 use crate::context::StatementContext;
 use crate::dml;

@@ -54,6 +54,68 @@ const READS: &[&str] = &[
     "SELECT b FROM p WHERE a = $ AND nonsense = 1",
     "SELECT id FROM q ORDER BY id LIMIT 5",
     "SELECT b FROM p WHERE a = $ AND (c = @ OR f > 0.5) AND NOT (n = #)",
+    "SELECT (SELECT count(p.b) FROM q WHERE q.id = $) FROM p WHERE a = $",
+];
+
+/// Joins and subqueries that begin with a key: all of them take the point path.
+const JOINED: &[&str] = &[
+    "SELECT p.b, q.t, q.u FROM p LEFT JOIN q ON q.id = p.b WHERE p.a = $",
+    "SELECT p.b, q.id FROM p LEFT JOIN q ON q.id = p.b AND q.u > $ WHERE p.a = $ AND (q.u IS NULL OR q.u < $)",
+    "SELECT p.b, q.id, r.n FROM p LEFT JOIN q ON q.id = p.b LEFT JOIN p r ON r.a = q.a AND r.b = $ WHERE p.a = $",
+    "SELECT p.b, q.id, r.n FROM p LEFT JOIN q ON q.id = p.b JOIN p r ON r.a = p.a AND r.b = p.b WHERE p.a = $",
+    "SELECT p.b, r.b FROM p LEFT JOIN q ON q.id = p.b JOIN p r ON r.a = q.a AND r.n > # WHERE p.a = $",
+    "SELECT q.id, p.n FROM p RIGHT JOIN q ON p.a = q.a AND p.b = q.id WHERE q.id = $",
+    "SELECT p.b FROM p LEFT JOIN q ON q.id = p.b AND p.n > # WHERE p.a = $ AND q.id IS NULL",
+    "SELECT p.b, q.id FROM p LEFT JOIN q ON q.u = p.b AND $ < 4 WHERE p.a = $",
+    "SELECT count(*), count(q.id), sum(p.n), min(q.u), max(q.t) FROM p LEFT JOIN q ON q.id = p.b WHERE p.a = $",
+    "SELECT q.t, count(*), count(DISTINCT q.a) FROM p LEFT JOIN q ON q.id = p.b WHERE p.a = $ GROUP BY q.t ORDER BY q.t",
+    "SELECT p.b, q.u FROM p LEFT JOIN q ON q.id = p.b WHERE p.a = $ ORDER BY p.b DESC LIMIT 3",
+    "SELECT p.b, q.u FROM p LEFT JOIN q ON q.id = p.b WHERE p.a = $ ORDER BY q.u DESC, p.b LIMIT 3 OFFSET 1",
+    "SELECT p.a, p.b, q.t FROM p LEFT JOIN q ON q.id = p.b ORDER BY p.a, p.b LIMIT 5",
+    "SELECT q.id, r.n FROM q LEFT JOIN p r ON r.a = q.a AND r.b = $ WHERE q.id > $ ORDER BY q.id DESC LIMIT 3",
+    "SELECT p.a, p.b, q.u FROM p JOIN q ON q.id = p.b WHERE EXISTS (SELECT 1 FROM p r WHERE r.a = q.a) ORDER BY p.a DESC, p.b DESC LIMIT 2 OFFSET 1",
+    "SELECT p.a, p.b, q.u FROM p JOIN q ON q.id = p.b WHERE p.a IN ($, $)",
+    "SELECT p.a, p.b, q.u FROM p JOIN q ON q.id = p.b WHERE p.a BETWEEN $ AND $ ORDER BY p.a, p.b",
+    "SELECT avg(p.n), count(q.u) FROM p, q WHERE p.a > $ AND p.a <= $ AND q.id = p.b",
+    "SELECT b FROM p WHERE a = $ AND EXISTS (SELECT 1 FROM q WHERE q.id = p.b AND q.u > $)",
+    "SELECT b FROM p WHERE a = $ AND NOT EXISTS (SELECT * FROM q WHERE q.id = b AND q.a = p.a)",
+    "SELECT b FROM p WHERE a = $ AND EXISTS (SELECT 1 FROM q WHERE q.id = $)",
+    "SELECT b FROM p WHERE a = $ AND EXISTS (SELECT 1 FROM q, p r WHERE q.id = p.b AND r.a = q.a AND r.n > p.n)",
+    "SELECT b FROM p WHERE a = $ AND EXISTS (SELECT 1 FROM q WHERE q.id = p.b AND EXISTS (SELECT 1 FROM p r WHERE r.a = q.a AND r.b = q.id))",
+    "SELECT max(b), count(*) FROM p WHERE a = $ AND EXISTS (SELECT 1 FROM q WHERE q.u = p.b)",
+    "SELECT max(b) FROM p WHERE a = $ AND EXISTS (SELECT 1 FROM q WHERE q.u = p.b)",
+    "SELECT b FROM p WHERE a = $ AND b IN (SELECT id FROM q WHERE id > $ AND id < $)",
+    "SELECT a, b FROM p WHERE a IN (SELECT a FROM q WHERE q.id = $) ORDER BY a, b",
+    "SELECT id FROM q WHERE id IN (SELECT p.b FROM p WHERE p.a = $ AND p.n > #)",
+    "SELECT id FROM q WHERE u IN (SELECT p.b FROM p JOIN q r ON r.id = p.b WHERE p.a = $)",
+    "SELECT b FROM p WHERE a = $ AND n IN (SELECT u FROM q WHERE q.id = p.b)",
+    "SELECT p.b, q.id FROM p LEFT JOIN q ON q.id = p.b WHERE p.a IN (SELECT r.b FROM p r WHERE r.a = $) ORDER BY p.b, q.id",
+    "SELECT p.b / (q.u - $) FROM p LEFT JOIN q ON q.id = p.b WHERE p.a = $",
+    "SELECT a, b, p.n, r.c FROM p JOIN p r USING (a, b) WHERE a = $ AND r.n > #",
+    "SELECT b, r.n, s.c FROM p LEFT JOIN p r USING (a, b) LEFT JOIN p s USING (a, b) WHERE a = $ ORDER BY b",
+    "SELECT a, count(r.n) FROM p LEFT JOIN p r USING (b, a) WHERE p.a = $ GROUP BY a",
+    "SELECT b, (SELECT t FROM q WHERE q.id = p.b) FROM p WHERE a = $",
+    "SELECT b, (SELECT u FROM q WHERE q.id = $), n FROM p WHERE a = $",
+    "SELECT b, (SELECT count(*) FROM p r WHERE r.a = p.b) AS k, (SELECT max(r.n) + 1 FROM p r WHERE r.a = p.b AND r.b > $) FROM p WHERE a = $ ORDER BY k DESC, b LIMIT 3",
+    "SELECT b, (SELECT r.b FROM p r WHERE r.a = p.b) FROM p WHERE a = $",
+    "SELECT b, (SELECT q.u FROM q JOIN p r ON r.a = q.a AND r.b = p.b WHERE q.id = p.b) AS u FROM p WHERE a = $ AND EXISTS (SELECT 1 FROM q WHERE q.id = p.b)",
+    "SELECT DISTINCT q.t, p.c FROM p LEFT JOIN q ON q.id = p.b WHERE p.a = $",
+    "SELECT DISTINCT p.c AS word, q.u % 2, 1 FROM p LEFT JOIN q ON q.id = p.b WHERE p.a = $ ORDER BY word DESC, q.u % 2 LIMIT 3",
+    "SELECT b FROM p WHERE a = $ AND b IN (SELECT DISTINCT q.a FROM q WHERE q.id = p.b)",
+];
+
+/// Changes of rows that other tables decide, by keys.
+const DECIDED: &[&str] = &[
+    "UPDATE p SET n = n + 1 WHERE a = $ AND EXISTS (SELECT 1 FROM q WHERE q.id = p.b) RETURNING b, n",
+    "UPDATE p SET n = 0 WHERE a IN (SELECT a FROM q WHERE q.id = $)",
+    "DELETE FROM q WHERE id = $ AND NOT EXISTS (SELECT 1 FROM p WHERE p.a = $ AND p.b = q.id)",
+    "DELETE FROM p WHERE a = $ AND b IN (SELECT id FROM q WHERE u = $) RETURNING a, b",
+    "UPDATE p SET n = q.u, c = q.t FROM q WHERE p.a = $ AND q.id = p.b RETURNING p.a, p.b, p.n, p.c",
+    "UPDATE q SET t = p.c FROM p WHERE q.id = $ AND p.a = q.a AND p.b = q.id RETURNING id, t",
+    "UPDATE q SET u = NULL FROM p LEFT JOIN q r ON r.id = p.b + 1 WHERE q.id = $ AND p.a = q.a AND p.b = q.id AND r.id IS NULL",
+    "UPDATE q SET a = q.a + 1 FROM p WHERE q.id = $ AND p.a = $ RETURNING q.id, q.a",
+    "DELETE FROM p USING q WHERE q.id = $ AND p.a = q.a AND p.b = q.u RETURNING p.a, p.b",
+    "DELETE FROM q USING p WHERE q.id = $ AND p.a = $ RETURNING id",
 ];
 
 /// What is written.
@@ -139,5 +201,29 @@ fn both_paths_give_the_same_rows_and_errors() {
     }
     for table in ["SELECT * FROM p", "SELECT * FROM q"] {
         assert_eq!(outcome(&mut point, table), outcome(&mut general, table));
+    }
+}
+
+/// Whether a statement is run by keys.
+fn takes_point_path(session: &mut Session, sql: &str) -> bool {
+    let lines = session.execute(&format!("EXPLAIN {sql}")).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    show(lines.last().unwrap()).starts_with("Point path")
+}
+
+#[test]
+fn joins_and_subqueries_by_keys_take_the_point_path_and_give_the_same() {
+    let mut random = StdRng::seed_from_u64(3);
+    let (mut point, mut general) = (session("on"), session("off"));
+    for step in 0..400 {
+        let templates = [WRITES, WRITES, WRITES, JOINED, DECIDED][step % 5];
+        let sql = filled_in(templates[random.random_range(0..templates.len())], &mut random);
+        assert_eq!(outcome(&mut point, &sql), outcome(&mut general, &sql), "step {step}: {sql}");
+    }
+    for template in JOINED.iter().chain(DECIDED) {
+        for _ in 0..3 {
+            let sql = filled_in(template, &mut random);
+            assert!(takes_point_path(&mut point, &sql), "{sql}");
+            assert_eq!(outcome(&mut point, &sql), outcome(&mut general, &sql), "{sql}");
+        }
     }
 }

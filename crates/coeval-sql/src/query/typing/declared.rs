@@ -8,19 +8,21 @@ use crate::stack::with_room;
 use crate::types::marks::{CHAR, KEY, LIST, marked_type};
 use arrow::datatypes::{Field, Schema};
 use coeval_store::ColumnType;
-use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::common::{DFSchema, JoinType, ScalarValue};
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan};
 use std::sync::Arc;
 
-/// The schema of a plan's rows. DataFusion forgets the marks of what CASE gives; if all its results have the same, the
-/// column has it, too. It forgets those of `min` and `max` as well.
+/// The schema of a plan's rows. DataFusion forgets the marks of what CASE gives, and of `min` and `max`, and keeps that of the first
+/// argument of `lag` and `lead` where their default has another one: this says what columns are.
 pub(crate) fn marked_schema(plan: &LogicalPlan) -> Schema {
     let schema = plan.schema().as_arrow();
-    let marked = |(field, mark): (&Arc<Field>, Option<String>)| match mark {
-        Some(mark) if field.metadata().is_empty() => {
-            field.as_ref().clone().with_metadata([(KEY.to_owned(), mark)].into())
-        }
-        Some(_) | None => field.as_ref().clone(),
+    let marked = |(field, mark): (&Arc<Field>, Option<String>)| {
+        let mut metadata = field.metadata().clone();
+        match mark {
+            Some(mark) => metadata.insert(KEY.to_owned(), mark),
+            None => metadata.remove(KEY),
+        };
+        field.as_ref().clone().with_metadata(metadata)
     };
     Schema::new(schema.fields().iter().zip(marks(plan)).map(marked).collect::<Vec<_>>())
 }
@@ -43,6 +45,12 @@ fn marks_of_node(plan: &LogicalPlan) -> Vec<Option<String>> {
             for (mark, expression) in all[groups..].iter_mut().zip(&aggregate.aggr_expr) {
                 *mark = mark_of(expression, schema, &below);
             }
+            // The columns of grouping sets are not their expressions, one for one.
+            if !matches!(aggregate.group_expr[..], [Expr::GroupingSet(_)]) {
+                for (mark, expression) in all[..groups].iter_mut().zip(&aggregate.group_expr) {
+                    *mark = mark_of(expression, schema, &below);
+                }
+            }
             all
         }
         LogicalPlan::Window(window) => {
@@ -60,6 +68,19 @@ fn marks_of_node(plan: &LogicalPlan) -> Vec<Option<String>> {
                     .map(|(one, other)| one.filter(|one| Some(one) == other.as_ref()))
                     .collect()
             })
+        }
+        LogicalPlan::Join(join) => match join.join_type {
+            JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => {
+                marks(&join.left).into_iter().chain(marks(&join.right)).collect()
+            }
+            JoinType::LeftSemi | JoinType::LeftAnti => marks(&join.left),
+            JoinType::RightSemi | JoinType::RightAnti => marks(&join.right),
+            JoinType::LeftMark | JoinType::RightMark => own_marks(plan),
+        },
+        LogicalPlan::Distinct(Distinct::All(input)) => marks(input),
+        LogicalPlan::Distinct(Distinct::On(distinct)) => {
+            let (schema, below) = (distinct.input.schema(), marks(&distinct.input));
+            distinct.select_expr.iter().map(|expression| mark_of(expression, schema, &below)).collect()
         }
         LogicalPlan::Filter(filter) => marks(&filter.input),
         LogicalPlan::Sort(sort) => marks(&sort.input),
@@ -80,12 +101,9 @@ fn mark_of(expression: &Expr, schema: &DFSchema, below: &[Option<String>]) -> Op
         Expr::Column(column) => below.get(schema.maybe_index_of_column(column)?)?.clone(),
         Expr::Case(case) => {
             let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
-            let mut marks = results
-                .filter(|result| !matches!(&***result, Expr::Literal(scalar, _) if scalar.is_null()))
-                .map(|result| with_room(|| mark_of(result, schema, below)));
-            let first = marks.next()??;
-            marks.all(|mark| mark.as_ref() == Some(&first)).then_some(first)
+            mark_of_all(results.map(|result| &**result), schema, below)
         }
+        Expr::ScalarSubquery(subquery) => marks(&subquery.subquery).into_iter().next()?,
         Expr::AggregateFunction(call) if call.func.name() == "array_agg" => {
             let mark = mark_of(call.params.args.first()?, schema, below)?;
             (!mark.starts_with(LIST)).then(|| format!("{LIST}{mark}"))
@@ -96,8 +114,26 @@ fn mark_of(expression: &Expr, schema: &DFSchema, below: &[Option<String>]) -> Op
         Expr::WindowFunction(call) if is_best(call.fun.name()) => {
             mark_of_best(&call.params.args, schema, below)
         }
+        // Their values, and their default.
+        Expr::WindowFunction(call) if matches!(call.fun.name(), "lag" | "lead") => {
+            let arguments = &call.params.args;
+            mark_of_all(arguments.first().into_iter().chain(arguments.get(2)), schema, below)
+        }
         other => other.to_field(schema).ok()?.1.metadata().get(KEY).cloned(),
     }
+}
+
+/// The mark that several expressions have, NULLs apart, if they all have the same.
+fn mark_of_all<'e>(
+    results: impl Iterator<Item = &'e Expr>,
+    schema: &DFSchema,
+    below: &[Option<String>],
+) -> Option<String> {
+    let mut marks = results
+        .filter(|result| !matches!(result, Expr::Literal(scalar, _) if scalar.is_null()))
+        .map(|result| with_room(|| mark_of(result, schema, below)));
+    let first = marks.next()??;
+    marks.all(|mark| mark.as_ref() == Some(&first)).then_some(first)
 }
 
 fn is_best(function: &str) -> bool {

@@ -8,7 +8,7 @@ use crate::scalar::cast::Cast;
 use crate::scalar::compare::CompareOp;
 use crate::scalar::literal;
 use crate::scalar::members::Members;
-use crate::scalar::node::{LetterCase, LikeStyle, Node, Polarity, Scaling, Test};
+use crate::scalar::node::{LetterCase, LikeStyle, Node, Polarity, Scalar, Scaling, Test};
 use crate::scalar::promotion::{
     self, decimal_shape, is_document, is_float, is_integer, is_number, is_text, is_text_array, power_of_ten,
 };
@@ -362,6 +362,17 @@ fn beside_text(node: Node, ty: ColumnType, other: ColumnType) -> Node {
         return node;
     }
     Node::Cast { input: Box::new(node), cast: Cast::TrimBlanks }
+}
+
+impl Scalar {
+    /// The value as it is looked up in a column of this type, where it is compared with that: without the blanks that do not count.
+    #[must_use]
+    pub(crate) fn beside_column(self, column: ColumnType) -> Self {
+        if !is_text(self.ty) || !is_text(column) {
+            return self;
+        }
+        Self { node: beside_text(self.node, self.ty, column), ty: self.ty }
+    }
 }
 
 /// The escape character of a `LIKE`: a backslash unless given; an empty one switches escaping off.
