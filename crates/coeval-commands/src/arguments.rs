@@ -230,6 +230,10 @@ pub(crate) struct ServeArguments {
     /// Memory for what was read of tables' files, so that it is not read again; a third of the machine's, or of its control group's, if not given
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) data_memory: Option<usize>,
+    /// How much of a processor goes to a thread with transactions beside one that works for queries, where both want it. On Linux; less
+    /// than 50 needs the right to raise priorities
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(5..=95))]
+    pub(crate) transactions_share: u8,
     /// Passwords of one address that are looked at in a second, when many of them are wrong
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) passwords_per_second: u32,

@@ -13,6 +13,7 @@
 //! # Locking
 //! The watch's thread is woken by `unpark`, which is remembered if it is not parked yet; nothing else is shared but numbers.
 
+use crate::turns::uncounted;
 use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -58,9 +59,14 @@ fn hand_over(request: u64) {
     }
 }
 
-/// Runs what may take its time. If this thread serves others too, as one of a runtime of several, they go on with
+/// Runs what waits, or belongs to no query. If this thread serves others too, as one of a runtime of several, they go on with
 /// another one meanwhile.
 pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
+    uncounted(|| with_place_given(work))
+}
+
+/// As [`aside`], for what a query takes its time for: that counts as its own.
+pub(crate) fn with_place_given<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current() {
         Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
             tokio::task::block_in_place(work)
@@ -112,11 +118,21 @@ impl Threads {
 pub(crate) struct Watch(Arc<Threads>);
 
 impl Watch {
-    /// Has the threads of a runtime tell when they have nothing to do.
-    pub(crate) fn prepare(&self, builder: &mut Builder) {
+    /// Has the threads of a runtime tell when they have nothing to do. What else is done when one of them begins, and before it
+    /// sleeps, are `begin` and `before_sleep`: a runtime has one place for each.
+    pub(crate) fn prepare(
+        &self,
+        builder: &mut Builder,
+        begin: impl Fn() + Send + Sync + 'static,
+        before_sleep: impl Fn() + Send + Sync + 'static,
+    ) {
         let (parking, unparking) = (Arc::clone(&self.0), Arc::clone(&self.0));
-        builder.on_thread_start(|| IS_FOR_QUERIES.set(true));
+        builder.on_thread_start(move || {
+            IS_FOR_QUERIES.set(true);
+            begin();
+        });
         builder.on_thread_park(move || {
+            before_sleep();
             parking.idle.fetch_add(1, Ordering::SeqCst);
         });
         builder.on_thread_unpark(move || unparking.note_work());
@@ -183,7 +199,7 @@ mod tests {
         fn with(step: fn()) -> Self {
             let watch = Watch::default();
             let mut builder = Builder::new_multi_thread();
-            watch.prepare(builder.worker_threads(2));
+            watch.prepare(builder.worker_threads(2), || (), || ());
             let runtime = builder.build().unwrap();
             watch.begin(runtime.handle().clone()).unwrap();
             // They have gone to sleep, and the watch with them.

@@ -12,6 +12,7 @@ mod zones;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Principal, Rights};
 use crate::temporary::{PG_TEMP, Temporary};
+use crate::turns::FULL_WEIGHT;
 use chrono_tz::Tz;
 use coeval_store::{AccessMode, SynchronousCommit};
 use coeval_txn::Isolation;
@@ -263,6 +264,12 @@ impl Settings {
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// What a statement's query weighs beside those of others where they share threads.
+    pub(crate) fn query_weight(&self) -> u32 {
+        let set = self.get("coeval.query_weight").ok().and_then(|weight| weight.parse().ok());
+        set.unwrap_or(FULL_WEIGHT)
     }
 
     /// The longest a statement may run.

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Statements share the threads for queries by time, however many tasks they have and however long these work at a time.
+//!
+//! A query runs as some tasks on the engine's threads, and a thread takes the task that has been ready for longest. With that alone a
+//! statement of many tasks, or one whose tasks work for long, gets more of the threads than another one. So their time is given out in
+//! rounds, by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995).
+//!
+//! # Terms
+//! - A *piece* is what a thread does of a task before it takes another one. While several statements run, a piece ends behind
+//!   [`PIECE_MAX`] where the next batch of rows begins ([`is_piece_over`]).
+//! - The *time* of a statement is what its pieces have taken, by its weight: half the weight, twice the time. What they wait while
+//!   another thread has their place does not count ([`uncounted`]).
+//! - The *limit* is the same for all. A round is what happens between two of its moves.
+//!
+//! # Steps
+//! 1. Before a piece: if the time of its statement is below the limit, the task goes on. Otherwise it waits in a queue.
+//! 2. Behind a piece, what it took is added to the statement's time. Nobody is interrupted, so that may be beyond the limit: then the
+//!    statement waits for longer.
+//! 3. A thread that would sleep looks into the queue first. Whatever waits there is all that is ready, so the next round begins: the
+//!    limit moves to one [part](PART) beyond the least time of those that wait, and whoever is below it is woken.
+//! 4. A statement that comes, or has wanted no thread for a while, begins a part below the limit: nobody saves time up.
+//!
+//! # Edges
+//! A statement alone never waits, and its time does not count. Nothing is held between two pieces: a query whose client does not read,
+//! or that waits for anything else, has no ready task, and nobody waits for it.
+//!
+//! # Why nobody waits for ever
+//! A task goes into the queue on one of the engine's threads, and each of these looks into the queue before it sleeps. Whoever looks
+//! into a queue that is not empty wakes a task. That one runs on some thread, which looks again before it sleeps.
+//!
+//! # Cost
+//! Two looks at the clock for each piece. A round costs what waking its tasks costs, once for some ten milliseconds.
+
+use futures::future::{BoxFuture, FutureExt};
+use parking_lot::Mutex;
+use std::cell::{Cell, OnceCell};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// What a statement may use of each thread in a round. Long enough that what a statement has in the processors' caches pays, short
+/// enough that nobody sees a query stand still.
+const PART: Duration = Duration::from_millis(10);
+
+/// How long a piece may last while several statements run.
+const PIECE_MAX: Duration = Duration::from_millis(5);
+
+const _: () =
+    assert!(PIECE_MAX.as_nanos() < PART.as_nanos(), "a round gives each statement a piece and more");
+
+/// The weight of a statement of which nothing else was said.
+pub(crate) const FULL_WEIGHT: u32 = 100;
+
+/// What the threads for queries have done for how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueryTurns {
+    /// Statements whose queries are under way.
+    pub statements: u64,
+    /// How often a task has had to wait until other statements had had their part.
+    pub waits: u64,
+}
+
+/// What runs on this thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    /// The thread is none of those for queries.
+    Elsewhere,
+    /// Nothing, or the next task of a query has not begun.
+    Between,
+    /// A piece that began at this time.
+    Began(u64),
+    /// A piece that was told to end.
+    Over,
+}
+
+thread_local! {
+    static TURNS: OnceCell<Arc<Turns>> = const { OnceCell::new() };
+    static PIECE: Cell<Piece> = const { Cell::new(Piece::Elsewhere) };
+    /// Of what the piece on this thread took, what does not count.
+    static UNCOUNTED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The rounds of one engine's threads.
+///
+/// # Locking
+/// `queue` is a leaf, held for a look at those that wait; they are woken behind it. `limit` moves under it alone, and is read without
+/// it: who finds himself beyond the limit looks once more under the lock.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    /// What a statement may use in a round, of all threads.
+    part: u64,
+    piece_max: u64,
+    /// Nanoseconds since some moment.
+    clock: fn() -> u64,
+    limit: AtomicU64,
+    /// Statements with tasks.
+    statements: AtomicUsize,
+    queue: Mutex<Queue>,
+    waits: AtomicU64,
+}
+
+/// The tasks that wait, in the order in which they came.
+#[derive(Debug, Default)]
+struct Queue {
+    next: u64,
+    waiting: Vec<Waiting>,
+}
+
+/// A task that waits.
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    account: Arc<Account>,
+    waker: Waker,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.account.pieces.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What the tasks of a session's queries are about.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    running: AtomicUsize,
+    waiting: AtomicUsize,
+}
+
+impl Pieces {
+    /// Whether some wait for other statements, and none works.
+    pub(crate) fn wait_for_others(&self) -> bool {
+        self.running.load(Ordering::Relaxed) == 0 && self.waiting.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// The time of one statement's query.
+#[derive(Debug)]
+pub(crate) struct Account {
+    time: AtomicU64,
+    weight: AtomicU32,
+    /// Its tasks, from their first piece to their end.
+    tasks: AtomicUsize,
+    pieces: Arc<Pieces>,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self::shown_in(Arc::default())
+    }
+}
+
+impl Account {
+    /// That of a query whose pieces are counted there.
+    pub(crate) fn shown_in(pieces: Arc<Pieces>) -> Self {
+        Self {
+            time: AtomicU64::new(0),
+            weight: AtomicU32::new(FULL_WEIGHT),
+            tasks: AtomicUsize::new(0),
+            pieces,
+        }
+    }
+
+    /// From now on a thread's time counts as that of a statement with this weight, which is above 0.
+    pub(crate) fn set_weight(&self, weight: u32) {
+        self.weight.store(weight.max(1), Ordering::Relaxed);
+    }
+
+    /// A piece has taken this time.
+    fn add(&self, nanos: u64) {
+        let weight = u64::from(self.weight.load(Ordering::Relaxed));
+        let weighted = nanos.saturating_mul(u64::from(FULL_WEIGHT)) / weight;
+        self.time.fetch_add(weighted, Ordering::Relaxed);
+    }
+
+    /// The time, which is this much at least from now on.
+    fn time_from(&self, least: u64) -> u64 {
+        self.time.fetch_max(least, Ordering::Relaxed).max(least)
+    }
+
+    /// A task of the statement has its first piece.
+    fn enter(&self, turns: &Turns) {
+        if self.tasks.fetch_add(1, Ordering::AcqRel) == 0 {
+            turns.statements.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// The task has ended.
+    fn leave(&self, turns: &Turns) {
+        if self.tasks.fetch_sub(1, Ordering::AcqRel) == 1 {
+            turns.statements.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Queue {
+    fn enter(&mut self, account: &Arc<Account>, waker: &Waker) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        account.pieces.waiting.fetch_add(1, Ordering::Relaxed);
+        self.waiting.push(Waiting { number, account: Arc::clone(account), waker: waker.clone() });
+        number
+    }
+
+    /// Takes out the task of this number, unless it was woken.
+    fn leave(&mut self, number: u64) -> Option<Waiting> {
+        let place = self.waiting.iter().position(|waiting| waiting.number == number)?;
+        Some(self.waiting.remove(place))
+    }
+}
+
+impl Turns {
+    /// Those of so many threads.
+    pub(crate) fn new(threads: usize) -> Self {
+        let part = nanos_of(PART).saturating_mul(u64::try_from(threads).unwrap_or(u64::MAX));
+        Self::with_clock(part, nanos_of(PIECE_MAX), nanos)
+    }
+
+    fn with_clock(part: u64, piece_max: u64, clock: fn() -> u64) -> Self {
+        Self {
+            part,
+            piece_max,
+            clock,
+            limit: AtomicU64::new(part),
+            statements: AtomicUsize::new(0),
+            queue: Mutex::default(),
+            waits: AtomicU64::new(0),
+        }
+    }
+
+    /// Has this thread work by these turns. For each of the engine's threads, when it begins.
+    pub(crate) fn serve_on_this_thread(self: &Arc<Self>) {
+        // A thread has one engine for as long as it lasts.
+        TURNS.with(|turns| {
+            let _ = turns.set(Arc::clone(self));
+        });
+        PIECE.set(Piece::Between);
+    }
+
+    /// For each of the engine's threads, before it sleeps: if tasks wait, the next round begins.
+    pub(crate) fn before_sleep(&self) {
+        let mut queue = self.queue.lock();
+        // Each time is read once: it may grow meanwhile, and somebody has to be below the limit.
+        let waiting = queue.waiting.drain(..);
+        let timed: Vec<_> = waiting.map(|waiting| (waiting.account.time_from(0), waiting)).collect();
+        let Some(least) = timed.iter().map(|(time, _)| *time).min() else { return };
+        let limit = self.limit.load(Ordering::Relaxed).max(least.saturating_add(self.part));
+        self.limit.store(limit, Ordering::Relaxed);
+        let (woken, left): (Vec<_>, Vec<_>) = timed.into_iter().partition(|(time, _)| *time < limit);
+        queue.waiting.extend(left.into_iter().map(|(_, waiting)| waiting));
+        drop(queue);
+        woken.iter().for_each(|(_, waiting)| waiting.waker.wake_by_ref());
+    }
+
+    /// What there is to say of them.
+    pub(crate) fn figures(&self) -> QueryTurns {
+        QueryTurns {
+            statements: self.statements.load(Ordering::Relaxed) as u64,
+            waits: self.waits.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether several statements want the threads.
+    fn are_shared(&self) -> bool {
+        self.statements.load(Ordering::Relaxed) > 1
+    }
+
+    /// Whether a statement may have a piece in this round.
+    fn has_part(&self, account: &Account) -> bool {
+        if !self.are_shared() {
+            return true;
+        }
+        let limit = self.limit.load(Ordering::Relaxed);
+        account.time_from(limit.saturating_sub(self.part)) < limit
+    }
+
+    /// Whether a task of this statement may go on. Otherwise it waits in the queue, and `place` has its number there.
+    fn admit(&self, account: &Arc<Account>, place: &mut Option<u64>, waker: &Waker) -> bool {
+        if place.is_none() && self.has_part(account) {
+            return true;
+        }
+        let mut queue = self.queue.lock();
+        match place.take() {
+            // A task that waits may be woken by what it works with, too.
+            Some(number) => drop(queue.leave(number)),
+            None => {
+                self.waits.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        if self.has_part(account) {
+            return true;
+        }
+        *place = Some(queue.enter(account, waker));
+        false
+    }
+
+    fn begin<'a>(&'a self, account: &'a Account) -> RunningPiece<'a> {
+        let began = (self.clock)();
+        PIECE.set(Piece::Began(began));
+        UNCOUNTED.set(0);
+        account.pieces.running.fetch_add(1, Ordering::Relaxed);
+        RunningPiece { turns: self, account, began, counts: self.are_shared() }
+    }
+}
+
+/// A piece that runs on this thread, until this is dropped.
+struct RunningPiece<'a> {
+    turns: &'a Turns,
+    account: &'a Account,
+    began: u64,
+    /// Whether somebody else wanted the thread when it began.
+    counts: bool,
+}
+
+impl Drop for RunningPiece<'_> {
+    fn drop(&mut self) {
+        PIECE.set(Piece::Between);
+        self.account.pieces.running.fetch_sub(1, Ordering::Relaxed);
+        if self.counts {
+            let took = (self.turns.clock)().saturating_sub(self.began);
+            self.account.add(took.saturating_sub(UNCOUNTED.get()));
+        }
+    }
+}
+
+/// Whether the piece that runs on this thread is to end, because it has lasted for long and other statements want the thread. Each
+/// piece is told once: whoever hears it returns [`Poll::Pending`], having woken his own task.
+pub(crate) fn is_piece_over() -> bool {
+    let Piece::Began(began) = PIECE.get() else { return false };
+    let is_over = TURNS.with(|turns| {
+        let long = |turns: &Arc<Turns>| (turns.clock)().saturating_sub(began) >= turns.piece_max;
+        turns.get().is_some_and(|turns| turns.are_shared() && long(turns))
+    });
+    if is_over {
+        PIECE.set(Piece::Over);
+    }
+    is_over
+}
+
+/// Does what a statement does not take a thread from others for, as a wait with another thread in its place: within a piece, its time
+/// does not count.
+pub(crate) fn uncounted<T>(work: impl FnOnce() -> T) -> T {
+    let clock = match PIECE.get() {
+        Piece::Began(_) | Piece::Over => TURNS.with(|turns| turns.get().map(|turns| turns.clock)),
+        Piece::Elsewhere | Piece::Between => None,
+    };
+    let Some(clock) = clock else { return work() };
+    let began = clock();
+    let outcome = work();
+    UNCOUNTED.set(UNCOUNTED.get().saturating_add(clock().saturating_sub(began)));
+    outcome
+}
+
+/// A task of a statement's query, which works when the statement has a part of the threads.
+///
+/// On other threads, and within another piece, it works as if it were not one: there it has no turns of its own.
+pub(crate) struct InTurns<T> {
+    work: BoxFuture<'static, T>,
+    account: Arc<Account>,
+    /// Those of the threads that it works on, from its first piece on.
+    turns: Option<Arc<Turns>>,
+    /// Its number in the queue.
+    place: Option<u64>,
+}
+
+/// The work as a task of this statement.
+pub(crate) fn in_turns<T>(
+    account: &Arc<Account>,
+    work: impl Future<Output = T> + Send + 'static,
+) -> InTurns<T> {
+    InTurns { work: work.boxed(), account: Arc::clone(account), turns: None, place: None }
+}
+
+impl<T> Future for InTurns<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let Self { work, account, turns, place } = self.get_mut();
+        if PIECE.get() != Piece::Between {
+            return work.poll_unpin(context);
+        }
+        let turns = turns.get_or_insert_with(|| {
+            let here = TURNS.with(|turns| turns.get().cloned());
+            let here = here.expect("a thread that is between pieces has turns");
+            account.enter(&here);
+            here
+        });
+        if !turns.admit(account, place, context.waker()) {
+            return Poll::Pending;
+        }
+        let _piece = turns.begin(account);
+        work.poll_unpin(context)
+    }
+}
+
+impl<T> Drop for InTurns<T> {
+    fn drop(&mut self) {
+        let Some(turns) = &self.turns else { return };
+        if let Some(number) = self.place.take() {
+            let left = turns.queue.lock().leave(number);
+            drop(left);
+        }
+        self.account.leave(turns);
+    }
+}
+
+fn nanos_of(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Nanoseconds since this was asked first.
+fn nanos() -> u64 {
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    nanos_of(BEGAN.get_or_init(Instant::now).elapsed())
+}
+
+#[cfg(test)]
+mod tests;
