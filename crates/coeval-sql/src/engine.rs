@@ -22,7 +22,7 @@ use crate::rights::{Authority, Rights, is_member};
 use crate::scalar::{PlanExpressions, check_compiler};
 use crate::servers::{OfServers, Servers};
 use crate::thread_priority::QueryPriority;
-use crate::turns::{QueryTurns, Turns};
+use crate::turns::{Account, QueryTurns, Turns};
 use crate::upstream::{Upstream, UpstreamStatus};
 use apart::Places;
 pub(crate) use apart::{Asking, LONG_TEXT_BYTES};
@@ -273,7 +273,7 @@ impl Engine {
     /// The threads that run queries.
     pub(crate) fn runtime(&self) -> QueryThreads<'_> {
         let runtime = self.runtime.as_ref().expect("it is there until the engine is dropped");
-        QueryThreads { runtime, places: &self.places, left_behind: &self.left_behind }
+        QueryThreads { runtime, places: &self.places, left_behind: &self.left_behind, turns: &self.turns }
     }
 
     /// How the threads that run queries are shared.
@@ -359,6 +359,7 @@ pub(crate) struct QueryThreads<'e> {
     runtime: &'e Runtime,
     places: &'e Places,
     left_behind: &'e LeftBehind,
+    turns: &'e Arc<Turns>,
 }
 
 impl QueryThreads<'_> {
@@ -415,6 +416,15 @@ impl QueryThreads<'_> {
     ) -> SpawnedTask<T> {
         let _entered = self.runtime.enter();
         SpawnedTask::spawn(future)
+    }
+
+    /// The same for the work of a query, which takes turns with others.
+    pub(crate) fn spawn_in_turns<T: Send + 'static>(
+        &self,
+        account: &Arc<Account>,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> SpawnedTask<T> {
+        self.spawn(self.turns.task(account, work))
     }
 }
 

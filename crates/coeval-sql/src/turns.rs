@@ -141,7 +141,7 @@ impl Pieces {
 pub(crate) struct Account {
     time: AtomicU64,
     weight: AtomicU32,
-    /// Its tasks, from their first piece to their end.
+    /// Its tasks that are not at their end.
     tasks: AtomicUsize,
     pieces: Arc<Pieces>,
 }
@@ -180,7 +180,7 @@ impl Account {
         self.time.fetch_max(least, Ordering::Relaxed).max(least)
     }
 
-    /// A task of the statement has its first piece.
+    /// The statement has another task.
     fn enter(&self, turns: &Turns) {
         if self.tasks.fetch_add(1, Ordering::AcqRel) == 0 {
             turns.statements.fetch_add(1, Ordering::AcqRel);
@@ -237,6 +237,15 @@ impl Turns {
             let _ = turns.set(Arc::clone(self));
         });
         PIECE.set(Piece::Between);
+    }
+
+    /// The work as a task of this statement. It counts from now on: others that have a thread for long give it up for its first piece.
+    pub(crate) fn task<T>(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> InTurns<T> {
+        InTurns::new(account, work, Some(Arc::clone(self)))
     }
 
     /// For each of the engine's threads, before it sleeps: if tasks wait, the next round begins.
@@ -359,18 +368,31 @@ pub(crate) fn uncounted<T>(work: impl FnOnce() -> T) -> T {
 pub(crate) struct InTurns<T> {
     work: BoxFuture<'static, T>,
     account: Arc<Account>,
-    /// Those of the threads that it works on, from its first piece on.
+    /// Those of the threads that it works on, as soon as they are known.
     turns: Option<Arc<Turns>>,
     /// Its number in the queue.
     place: Option<u64>,
 }
 
-/// The work as a task of this statement.
+/// The work as a task of this statement, on the threads of which this one is, or those that it comes to.
 pub(crate) fn in_turns<T>(
     account: &Arc<Account>,
     work: impl Future<Output = T> + Send + 'static,
 ) -> InTurns<T> {
-    InTurns { work: work.boxed(), account: Arc::clone(account), turns: None, place: None }
+    InTurns::new(account, work, TURNS.with(|turns| turns.get().cloned()))
+}
+
+impl<T> InTurns<T> {
+    fn new(
+        account: &Arc<Account>,
+        work: impl Future<Output = T> + Send + 'static,
+        turns: Option<Arc<Turns>>,
+    ) -> Self {
+        if let Some(turns) = &turns {
+            account.enter(turns);
+        }
+        Self { work: work.boxed(), account: Arc::clone(account), turns, place: None }
+    }
 }
 
 impl<T> Future for InTurns<T> {

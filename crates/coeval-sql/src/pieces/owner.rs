@@ -14,7 +14,6 @@ use crate::guarded::GuardConditions;
 use crate::memory::bytes_of_rows;
 use crate::provider::{BrickReader, SpreadScan};
 use crate::query::watched;
-use crate::turns::in_turns;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::DataType;
 use arrow::ipc::writer::StreamWriter;
@@ -56,13 +55,13 @@ pub fn run_piece(
     let environment = engine.query_environment();
     let allowance = Allowance::of(&environment);
     let account = Arc::clone(allowance.lifeline().account());
-    let working = engine.runtime().spawn(in_turns(&account, async move {
+    let working = engine.runtime().spawn_in_turns(&account, async move {
         let reader = |columns| BrickReader { snapshot: rows, table, columns };
         let runs_in = (environment, allowance);
         let last = make(&own, runs_in, reader, &bricks, (&order[..], &parts)).await.map(|()| None);
         // Nobody minds if nobody takes it any more.
         let _ = parts.send(last).await;
-    }));
+    });
     stream::unfold(Some((made, working)), async |state| {
         let (mut made, working) = state?;
         match made.recv().await {

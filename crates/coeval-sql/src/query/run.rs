@@ -24,7 +24,7 @@ use crate::memory::{Kept, KeptPart, QueryEnvironment, bytes_of_rows};
 use crate::provider::{StatementSnapshot, counting};
 use crate::result::{BatchPlace, RowSet, RowStream, SentBatch, StatementResult};
 use crate::sequences::SequenceAccess;
-use crate::turns::{Account, in_turns};
+use crate::turns::Account;
 use crate::types::{assign_array, scalar_of};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -32,7 +32,6 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, StoreError, Value, value_at};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
 use datafusion::error::Result as PlanResult;
@@ -128,7 +127,7 @@ pub(crate) fn stream(
             }
         }
     };
-    let running = context.engine.runtime().spawn(in_turns(&account, work));
+    let running = context.engine.runtime().spawn_in_turns(&account, work);
     Ok(RowStream::new(planned.columns.clone(), batches, running, held))
 }
 
@@ -199,9 +198,9 @@ fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<Ro
     let _held = lifeline_of(options).map(Lifeline::held);
     let account = account_of(lifeline_of(options));
     let _shown = cancel::running().map(|statement| statement.show_progress(counting(&physical)));
+    // On a thread of its own: who waits here is free to hear that the statement is cancelled.
+    let running = context.engine.runtime().spawn_in_turns(&account, collect_within(physical, task));
     let batches = context.engine.runtime().block_on(async {
-        // On a thread of its own: who waits here is free to hear that the statement is cancelled.
-        let running = SpawnedTask::spawn(in_turns(&account, collect_within(physical, task)));
         running.join_unwind().await.map_err(|error| DataFusionError::External(Box::new(error)))?
     });
     if let Some(access) = access {
