@@ -6,8 +6,8 @@
 //! rounds, by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995).
 //!
 //! # Terms
-//! - A *piece* is what a thread does of a task before it takes another one. While several statements run, a piece ends behind
-//!   [`PIECE_MAX`] where the next batch of rows begins ([`is_piece_over`]).
+//! - A *piece* is what a thread does of a task before it takes another one. It ends behind [`PIECE_MAX`] where the next batch of rows
+//!   begins ([`is_piece_over`]), also of a statement alone: another one may come.
 //! - The *time* of a statement is what its pieces have taken, by its weight: half the weight, twice the time. What they wait while
 //!   another thread has their place does not count ([`uncounted`]).
 //! - The *limit* is the same for all. A round is what happens between two of its moves.
@@ -44,7 +44,8 @@ use std::time::{Duration, Instant};
 /// enough that nobody sees a query stand still.
 const PART: Duration = Duration::from_millis(10);
 
-/// How long a piece may last while several statements run.
+/// How long a piece may last. A thread runs some of them before it looks for what other threads have queued, and that is to be long
+/// before a thread is [asked for](crate::hand_over).
 const PIECE_MAX: Duration = Duration::from_millis(5);
 
 const _: () =
@@ -239,7 +240,7 @@ impl Turns {
         PIECE.set(Piece::Between);
     }
 
-    /// The work as a task of this statement. It counts from now on: others that have a thread for long give it up for its first piece.
+    /// The work as a task of this statement. It counts from now on: others that have had their part wait for its first piece.
     pub(crate) fn task<T>(
         self: &Arc<Self>,
         account: &Arc<Account>,
@@ -334,13 +335,12 @@ impl Drop for RunningPiece<'_> {
     }
 }
 
-/// Whether the piece that runs on this thread is to end, because it has lasted for long and other statements want the thread. Each
-/// piece is told once: whoever hears it returns [`Poll::Pending`], having woken his own task.
+/// Whether the piece that runs on this thread has lasted for long and is to end. Each piece is told once: whoever hears it returns
+/// [`Poll::Pending`], having woken his own task.
 pub(crate) fn is_piece_over() -> bool {
     let Piece::Began(began) = PIECE.get() else { return false };
     let is_over = TURNS.with(|turns| {
-        let long = |turns: &Arc<Turns>| (turns.clock)().saturating_sub(began) >= turns.piece_max;
-        turns.get().is_some_and(|turns| turns.are_shared() && long(turns))
+        turns.get().is_some_and(|turns| (turns.clock)().saturating_sub(began) >= turns.piece_max)
     });
     if is_over {
         PIECE.set(Piece::Over);

@@ -198,15 +198,28 @@ fn a_weight_of_a_tenth_makes_time_count_tenfold() {
 }
 
 #[test]
-fn a_long_piece_is_told_once_to_end_and_only_where_others_want_the_thread() {
+fn a_statement_counts_as_soon_as_it_has_a_task() {
+    let turns = ticking();
+    let (account, other) = (Arc::new(Account::default()), Arc::new(Account::default()));
+    let first = turns.task(&account, pending::<()>());
+    assert_eq!(turns.figures().statements, 1);
+    let others = [turns.task(&other, pending::<()>()), turns.task(&other, pending::<()>())];
+    assert_eq!(turns.figures().statements, 2);
+    drop(first);
+    assert_eq!(turns.figures().statements, 1);
+    drop(others);
+    assert_eq!(turns.figures().statements, 0);
+}
+
+#[test]
+fn a_long_piece_is_told_once_to_end() {
     let turns = ticking();
     on_a_thread_of(&turns, || {
         let told = || poll_fn(|_| Poll::Ready((0..20).filter(|_| is_piece_over()).count()));
         let account = Arc::new(Account::default());
-        assert_eq!(poll(&mut in_turns(&account, told())), Poll::Ready(0));
-        // It has not begun: it has no thread yet.
-        let _other = turns.task(&Arc::new(Account::default()), pending::<()>());
-        assert_eq!(poll(&mut in_turns(&account, told())), Poll::Ready(1));
+        for _ in 0..2 {
+            assert_eq!(poll(&mut in_turns(&account, told())), Poll::Ready(1));
+        }
         assert!(!is_piece_over(), "nothing runs here");
     });
 }
