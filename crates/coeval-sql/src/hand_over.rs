@@ -2,18 +2,19 @@
 //! No query keeps the threads for queries from the others, however long it works at a time.
 //!
 //! There are as many of these threads as cores, and each gives others a turn behind some milliseconds, between two batches of rows
-//! ([`turns`](crate::turns)). But one row may take a second, and a batch has thousands. With as many such queries as threads, no other query would begin. So a
-//! separate thread watches: while all threads for queries are busy, it queues a small task for them every [`BETWEEN`]. If none has
-//! run the task by the next time, it asks for a thread. A thread that has worked for long sees this request where it checks whether
-//! its statement was told to end ([`hand_over_if_wanted`]): it gives its place to another thread, finishes its batch without a
-//! place, and goes back to the reserve. How the cores are shared then is left to the operating system.
+//! ([`turns`](crate::turns)). But one row may take a second, and a batch has thousands. With as many such queries as threads, no other
+//! query would begin. So a separate thread watches: while all threads for queries are busy, it queues a small task for them every
+//! [`BETWEEN`]. If none has run the task by the next time, it asks for a thread. A thread sees this request where it checks whether its
+//! statement was told to end ([`hand_over_if_wanted`]). If its piece of work has lasted for so long, too, it gives its place to another
+//! thread, finishes its batch without a place, and goes back to the reserve. How the cores are shared then is left to the operating
+//! system.
 //!
 //! The watch waits without a clock while some thread for queries has nothing to do.
 //!
 //! # Locking
 //! The watch's thread is woken by `unpark`, which is remembered if it is not parked yet; nothing else is shared but numbers.
 
-use crate::turns::uncounted;
+use crate::turns::{piece_time, uncounted};
 use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -54,7 +55,11 @@ pub(crate) fn hand_over_if_wanted() {
 
 #[cold]
 fn hand_over(request: u64) {
-    if IS_FOR_QUERIES.get() && ANSWERED.replace(request) != request {
+    // A piece of work that is not long ends by itself.
+    if !IS_FOR_QUERIES.get() || piece_time().is_some_and(|time| time < BETWEEN) {
+        return;
+    }
+    if ANSWERED.replace(request) != request {
         tokio::task::block_in_place(|| thread::sleep(TAKING));
     }
 }
@@ -184,6 +189,8 @@ fn watch_errand(threads: &Threads, runtime: &Handle) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::turns::{Turns, in_turns};
+    use futures::FutureExt;
     use std::sync::Barrier;
     use std::sync::mpsc::channel;
     use tokio::runtime::Runtime;
@@ -239,6 +246,23 @@ mod tests {
         for _ in 0..3 {
             assert!(busy.serves_within(Duration::from_secs(10)));
         }
+    }
+
+    #[test]
+    fn a_piece_that_is_not_long_keeps_its_thread() {
+        const REQUEST: u64 = u64::MAX;
+        let asked = thread::spawn(|| {
+            Arc::new(Turns::new(1)).serve_on_this_thread();
+            IS_FOR_QUERIES.set(true);
+            let piece = in_turns(&Arc::default(), async {
+                hand_over(REQUEST);
+                ANSWERED.get()
+            });
+            let within = piece.now_or_never();
+            hand_over(REQUEST);
+            (within, ANSWERED.get())
+        });
+        assert_eq!(asked.join().unwrap(), (Some(0), REQUEST));
     }
 
     #[test]

@@ -72,8 +72,8 @@ enum Piece {
     Between,
     /// A piece that began at this time.
     Began(u64),
-    /// A piece that was told to end.
-    Over,
+    /// A piece that began at this time, and was told to end.
+    Over(u64),
 }
 
 thread_local! {
@@ -343,16 +343,22 @@ pub(crate) fn is_piece_over() -> bool {
         turns.get().is_some_and(|turns| (turns.clock)().saturating_sub(began) >= turns.piece_max)
     });
     if is_over {
-        PIECE.set(Piece::Over);
+        PIECE.set(Piece::Over(began));
     }
     is_over
+}
+
+/// For how long the piece on this thread has lasted; `None` if there is none.
+pub(crate) fn piece_time() -> Option<Duration> {
+    let (Piece::Began(began) | Piece::Over(began)) = PIECE.get() else { return None };
+    TURNS.with(|turns| turns.get().map(|turns| Duration::from_nanos((turns.clock)().saturating_sub(began))))
 }
 
 /// Does what a statement does not take a thread from others for, as a wait with another thread in its place: within a piece, its time
 /// does not count.
 pub(crate) fn uncounted<T>(work: impl FnOnce() -> T) -> T {
     let clock = match PIECE.get() {
-        Piece::Began(_) | Piece::Over => TURNS.with(|turns| turns.get().map(|turns| turns.clock)),
+        Piece::Began(_) | Piece::Over(_) => TURNS.with(|turns| turns.get().map(|turns| turns.clock)),
         Piece::Elsewhere | Piece::Between => None,
     };
     let Some(clock) = clock else { return work() };
