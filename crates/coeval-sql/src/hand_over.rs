@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! No query keeps the threads for queries from the others, however long it works at a time.
 //!
-//! There are as many of these threads as cores, and each gives others a turn behind some milliseconds, between two batches of rows
+//! There are as many of these threads as cores, and each gives others a turn after some milliseconds, between two batches of rows
 //! ([`turns`](crate::turns)). But one row may take a second, and a batch has thousands. With as many such queries as threads, no other
 //! query would begin. So a separate thread watches: while all threads for queries are busy, it queues a small task for them every
 //! [`BETWEEN`]. If none has run the task by the next time, it asks for a thread. A thread sees this request where it checks whether its

@@ -2,9 +2,10 @@
 //! How much of a processor the threads for queries get beside those with transactions.
 //!
 //! The system gives threads of one process equal parts of a processor that all of them want, and it takes the processor away from one
-//! in the middle of its work for another, which nobody else can. So a share other than a half is a nice value of the threads for
-//! queries: nobody is held back by it while the other side has nothing to do. Threads with transactions keep theirs, since clients bring
-//! some of them. Nice values are those of threads on Linux alone; elsewhere a process has one.
+//! in the middle of its work for another, which the program itself cannot do. So a share other than a half is a nice value of the
+//! threads for queries. It holds nobody back while the other side has nothing to do. Threads with transactions keep their nice value,
+//! since in a program that embeds the library they are the program's own. Only Linux has nice values of threads; elsewhere a whole process
+//! has one.
 
 use crate::error::{SqlError, SqlState};
 use std::io;
@@ -34,7 +35,8 @@ impl TransactionsShare {
         Self(percent.clamp(least, most))
     }
 
-    /// By how much the nice value of threads for queries is above that of others. Who has more than a half has no less than was said.
+    /// By how much the nice value of threads for queries is above that of others. Rounded so that the side with more than a half gets
+    /// at least the share that was asked for.
     fn nicer_by(self) -> i32 {
         let transactions = f64::from(self.0);
         let steps = (transactions / (100.0 - transactions)).ln() / STEP.ln();

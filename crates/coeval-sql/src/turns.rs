@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statements share the threads for queries by time, however many tasks they have and however long these work at a time.
+//! Statements share the threads for queries by time, however many tasks they have and however long each task works.
 //!
-//! A query runs as some tasks on the engine's threads, and a thread takes the task that has been ready for longest. With that alone a
-//! statement of many tasks, or one whose tasks work for long, gets more of the threads than another one. So their time is given out in
-//! rounds, by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995).
+//! A query runs as several tasks on the engine's threads, and a free thread takes the task that has been ready for longest. Without
+//! more than that, a statement with many tasks, or with tasks that work for long, gets more of the threads than others. So the time of
+//! the threads is given out in rounds, by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995).
 //!
 //! # Terms
-//! - A *piece* is what a thread does of a task before it takes another one. It ends behind [`PIECE_MAX`] where the next batch of rows
-//!   begins ([`is_piece_over`]), also of a statement alone: another one may come.
-//! - The *time* of a statement is what its pieces have taken, by its weight: half the weight, twice the time. What they wait while
-//!   another thread has their place does not count ([`uncounted`]).
-//! - The *limit* is the same for all. A round is what happens between two of its moves.
+//! - A *piece* is what a thread does for a task before it takes the next task. It ends after [`PIECE_MAX`], when the next batch of rows
+//!   begins ([`is_piece_over`]). That holds for a statement alone, too, since another one may come at any moment.
+//! - The *time* of a statement is the sum of what its pieces took, divided by its weight: with half the weight each millisecond counts
+//!   twice. Waits during which another thread has taken over do not count ([`uncounted`]).
+//! - The *limit* is one number for all statements. A round lasts from one change of the limit to the next.
 //!
 //! # Steps
-//! 1. Before a piece: if the time of its statement is below the limit, the task goes on. Otherwise it waits in a queue.
-//! 2. Behind a piece, what it took is added to the statement's time. Nobody is interrupted, so that may be beyond the limit: then the
-//!    statement waits for longer.
-//! 3. A thread that would sleep looks into the queue first. Whatever waits there is all that is ready, so the next round begins: the
-//!    limit moves to one [part](PART) beyond the least time of those that wait, and whoever is below it is woken.
-//! 4. A statement that comes, or has wanted no thread for a while, begins a part below the limit: nobody saves time up.
+//! 1. Before a piece: if the time of the statement is below the limit, the task goes on. Otherwise the task waits in a queue.
+//! 2. After a piece, its length is added to the statement's time. A piece is not interrupted, so the time may pass the limit; such a
+//!    statement waits for more rounds.
+//! 3. A thread that is about to sleep looks into the queue. It has found no task that may run, so all that is ready waits there, and
+//!    the next round begins: the limit becomes the least time of the waiting statements plus one [part](PART), and all tasks of
+//!    statements below the limit are woken.
+//! 4. A statement that is new, or had no ready task for a while, starts one part below the limit: idle time earns no credit.
 //!
 //! # Edges
-//! A statement alone never waits, and its time does not count. Nothing is held between two pieces: a query whose client does not read,
-//! or that waits for anything else, has no ready task, and nobody waits for it.
+//! A statement alone never waits, and its time is not counted. Nothing is held between two pieces: a query whose client does not read,
+//! or that waits for anything else, has no ready task, and no other statement waits for it.
 //!
-//! # Why nobody waits for ever
-//! A task goes into the queue on one of the engine's threads, and each of these looks into the queue before it sleeps. Whoever looks
-//! into a queue that is not empty wakes a task. That one runs on some thread, which looks again before it sleeps.
+//! # Why no task waits for ever
+//! A task enters the queue on one of the engine's threads, and each of these threads looks into the queue before it sleeps. A look into
+//! a queue that is not empty wakes at least one task. That task runs on some thread, which looks again before it sleeps.
 //!
 //! # Cost
-//! Two looks at the clock for each piece. A round costs what waking its tasks costs, once for some ten milliseconds.
+//! Two readings of the clock for each piece, and for each round the waking of its tasks.
 
 use futures::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
@@ -40,12 +41,12 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// What a statement may use of each thread in a round. Long enough that what a statement has in the processors' caches pays, short
-/// enough that nobody sees a query stand still.
+/// What a statement may use of each thread in a round: long enough that a statement profits from what it has in the processors'
+/// caches, short enough that no user sees a query stand still.
 const PART: Duration = Duration::from_millis(10);
 
-/// How long a piece may last. A thread runs some of them before it looks for what other threads have queued, and that is to be long
-/// before a thread is [asked for](crate::hand_over).
+/// How long a piece may last. A thread may run several pieces before it looks at what other threads have queued, and all of them
+/// together are to be shorter than the time after which a thread is [asked for](crate::hand_over).
 const PIECE_MAX: Duration = Duration::from_millis(5);
 
 const _: () =
@@ -66,9 +67,9 @@ pub struct QueryTurns {
 /// What runs on this thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Piece {
-    /// The thread is none of those for queries.
+    /// The thread is not one of those for queries.
     Elsewhere,
-    /// Nothing, or the next task of a query has not begun.
+    /// No piece: the last one has ended, and the next one has not begun.
     Between,
     /// A piece that began at this time.
     Began(u64),
@@ -79,15 +80,15 @@ enum Piece {
 thread_local! {
     static TURNS: OnceCell<Arc<Turns>> = const { OnceCell::new() };
     static PIECE: Cell<Piece> = const { Cell::new(Piece::Elsewhere) };
-    /// Of what the piece on this thread took, what does not count.
+    /// How much of the time of the piece on this thread does not count.
     static UNCOUNTED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The rounds of one engine's threads.
 ///
 /// # Locking
-/// `queue` is a leaf, held for a look at those that wait; they are woken behind it. `limit` moves under it alone, and is read without
-/// it: who finds himself beyond the limit looks once more under the lock.
+/// `queue` is a leaf, held to change the queue; tasks are woken after it is released. `limit` is changed only under this lock and read
+/// without it: a task whose statement is not below the limit checks again under the lock.
 #[derive(Debug)]
 pub(crate) struct Turns {
     /// What a statement may use in a round, of all threads.
@@ -123,7 +124,7 @@ impl Drop for Waiting {
     }
 }
 
-/// What the tasks of a session's queries are about.
+/// How many tasks of a session's queries run and wait.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     running: AtomicUsize,
@@ -131,7 +132,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Whether some wait for other statements, and none works.
+    /// Whether some wait for other statements, and none runs.
     pub(crate) fn wait_for_others(&self) -> bool {
         self.running.load(Ordering::Relaxed) == 0 && self.waiting.load(Ordering::Relaxed) > 0
     }
@@ -142,7 +143,7 @@ impl Pieces {
 pub(crate) struct Account {
     time: AtomicU64,
     weight: AtomicU32,
-    /// Its tasks that are not at their end.
+    /// Its tasks that have not ended.
     tasks: AtomicUsize,
     pieces: Arc<Pieces>,
 }
@@ -240,7 +241,7 @@ impl Turns {
         PIECE.set(Piece::Between);
     }
 
-    /// The work as a task of this statement. It counts from now on: others that have had their part wait for its first piece.
+    /// The work as a task of this statement. It counts from now on: other statements that have had their part wait for its first piece.
     pub(crate) fn task<T>(
         self: &Arc<Self>,
         account: &Arc<Account>,
@@ -335,8 +336,8 @@ impl Drop for RunningPiece<'_> {
     }
 }
 
-/// Whether the piece that runs on this thread has lasted for long and is to end. Each piece is told once: whoever hears it returns
-/// [`Poll::Pending`], having woken his own task.
+/// Whether the piece on this thread has lasted for [`PIECE_MAX`] and is to end. Says so once for each piece: the caller wakes its own
+/// task and returns [`Poll::Pending`].
 pub(crate) fn is_piece_over() -> bool {
     let Piece::Began(began) = PIECE.get() else { return false };
     let is_over = TURNS.with(|turns| {
@@ -354,8 +355,8 @@ pub(crate) fn piece_time() -> Option<Duration> {
     TURNS.with(|turns| turns.get().map(|turns| Duration::from_nanos((turns.clock)().saturating_sub(began))))
 }
 
-/// Does what a statement does not take a thread from others for, as a wait with another thread in its place: within a piece, its time
-/// does not count.
+/// Does work that takes no thread from other statements, such as a wait during which another thread has taken over: if it is part of
+/// a piece, its time does not count.
 pub(crate) fn uncounted<T>(work: impl FnOnce() -> T) -> T {
     let clock = match PIECE.get() {
         Piece::Began(_) | Piece::Over(_) => TURNS.with(|turns| turns.get().map(|turns| turns.clock)),
@@ -368,9 +369,9 @@ pub(crate) fn uncounted<T>(work: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// A task of a statement's query, which works when the statement has a part of the threads.
+/// A task of a statement's query, which runs when the statement has a part of the threads.
 ///
-/// On other threads, and within another piece, it works as if it were not one: there it has no turns of its own.
+/// On threads that are not for queries, and within another piece, it runs at once.
 pub(crate) struct InTurns<T> {
     work: BoxFuture<'static, T>,
     account: Arc<Account>,

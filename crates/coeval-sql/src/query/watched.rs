@@ -5,8 +5,7 @@
 //! finds nothing, waits nowhere: its threads went on for minutes after the answer was cancelled, and every other query waited
 //! for them. So before a plan runs, its operators are watched: each batch looks at the [`Lifeline`], what the operator calls
 //! meanwhile finds it by [`check`](crate::cancel::check), what makes more rows of those that it reads gives the thread to
-//! others now and then, and so does any operator at a batch behind which the thread has worked for long
-//! ([a piece](crate::turns)). A join looks once more with each piece that its condition is
+//! others now and then, and so does every operator once the thread has worked for some milliseconds ([a piece](crate::turns)). A join looks once more with each piece that its condition is
 //! asked about, because it may go through all pairs of rows before a batch comes out.
 
 use super::packed_lists::with_packed_lists;
