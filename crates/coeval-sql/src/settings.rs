@@ -624,3 +624,19 @@ impl Settings {
         self.revision = NEXT_REVISION.fetch_add(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_weighs_what_the_session_says_and_never_more_than_the_default() {
+        let mut settings = Settings::default();
+        assert_eq!(settings.query_weight(), FULL_WEIGHT);
+        settings.set("coeval.query_weight", "10").unwrap();
+        assert_eq!(settings.query_weight(), 10);
+        assert!(settings.set("coeval.query_weight", "200").is_err());
+        settings.reset("coeval.query_weight").unwrap();
+        assert_eq!(settings.query_weight(), FULL_WEIGHT);
+    }
+}
