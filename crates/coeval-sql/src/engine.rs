@@ -348,7 +348,7 @@ fn query_threads(
         .thread_name("coeval-query")
         .thread_stack_size(STATEMENT_STACK_BYTES)
         .enable_time();
-    watch.prepare(&mut builder, begin, move || sleeping.before_sleep());
+    watch.prepare(&mut builder, begin, move || sleeping.begin_round());
     let runtime = builder.build()?;
     watch.begin(runtime.handle().clone())?;
     Ok((runtime, watch))

@@ -20,14 +20,22 @@
 //!    the next round begins: the limit becomes the least time of the waiting statements plus one [part](PART), and all tasks of
 //!    statements below the limit are woken.
 //! 4. A statement that is new, or had no ready task for a while, starts one part below the limit: idle time earns no credit.
+//! 5. When all other statements have ended, those tasks of the last one that wait are woken.
 //!
 //! # Edges
 //! A statement alone never waits, and its time is not counted. Nothing is held between two pieces: a query whose client does not read,
 //! or that waits for anything else, has no ready task, and no other statement waits for it.
 //!
+//! A thread that sleeps has looked before. If a task enters the queue later, on a thread that has more to do, then that thread wakes
+//! a sleeping one when its next piece ends, as it does for any task that is ready. So a thread may sleep for a piece while a task waits.
+//!
+//! A process may have several engines, and code of one of them may start tasks on the threads of another one. There such a task
+//! does not wait: nobody would look into the queue that it waits in.
+//!
 //! # Why no task waits for ever
 //! A task enters the queue on one of the engine's threads, and each of these threads looks into the queue before it sleeps. A look into
-//! a queue that is not empty wakes at least one task. That task runs on some thread, which looks again before it sleeps.
+//! a queue that is not empty wakes at least one task. That task runs on some thread, which looks again before it sleeps. If no thread
+//! sleeps, all of them work for statements below the limit, which pass it after a part.
 //!
 //! # Cost
 //! Two readings of the clock for each piece, and for each round the waking of its tasks.
@@ -191,8 +199,10 @@ impl Account {
 
     /// The task has ended.
     fn leave(&self, turns: &Turns) {
-        if self.tasks.fetch_sub(1, Ordering::AcqRel) == 1 {
-            turns.statements.fetch_sub(1, Ordering::AcqRel);
+        let is_last = self.tasks.fetch_sub(1, Ordering::AcqRel) == 1;
+        if is_last && turns.statements.fetch_sub(1, Ordering::AcqRel) == 2 {
+            // The statement that is left has nobody to wait for, and its other tasks might keep all threads from looking.
+            turns.begin_round();
         }
     }
 }
@@ -250,8 +260,8 @@ impl Turns {
         InTurns::new(account, work, Some(Arc::clone(self)))
     }
 
-    /// For each of the engine's threads, before it sleeps: if tasks wait, the next round begins.
-    pub(crate) fn before_sleep(&self) {
+    /// If tasks wait, the next round begins. For each of the engine's threads, before it sleeps.
+    pub(crate) fn begin_round(&self) {
         let mut queue = self.queue.lock();
         // Each time is read once: it may grow meanwhile, and somebody has to be below the limit.
         let waiting = queue.waiting.drain(..);
@@ -271,6 +281,11 @@ impl Turns {
             statements: self.statements.load(Ordering::Relaxed) as u64,
             waits: self.waits.load(Ordering::Relaxed),
         }
+    }
+
+    /// Whether this thread works by these turns.
+    fn are_of_this_thread(self: &Arc<Self>) -> bool {
+        TURNS.with(|turns| turns.get().is_some_and(|turns| Arc::ptr_eq(turns, self)))
     }
 
     /// Whether several statements want the threads.
@@ -371,7 +386,7 @@ pub(crate) fn uncounted<T>(work: impl FnOnce() -> T) -> T {
 
 /// A task of a statement's query, which runs when the statement has a part of the threads.
 ///
-/// On threads that are not for queries, and within another piece, it runs at once.
+/// On threads that are not for queries, or are another engine's, and within another piece, it runs at once.
 pub(crate) struct InTurns<T> {
     work: BoxFuture<'static, T>,
     account: Arc<Account>,
@@ -416,6 +431,9 @@ impl<T> Future for InTurns<T> {
             account.enter(&here);
             here
         });
+        if !turns.are_of_this_thread() {
+            return work.poll_unpin(context);
+        }
         if !turns.admit(account, place, context.waker()) {
             return Poll::Pending;
         }

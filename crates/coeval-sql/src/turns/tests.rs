@@ -24,7 +24,7 @@ fn runtime(turns: &Arc<Turns>, threads: usize) -> Runtime {
     Builder::new_multi_thread()
         .worker_threads(threads)
         .on_thread_start(move || beginning.serve_on_this_thread())
-        .on_thread_park(move || sleeping.before_sleep())
+        .on_thread_park(move || sleeping.begin_round())
         .build()
         .unwrap()
 }
@@ -182,7 +182,7 @@ fn who_comes_back_has_saved_no_time_up() {
     busy.add(1_000);
     let mut place = None;
     assert!(!turns.admit(&busy, &mut place, Waker::noop()));
-    turns.before_sleep();
+    turns.begin_round();
     assert!(turns.has_part(&busy));
     assert!(turns.has_part(&back));
     assert_eq!(back.time_from(0), 1_000);
@@ -259,4 +259,31 @@ fn within_a_piece_nobody_waits() {
         let mut outer = in_turns(&other, poll_fn(move |context| inner.poll_unpin(context)));
         assert_eq!(poll(&mut outer), Poll::Ready(7));
     });
+}
+
+#[test]
+fn who_is_left_alone_waits_for_nobody() {
+    let turns = ticking();
+    on_a_thread_of(&turns, || {
+        let (account, other) = (Arc::new(Account::default()), Arc::new(Account::default()));
+        let mut late = in_turns(&account, pending::<()>());
+        let beside = in_turns(&other, pending::<()>());
+        account.add(1_000);
+        assert!(poll(&mut late).is_pending());
+        assert_eq!(turns.queue.lock().waiting.len(), 1);
+        drop(beside);
+        assert!(turns.queue.lock().waiting.is_empty(), "it was woken");
+    });
+}
+
+#[test]
+fn on_threads_of_another_engine_nobody_waits() {
+    let (turns, others) = (ticking(), ticking());
+    let (account, other) = (Arc::new(Account::default()), Arc::new(Account::default()));
+    let _beside = turns.task(&other, pending::<()>());
+    let mut task = turns.task(&account, async { 7 });
+    account.add(1_000);
+    assert!(!turns.has_part(&account));
+    on_a_thread_of(&others, || assert_eq!(poll(&mut task), Poll::Ready(7)));
+    assert_eq!(turns.figures(), QueryTurns { statements: 2, waits: 0 });
 }

@@ -123,7 +123,7 @@ impl Simulation {
                 self.threads[thread] = self.begin_piece(task);
                 continue;
             }
-            self.turns.before_sleep();
+            self.turns.begin_round();
             if self.ready.lock().is_empty() {
                 assert!(self.turns.queue.lock().waiting.is_empty(), "a thread sleeps while a task waits");
                 return;
