@@ -38,7 +38,9 @@
 //! sleeps, all of them work for statements below the limit, which pass it after a part.
 //!
 //! # Cost
-//! Two readings of the clock for each piece, and for each round the waking of its tasks.
+//! For each piece two readings of the clock and some atomic numbers, also of a statement alone; a reading of the clock for each batch
+//! of each operator; for each round the waking of its tasks. The lock is taken by a thread that sleeps, a task that waits, and the last
+//! task of a statement.
 
 use futures::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
