@@ -22,6 +22,7 @@
 
 mod aosi;
 mod board;
+mod burner;
 pub mod chbench;
 mod cluster;
 mod connections;
@@ -49,6 +50,7 @@ mod report;
 mod rss;
 mod safe_age;
 mod served;
+mod sharing;
 mod system;
 mod table;
 mod tique;

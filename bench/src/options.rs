@@ -32,6 +32,8 @@ pub enum Workload {
     Priority,
     /// RSS: terminals beside analytical queries under SSI, DEFERRABLE and on safe snapshots.
     Rss,
+    /// How processors are shared: terminals and streams of queries alone, beside each other, and beside threads that burn.
+    Sharing,
     /// Connections to a server, few of which are busy.
     Connections,
     /// RSS on two nodes: terminals on a primary, analytical queries on a replica, and what replicas cost and give.
@@ -50,7 +52,7 @@ pub enum Workload {
 
 impl Workload {
     /// All of them, in the order they are listed to users.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Tpcc,
         Self::Tpch,
         Self::Chbench,
@@ -62,6 +64,7 @@ impl Workload {
         Self::ListAppend,
         Self::Priority,
         Self::Rss,
+        Self::Sharing,
         Self::Connections,
         Self::Replica,
         Self::Cluster,
@@ -86,6 +89,7 @@ impl Workload {
             Self::ListAppend => "list-append",
             Self::Priority => "priority",
             Self::Rss => "rss",
+            Self::Sharing => "sharing",
             Self::Connections => "connections",
             Self::Replica => "replica",
             Self::Cluster => "cluster",
@@ -331,7 +335,7 @@ pub struct Options {
     pub seed: u64,
     /// Full size or a size for tests.
     pub population: Population,
-    /// CH-benCHmark, RSS, replica: query streams beside the terminals; replica: at most.
+    /// CH-benCHmark, RSS, sharing, replica: query streams beside the terminals; sharing: two at least; replica: at most.
     pub streams: usize,
     /// CH-benCHmark: how the transactions of the streams are declared.
     pub readers: Readers,

@@ -11,7 +11,6 @@
 //! the others. The burner uses as much of the processors as the streams on safe snapshots did in the same round.
 
 mod analyst;
-mod burner;
 mod phase;
 mod watcher;
 

@@ -6,8 +6,8 @@ use crate::options::{Options, Workload};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::{
-    aosi, chbench, cluster, connections, get, list_append, load, priority, recovery, replica, rss, tique,
-    tpcc, tpch, ycsb,
+    aosi, chbench, cluster, connections, get, list_append, load, priority, recovery, replica, rss, sharing,
+    tique, tpcc, tpch, ycsb,
 };
 
 /// Runs a workload and returns what it found. `progress` is told what happens meanwhile.
@@ -25,8 +25,10 @@ pub fn run(workload: Workload, options: &Options, progress: &dyn Progress) -> Re
     if !(0.0..=1.0).contains(&options.update_fraction) {
         return Err(BenchError::Options("the share of updated rows lies between 0 and 1".to_owned()));
     }
-    let is_served =
-        matches!(workload, Workload::Tpcc | Workload::Chbench | Workload::Ycsb | Workload::Connections);
+    let is_served = matches!(
+        workload,
+        Workload::Tpcc | Workload::Chbench | Workload::Ycsb | Workload::Sharing | Workload::Connections
+    );
     if options.url.is_some() && !is_served {
         let name = workload.name();
         return Err(BenchError::Options(format!("{name} runs on an embedded database, not on a server")));
@@ -41,6 +43,7 @@ pub fn run(workload: Workload, options: &Options, progress: &dyn Progress) -> Re
         Workload::ListAppend => list_append::run(options, progress),
         Workload::Priority => priority::run(options, progress),
         Workload::Rss => rss::run(options, progress),
+        Workload::Sharing => sharing::run(options, progress),
         Workload::Recovery => recovery::run(options, progress),
         Workload::Tique => tique::run(options, progress),
         Workload::Connections => connections::run(options, progress),

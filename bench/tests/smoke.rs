@@ -200,6 +200,21 @@ fn rss_compares_readers_and_no_safe_reader_has_part_in_an_abort() {
 }
 
 #[test]
+fn sharing_has_terminals_streams_and_burners_beside_each_other() {
+    let report = passes(Workload::Sharing, &Options { seconds: 2.0, ..options() });
+    for phase in ["terminals", "one_beside", "all_beside", "burnt"] {
+        assert!(figure(&report, &format!("{phase}_transactions_per_s")) > 0.0, "{phase}");
+    }
+    assert!(figure(&report, "one_queries") > 0.0);
+    assert!(figure(&report, "one_beside_over_burnt_transactions_ratio") > 0.0);
+    for name in ["one_beside_queries", "all_beside_queries", "crowded_queries"] {
+        figure(&report, name);
+    }
+    assert!(figure(&report, "crowded_fair_ratio") > 1.0);
+    assert!(report.to_json().contains("\"all_beside_over_one_beside_ratio_by_stream\":["));
+}
+
+#[test]
 fn tpch_answers_all_queries_before_and_after_updates() {
     let report = passes(Workload::Tpch, &options());
     assert!(figure(&report, "geomean_ms") > 0.0 && figure(&report, "q22_ms") > 0.0);

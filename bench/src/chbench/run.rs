@@ -72,6 +72,8 @@ pub(crate) struct StreamFigures {
     ages: Histogram,
     /// Of each query, from BEGIN to COMMIT.
     pub(crate) turns: Vec<Turns>,
+    /// The same of each stream.
+    pub(crate) turns_by_stream: Vec<Vec<Turns>>,
     pub(crate) answered: u64,
     /// Transactions that were refused.
     pub(crate) aborts: u64,
@@ -89,11 +91,19 @@ pub(crate) struct Turns {
     pub(crate) took: Duration,
 }
 
+impl Turns {
+    fn add(&mut self, took: Duration) {
+        self.count += 1;
+        self.took += took;
+    }
+}
+
 impl StreamFigures {
     fn new(streams: usize) -> Self {
         Self {
             queries: vec![Histogram::default(); QUERIES.len()],
             turns: vec![Turns::default(); QUERIES.len()],
+            turns_by_stream: vec![vec![Turns::default(); QUERIES.len()]; streams],
             taken: vec![None; streams],
             ..Self::default()
         }
@@ -325,9 +335,8 @@ impl StreamBoard {
             figures.answered += 1;
             figures.queries[place].record_duration(answered.latency);
             figures.ages.record_duration(answered.age);
-            let turns = &mut figures.turns[place];
-            turns.count += 1;
-            turns.took += answered.age;
+            figures.turns[place].add(answered.age);
+            figures.turns_by_stream[stream][place].add(answered.age);
         }
     }
 

@@ -2,9 +2,9 @@
 //! One measured phase: terminals, and whoever runs beside them.
 
 use super::analyst::{Analyst, StreamFigures};
-use super::burner::burn;
 use super::watcher::Seen;
 use crate::board::{Board, Step, Worker, join};
+use crate::burner::burn;
 use crate::error::BenchError;
 use crate::machine::{CpuWatch, thread_cpu};
 use crate::options::Options;

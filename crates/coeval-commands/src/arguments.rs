@@ -230,6 +230,10 @@ pub(crate) struct ServeArguments {
     /// Memory for what was read of tables' files, so that it is not read again; a third of the machine's, or of its control group's, if not given
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) data_memory: Option<usize>,
+    /// How much of a processor goes to a thread with transactions beside one that works for queries, where both want it. On Linux; less
+    /// than 50 needs the right to raise priorities
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(5..=95))]
+    pub(crate) transactions_share: u8,
     /// Passwords of one address that are looked at in a second, when many of them are wrong
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) passwords_per_second: u32,
@@ -443,7 +447,7 @@ pub(crate) struct BenchArguments {
     /// data lies, to measure its disk
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// tpcc, chbench, ycsb, connections: measure the server behind this URL (postgres://user@host:port/database), Coeval or PostgreSQL
+    /// tpcc, chbench, ycsb, sharing, connections: measure the server behind this URL (postgres://user@host:port/database), Coeval or PostgreSQL
     #[arg(long, value_name = "URL", conflicts_with_all = ["api", "durability"])]
     url: Option<String>,
     /// The number of that server's first process on this machine, so that foreign_cpu leaves it out
@@ -462,7 +466,7 @@ pub(crate) struct BenchArguments {
     /// tpcc, chbench: what a transaction reads to write it is not read FOR NO KEY UPDATE (not at read-committed)
     #[arg(long)]
     plain_reads: bool,
-    /// tpcc, chbench, rss, replica: size
+    /// tpcc, chbench, rss, sharing, replica: size
     #[arg(long, value_name = "N", default_value_t = defaults().warehouses, value_parser = clap::value_parser!(u32).range(1..))]
     warehouses: u32,
     /// tpch, load, recovery: size; 1 is about 1 GB as text
@@ -492,7 +496,7 @@ pub(crate) struct BenchArguments {
     /// A small fraction of the data, for tests; the figures mean nothing
     #[arg(long)]
     tiny: bool,
-    /// chbench, rss: threads that run analytical queries; replica: at most so many, from none on
+    /// chbench, rss: threads that run analytical queries; sharing: the same, two at least; replica: at most so many, from none on
     #[arg(long, value_name = "N", default_value_t = defaults().streams)]
     streams: usize,
     /// chbench: how the streams' transactions are declared: READ ONLY at REPEATABLE READ, or at SERIALIZABLE on the current
@@ -502,7 +506,7 @@ pub(crate) struct BenchArguments {
     /// tpch: share of lineitem and orders updated at random keys before measuring
     #[arg(long, value_name = "F", default_value_t = defaults().update_fraction, value_parser = fraction)]
     update_fraction: f64,
-    /// tpch: how often each query runs; rss, connections, replica, cluster: how often each way is measured. The median counts
+    /// tpch: how often each query runs; rss, sharing, connections, replica, cluster: how often each way is measured. The median counts
     #[arg(long, visible_alias = "rounds", value_name = "N", default_value_t = defaults().runs, value_parser = at_least_one)]
     runs: usize,
     /// tpch: write the tables as Parquet files and do nothing else

@@ -375,6 +375,7 @@ fn open(arguments: &ServeArguments, before: Before) -> Result<Opened, Failure> {
     if let Some(bytes) = arguments.data_memory {
         opening = opening.data_memory(bytes as u64);
     }
+    opening = opening.transactions_share(arguments.transactions_share);
     // Not by a SET behind the opening, as the keeper may run a checkpoint at once, which would let go of it.
     opening = opening.log_keep_bytes(arguments.wal_keep_size);
     if arguments.without_safe_logging {

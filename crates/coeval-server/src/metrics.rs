@@ -6,7 +6,7 @@ mod endpoint;
 pub(crate) use endpoint::serve;
 
 use coeval::{ArchivingStatus, ClusterFigures, Database, Durations};
-use coeval_sql::{ActivityState, Registered, UpstreamState};
+use coeval_sql::{ActivityState, QueryTurns, Registered, UpstreamState};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,6 +75,7 @@ impl Metrics {
         sample(&mut text, "coeval_errors_total", "", load(&self.errors));
         self.write_statements(&mut text);
         write_sessions(&mut text, &database.engine().registry().all());
+        write_queries(&mut text, database.engine().query_turns());
         write_store(&mut text, database);
         text
     }
@@ -114,6 +115,19 @@ fn write_sessions(text: &mut String, sessions: &[Arc<Registered>]) {
         let count = sessions.iter().filter(|session| session.state() == state).count();
         sample(text, "coeval_sessions", &format!("{{state=\"{}\"}}", state.name()), count as u64);
     }
+}
+
+/// How the threads for queries are shared.
+fn write_queries(text: &mut String, turns: QueryTurns) {
+    family(text, "coeval_queries", "gauge", "Statements whose queries are under way.");
+    sample(text, "coeval_queries", "", turns.statements);
+    family(
+        text,
+        "coeval_query_waits_total",
+        "counter",
+        "How often a task of a query has waited until other statements had had their part of the threads.",
+    );
+    sample(text, "coeval_query_waits_total", "", turns.waits);
 }
 
 fn write_store(text: &mut String, database: &Database) {
@@ -364,6 +378,8 @@ mod tests {
         for line in [
             "coeval_safe_snapshots_total{outcome=\"behind_floor\"} 0",
             "coeval_conflicts_total 0",
+            "coeval_queries 0",
+            "coeval_query_waits_total 0",
             "coeval_commits_running 1",
             "coeval_checkpoint_failures 0",
             "coeval_checkpoint_failing_seconds 0.000",

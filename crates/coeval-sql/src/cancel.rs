@@ -9,6 +9,7 @@ use crate::error::{SqlError, SqlState};
 use crate::hand_over::hand_over_if_wanted;
 use crate::memory::{Holding, has_much_to_note, note_for_nobody};
 use crate::progress::{Counting, QueryProgress, Shown};
+use crate::turns::{Account, Pieces};
 use coeval_txn::{Interrupt, OwnerId};
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::MemoryPool;
@@ -108,6 +109,8 @@ struct Request {
     lock_owner: OnceLock<OwnerId>,
     /// How far its query is.
     progress: Shown,
+    /// What the tasks of its queries are about.
+    pieces: Arc<Pieces>,
 }
 
 /// The commit of a session waits for replicas until this is dropped: that is shown by `pg_stat_activity`.
@@ -259,6 +262,11 @@ impl CancelHandle {
         ShownProgress { request: Arc::clone(&self.request), number: self.request.progress.begin(counting) }
     }
 
+    /// Whether the session's queries wait until other statements have had their part of the threads.
+    pub(crate) fn waits_for_turn(&self) -> bool {
+        self.request.pieces.wait_for_others()
+    }
+
     /// Whether the session's commit waits for replicas.
     pub(crate) fn awaits_replicas(&self) -> bool {
         self.request.awaits_replicas.load(Ordering::Acquire)
@@ -348,6 +356,7 @@ pub(crate) struct Lifeline {
 struct Work {
     is_cut: AtomicBool,
     holding: Holding,
+    account: Arc<Account>,
 }
 
 impl Lifeline {
@@ -358,13 +367,24 @@ impl Lifeline {
 
     /// That of its query, which asks here for memory.
     pub(crate) fn of_query(memory: Arc<dyn MemoryPool>) -> Self {
-        let work = Work { is_cut: AtomicBool::new(false), holding: Holding::of(Some(memory)) };
-        Self { request: running(), work: Arc::new(work) }
+        let request = running();
+        let account = request.as_ref().map(|session| Account::shown_in(Arc::clone(&session.request.pieces)));
+        let work = Work {
+            is_cut: AtomicBool::new(false),
+            holding: Holding::of(Some(memory)),
+            account: Arc::new(account.unwrap_or_default()),
+        };
+        Self { request, work: Arc::new(work) }
     }
 
     /// That of the query that this thread works for.
     pub(crate) fn here() -> Option<Self> {
         WORKING.with_borrow(Clone::clone)
+    }
+
+    /// The query's time on the threads for queries.
+    pub(crate) fn account(&self) -> &Arc<Account> {
+        &self.work.account
     }
 
     /// What the query holds of the process's memory.

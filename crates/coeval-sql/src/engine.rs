@@ -21,6 +21,8 @@ use crate::result::StatementResult;
 use crate::rights::{Authority, Rights, is_member};
 use crate::scalar::{PlanExpressions, check_compiler};
 use crate::servers::{OfServers, Servers};
+use crate::thread_priority::QueryPriority;
+use crate::turns::{Account, QueryTurns, Turns};
 use crate::upstream::{Upstream, UpstreamStatus};
 use apart::Places;
 pub(crate) use apart::{Asking, LONG_TEXT_BYTES};
@@ -53,6 +55,8 @@ pub(crate) struct Parts {
     /// The memory of queries.
     pub(crate) queries: QueryEnvironment,
     pub(crate) run_own: RunOwn,
+    /// That of the threads that run queries.
+    pub(crate) priority: QueryPriority,
 }
 
 /// A database that sessions are opened on: the store, the threads that run queries, the functions.
@@ -76,6 +80,8 @@ pub struct Engine {
     change_source: OnceLock<Arc<dyn ChangeSource>>,
     places: Places,
     left_behind: LeftBehind,
+    /// By which the threads of `runtime` are shared.
+    turns: Arc<Turns>,
     /// Over the threads of `runtime`.
     _watch: Watch,
 }
@@ -90,9 +96,10 @@ impl Engine {
     /// # Errors
     /// If the threads cannot be started; those of dropping what sessions have left.
     pub(crate) fn made_of(store: Store, threads: usize, parts: Parts) -> Result<Arc<Self>, SqlError> {
-        let (runtime, watch) = query_threads(threads)
+        let Parts { template, planning, queries, run_own, priority } = parts;
+        let turns = Arc::new(Turns::new(threads));
+        let (runtime, watch) = query_threads(threads, priority, &turns)
             .map_err(|error| SqlError::internal(format!("cannot start threads: {error}")))?;
-        let Parts { template, planning, queries, run_own } = parts;
         let engine = Arc::new(Self {
             store,
             runtime: Some(runtime),
@@ -112,6 +119,7 @@ impl Engine {
             change_source: OnceLock::new(),
             places: Places::default(),
             left_behind: LeftBehind::default(),
+            turns,
             _watch: watch,
         });
         engine.servers.look(engine.store.world().catalog());
@@ -265,7 +273,13 @@ impl Engine {
     /// The threads that run queries.
     pub(crate) fn runtime(&self) -> QueryThreads<'_> {
         let runtime = self.runtime.as_ref().expect("it is there until the engine is dropped");
-        QueryThreads { runtime, places: &self.places, left_behind: &self.left_behind }
+        QueryThreads { runtime, places: &self.places, left_behind: &self.left_behind, turns: &self.turns }
+    }
+
+    /// How the threads that run queries are shared.
+    #[must_use]
+    pub fn query_turns(&self) -> QueryTurns {
+        self.turns.figures()
     }
 
     /// What a statement's query runs in: its memory, and where it spills.
@@ -316,16 +330,30 @@ impl Drop for Engine {
     }
 }
 
+/// After so many tasks a thread takes one that comes from elsewhere, such as the first one of a statement. Left to itself tokio finds
+/// the number by how long tasks work, too late for a query that begins: it starts with 61, which is a third of a second of pieces.
+const TASKS_BETWEEN_OTHERS: u32 = 4;
+
 /// So many threads that run queries, and the watch over them.
-fn query_threads(count: usize) -> std::io::Result<(Runtime, Watch)> {
+fn query_threads(
+    count: usize,
+    priority: QueryPriority,
+    turns: &Arc<Turns>,
+) -> std::io::Result<(Runtime, Watch)> {
+    let (beginning, sleeping) = (Arc::clone(turns), Arc::clone(turns));
+    let begin = move || {
+        priority.take();
+        beginning.serve_on_this_thread();
+    };
     let watch = Watch::default();
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder
         .worker_threads(count)
         .thread_name("coeval-query")
         .thread_stack_size(STATEMENT_STACK_BYTES)
+        .global_queue_interval(TASKS_BETWEEN_OTHERS)
         .enable_time();
-    watch.prepare(&mut builder);
+    watch.prepare(&mut builder, begin, move || sleeping.begin_round());
     let runtime = builder.build()?;
     watch.begin(runtime.handle().clone())?;
     Ok((runtime, watch))
@@ -336,6 +364,7 @@ pub(crate) struct QueryThreads<'e> {
     runtime: &'e Runtime,
     places: &'e Places,
     left_behind: &'e LeftBehind,
+    turns: &'e Arc<Turns>,
 }
 
 impl QueryThreads<'_> {
@@ -393,6 +422,15 @@ impl QueryThreads<'_> {
         let _entered = self.runtime.enter();
         SpawnedTask::spawn(future)
     }
+
+    /// The same for the work of a query, which takes turns with others.
+    pub(crate) fn spawn_in_turns<T: Send + 'static>(
+        &self,
+        account: &Arc<Account>,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> SpawnedTask<T> {
+        self.spawn(self.turns.task(account, work))
+    }
 }
 
 impl fmt::Debug for Engine {
@@ -400,3 +438,6 @@ impl fmt::Debug for Engine {
         f.debug_struct("Engine").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! No query keeps the threads for queries from the others, however long it works at a time.
 //!
-//! There are as many of these threads as cores, and each works on one batch of rows at a time: usually some milliseconds. But one
-//! row may take a second, and a batch has thousands. With as many such queries as threads, no other query would begin. So a
-//! separate thread watches: while all threads for queries are busy, it queues a small task for them every [`BETWEEN`]. If none has
-//! run the task by the next time, it asks for a thread. A thread that has worked for long sees this request where it checks whether
-//! its statement was told to end ([`hand_over_if_wanted`]): it gives its place to another thread, finishes its batch without a
-//! place, and goes back to the reserve. How the cores are shared then is left to the operating system.
+//! There are as many of these threads as cores, and each gives others a turn after some milliseconds, between two batches of rows
+//! ([`turns`](crate::turns)). But one row may take a second, and a batch has thousands. With as many such queries as threads, no other
+//! query would begin. So a separate thread watches: while all threads for queries are busy, it queues a small task for them every
+//! [`BETWEEN`]. If none has run the task by the next time, it asks for a thread. A thread sees this request where it checks whether its
+//! statement was told to end ([`hand_over_if_wanted`]). If its piece of work has lasted for so long, too, it gives its place to another
+//! thread, finishes its batch without a place, and goes back to the reserve. How the cores are shared then is left to the operating
+//! system.
 //!
 //! The watch waits without a clock while some thread for queries has nothing to do.
 //!
 //! # Locking
 //! The watch's thread is woken by `unpark`, which is remembered if it is not parked yet; nothing else is shared but numbers.
 
+use crate::turns::{piece_time, uncounted};
 use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -53,14 +55,24 @@ pub(crate) fn hand_over_if_wanted() {
 
 #[cold]
 fn hand_over(request: u64) {
-    if IS_FOR_QUERIES.get() && ANSWERED.replace(request) != request {
-        tokio::task::block_in_place(|| thread::sleep(TAKING));
+    // The clock comes last: this is asked for each row.
+    let is_asked = IS_FOR_QUERIES.get() && ANSWERED.get() != request;
+    // A piece of work that is not long ends by itself.
+    if !is_asked || piece_time().is_some_and(|time| time < BETWEEN) {
+        return;
     }
+    ANSWERED.set(request);
+    tokio::task::block_in_place(|| thread::sleep(TAKING));
 }
 
-/// Runs what may take its time. If this thread serves others too, as one of a runtime of several, they go on with
+/// Runs what waits, or belongs to no query. If this thread serves others too, as one of a runtime of several, they go on with
 /// another one meanwhile.
 pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
+    uncounted(|| with_place_given(work))
+}
+
+/// As [`aside`], for what a query takes its time for: that counts as its own.
+pub(crate) fn with_place_given<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current() {
         Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
             tokio::task::block_in_place(work)
@@ -112,11 +124,21 @@ impl Threads {
 pub(crate) struct Watch(Arc<Threads>);
 
 impl Watch {
-    /// Has the threads of a runtime tell when they have nothing to do.
-    pub(crate) fn prepare(&self, builder: &mut Builder) {
+    /// Has the threads of a runtime tell when they have nothing to do. What else is done when one of them begins, and before it
+    /// sleeps, are `begin` and `before_sleep`: a runtime has one place for each.
+    pub(crate) fn prepare(
+        &self,
+        builder: &mut Builder,
+        begin: impl Fn() + Send + Sync + 'static,
+        before_sleep: impl Fn() + Send + Sync + 'static,
+    ) {
         let (parking, unparking) = (Arc::clone(&self.0), Arc::clone(&self.0));
-        builder.on_thread_start(|| IS_FOR_QUERIES.set(true));
+        builder.on_thread_start(move || {
+            IS_FOR_QUERIES.set(true);
+            begin();
+        });
         builder.on_thread_park(move || {
+            before_sleep();
             parking.idle.fetch_add(1, Ordering::SeqCst);
         });
         builder.on_thread_unpark(move || unparking.note_work());
@@ -168,6 +190,8 @@ fn watch_errand(threads: &Threads, runtime: &Handle) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::turns::{Turns, in_turns};
+    use futures::FutureExt;
     use std::sync::Barrier;
     use std::sync::mpsc::channel;
     use tokio::runtime::Runtime;
@@ -183,7 +207,7 @@ mod tests {
         fn with(step: fn()) -> Self {
             let watch = Watch::default();
             let mut builder = Builder::new_multi_thread();
-            watch.prepare(builder.worker_threads(2));
+            watch.prepare(builder.worker_threads(2), || (), || ());
             let runtime = builder.build().unwrap();
             watch.begin(runtime.handle().clone()).unwrap();
             // They have gone to sleep, and the watch with them.
@@ -223,6 +247,23 @@ mod tests {
         for _ in 0..3 {
             assert!(busy.serves_within(Duration::from_secs(10)));
         }
+    }
+
+    #[test]
+    fn a_piece_that_is_not_long_keeps_its_thread() {
+        const REQUEST: u64 = u64::MAX;
+        let asked = thread::spawn(|| {
+            Arc::new(Turns::new(1)).serve_on_this_thread();
+            IS_FOR_QUERIES.set(true);
+            let piece = in_turns(&Arc::default(), async {
+                hand_over(REQUEST);
+                ANSWERED.get()
+            });
+            let within = piece.now_or_never();
+            hand_over(REQUEST);
+            (within, ANSWERED.get())
+        });
+        assert_eq!(asked.join().unwrap(), (Some(0), REQUEST));
     }
 
     #[test]

@@ -105,8 +105,10 @@ mod statement;
 mod stored;
 mod system;
 mod temporary;
+mod thread_priority;
 mod tique;
 mod token;
+mod turns;
 mod types;
 mod unique_keys;
 mod upstream;
@@ -151,7 +153,9 @@ pub use session::{
     Acknowledgement, Execution, ForwardFetch, LateFailure, NamedStatement, ParsedStatement, Prepared, Session,
 };
 pub use settings::Settings;
+pub use thread_priority::TransactionsShare;
 pub use token::SnapshotToken;
+pub use turns::QueryTurns;
 pub use types::{
     ParameterType, column_type, column_type_of_arrow, column_type_of_field, decode_binary, encode_binary,
     format_shown, format_value, parse_value, type_number, utf8,

@@ -198,6 +198,11 @@ impl Registered {
         self.cancel.waits_for_lock()
     }
 
+    /// Whether its queries wait until other statements have had their part of the threads.
+    pub(crate) fn waits_for_turn(&self) -> bool {
+        self.cancel.waits_for_turn()
+    }
+
     /// Whether its commit waits for replicas.
     pub(crate) fn awaits_replicas(&self) -> bool {
         self.cancel.awaits_replicas()

@@ -12,6 +12,7 @@ mod zones;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Principal, Rights};
 use crate::temporary::{PG_TEMP, Temporary};
+use crate::turns::FULL_WEIGHT;
 use chrono_tz::Tz;
 use coeval_store::{AccessMode, SynchronousCommit};
 use coeval_txn::Isolation;
@@ -263,6 +264,12 @@ impl Settings {
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// What a statement's query weighs beside those of others where they share threads.
+    pub(crate) fn query_weight(&self) -> u32 {
+        let set = self.get("coeval.query_weight").ok().and_then(|weight| weight.parse().ok());
+        set.unwrap_or(FULL_WEIGHT)
     }
 
     /// The longest a statement may run.
@@ -615,5 +622,21 @@ impl Settings {
         let read_only = self.is_replica || self.is_on("default_transaction_read_only");
         self.default_access = if read_only { AccessMode::ReadOnly } else { AccessMode::ReadWrite };
         self.revision = NEXT_REVISION.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_weighs_what_the_session_says_and_never_more_than_the_default() {
+        let mut settings = Settings::default();
+        assert_eq!(settings.query_weight(), FULL_WEIGHT);
+        settings.set("coeval.query_weight", "10").unwrap();
+        assert_eq!(settings.query_weight(), 10);
+        assert!(settings.set("coeval.query_weight", "200").is_err());
+        settings.reset("coeval.query_weight").unwrap();
+        assert_eq!(settings.query_weight(), FULL_WEIGHT);
     }
 }

@@ -7,7 +7,7 @@ use crate::session::Session;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use arrow::array::RecordBatch;
-use coeval_sql::{Engine, QueryMemory};
+use coeval_sql::{Engine, QueryMemory, TransactionsShare};
 use coeval_store::files::DiskFiles;
 use coeval_store::log::Lsn;
 use coeval_store::{
@@ -33,6 +33,7 @@ pub struct DatabaseOptions {
     store: StoreOptions,
     query_memory: Option<usize>,
     give_back: Option<fn()>,
+    transactions_share: TransactionsShare,
 }
 
 /// Where queries spill, in a database's directory; there while something is spilled.
@@ -66,6 +67,16 @@ impl DatabaseOptions {
     #[must_use]
     pub fn query_memory(mut self, bytes: usize) -> Self {
         self.query_memory = Some(bytes);
+        self
+    }
+
+    /// How much of a processor goes to a thread with transactions beside one that works for queries, in percent, where both want it:
+    /// 5 to 95, and 50 unless said otherwise. The queries' threads get another nice value for it, so whoever has work takes all that
+    /// the other side leaves. It is known on Linux alone, and less than 50 needs the right to raise priorities: elsewhere, and without
+    /// that, the database does not open.
+    #[must_use]
+    pub fn transactions_share(mut self, percent: u8) -> Self {
+        self.transactions_share = TransactionsShare::of_percent(percent);
         self
     }
 
@@ -112,7 +123,8 @@ impl DatabaseOptions {
     /// directory cannot be written. The files are as before.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database, Error> {
         let store = Store::open(path.as_ref(), self.store)?;
-        Database::with_memory(store, &self.memory_of_queries(Some(path.as_ref().join(SPILL_DIRECTORY))))
+        let memory = self.memory_of_queries(Some(path.as_ref().join(SPILL_DIRECTORY)));
+        Database::with_share(store, &memory, self.transactions_share)
     }
 
     /// Opens the copy of another database in this directory, to follow that one's log. It can be read at once; what the
@@ -124,7 +136,7 @@ impl DatabaseOptions {
     pub fn open_replica(self, path: impl AsRef<Path>) -> Result<(Database, Follower), Error> {
         let (store, follower) = Store::open_follower(Arc::new(DiskFiles), path.as_ref(), self.store)?;
         let memory = self.memory_of_queries(Some(path.as_ref().join(SPILL_DIRECTORY)));
-        Ok((Database::with_memory(store, &memory)?, follower))
+        Ok((Database::with_share(store, &memory, self.transactions_share)?, follower))
     }
 
     /// A new database that lives in memory alone.
@@ -132,7 +144,8 @@ impl DatabaseOptions {
     /// # Errors
     /// If no threads can be started.
     pub fn in_memory(self) -> Result<Database, Error> {
-        Database::with_memory(Store::in_memory(self.store), &self.memory_of_queries(None))
+        let store = Store::in_memory(self.store);
+        Database::with_share(store, &self.memory_of_queries(None), self.transactions_share)
     }
 
     fn memory_of_queries(self, spill_directory: Option<PathBuf>) -> QueryMemory {
@@ -168,11 +181,11 @@ impl Database {
     /// # Errors
     /// If no threads can be started.
     pub fn with_store(store: Store) -> Result<Self, Error> {
-        Self::with_memory(store, &QueryMemory::default())
+        Self::with_share(store, &QueryMemory::default(), TransactionsShare::default())
     }
 
-    fn with_memory(store: Store, memory: &QueryMemory) -> Result<Self, Error> {
-        let engine = Engine::with_memory(store.clone(), memory)?;
+    fn with_share(store: Store, memory: &QueryMemory, share: TransactionsShare) -> Result<Self, Error> {
+        let engine = Engine::with_share(store.clone(), memory, share)?;
         Ok(Self { store, engine })
     }
 

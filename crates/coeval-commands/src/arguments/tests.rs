@@ -96,6 +96,19 @@ fn what_is_not_said_is_as_the_workloads_have_it() {
 }
 
 #[test]
+fn a_server_has_a_share_for_transactions_of_a_half_or_what_is_said() {
+    let share = |line: &str| match parse(&format!("serve --in-memory {line}")) {
+        Ok(Command::Serve(arguments)) => Ok(arguments.transactions_share),
+        Ok(other) => panic!("{other:?}"),
+        Err(kind) => Err(kind),
+    };
+    assert_eq!(share(""), Ok(50));
+    assert_eq!(share("--transactions-share 75"), Ok(75));
+    assert_eq!(share("--transactions-share 4"), Err(ErrorKind::ValueValidation));
+    assert_eq!(share("--transactions-share 96"), Err(ErrorKind::ValueValidation));
+}
+
+#[test]
 fn impossible_numbers_are_refused() {
     for line in ["tpcc --threads 0", "tpcc --seconds -1", "tpcc --warehouses 0", "tpch --update-fraction 2"] {
         let kind = parse(&format!("bench {line}")).unwrap_err();

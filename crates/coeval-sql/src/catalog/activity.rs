@@ -48,6 +48,7 @@ fn wait_event(session: &Registered, state: ActivityState) -> Option<(&'static st
     match state {
         ActivityState::Active if session.waits_for_lock() => Some(("Lock", "tuple")),
         ActivityState::Active if session.awaits_replicas() => Some(("IPC", "SyncRep")),
+        ActivityState::Active if session.waits_for_turn() => Some(("IPC", "QueryTurn")),
         ActivityState::Active => None,
         ActivityState::Idle | ActivityState::IdleInTransaction | ActivityState::IdleInFailedTransaction => {
             Some(("Client", "ClientRead"))

@@ -22,6 +22,7 @@ use coeval_operators::coded_groups::with_coded_groups;
 use coeval_operators::narrow_decimals::with_narrow_decimals;
 use datafusion::common::config::ConfigOptions;
 use datafusion::execution::TaskContext;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execute_stream;
@@ -51,9 +52,13 @@ pub fn run_piece(
 ) -> BoxStream<'static, Result<Bytes, SqlError>> {
     let (parts, made) = mpsc::channel(1);
     let own = Arc::clone(engine);
-    let working = engine.runtime().spawn(async move {
+    let environment = engine.query_environment();
+    let allowance = Allowance::of(&environment);
+    let account = Arc::clone(allowance.lifeline().account());
+    let working = engine.runtime().spawn_in_turns(&account, async move {
         let reader = |columns| BrickReader { snapshot: rows, table, columns };
-        let last = make(&own, reader, &bricks, (&order[..], &parts)).await.map(|()| None);
+        let runs_in = (environment, allowance);
+        let last = make(&own, runs_in, reader, &bricks, (&order[..], &parts)).await.map(|()| None);
         // Nobody minds if nobody takes it any more.
         let _ = parts.send(last).await;
     });
@@ -72,12 +77,11 @@ pub fn run_piece(
 
 async fn make(
     engine: &Arc<Engine>,
+    (environment, allowance): (Arc<RuntimeEnv>, Allowance),
     reader: impl FnOnce(Arc<[usize]>) -> BrickReader,
     bricks: &[u64],
     (order, parts): (&[u8], &Parts),
 ) -> Result<(), SqlError> {
-    let environment = engine.query_environment();
-    let allowance = Allowance::of(&environment);
     let lifeline = allowance.lifeline().clone();
     // Cut when this is dropped, which is when nobody listens any more.
     let _held = lifeline.held();

@@ -490,7 +490,7 @@ impl ScalarUDFImpl for Apply {
         let options = Arc::clone(&args.config_options);
         // DataFusion's threads do not wait for each other: the inner plan has a thread and a runtime to itself. Others go on with this
         // one's place meanwhile.
-        let results = crate::hand_over::aside(|| {
+        let results = crate::hand_over::with_place_given(|| {
             std::thread::scope(|scope| {
                 let thread = std::thread::Builder::new().stack_size(crate::engine::STATEMENT_STACK_BYTES);
                 let running = thread.spawn_scoped(scope, || {

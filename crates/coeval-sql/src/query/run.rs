@@ -21,6 +21,7 @@ use crate::plan_rule::SwitchedOff;
 use crate::provider::{StatementSnapshot, counting};
 use crate::result::{BatchPlace, RowSet, RowStream, SentBatch, StatementResult};
 use crate::sequences::SequenceAccess;
+use crate::turns::Account;
 use crate::types::{assign_array, scalar_of};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -28,7 +29,6 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, StoreError, Value, value_at};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
 use datafusion::error::Result as PlanResult;
@@ -91,12 +91,13 @@ pub(crate) fn stream(
     let (physical, task) = optimized_physical_plan(context, planned)?;
     let shown = cancel::running().map(|statement| statement.show_progress(counting(&physical)));
     let lifeline = lifeline_of(task.session_config().options()).cloned();
+    let account = account_of(lifeline.as_ref());
     let held = lifeline.as_ref().map(Lifeline::held);
     let physical = watched(physical, task.session_config().options())?;
     let (sender, batches) = mpsc::channel(STREAMED_BATCHES_MAX);
     let on_the_way = OnTheWay::new(&context.engine.queries);
     let columns = planned.columns.clone();
-    let running = context.engine.runtime().spawn(async move {
+    let work = async move {
         // For as long as the query runs, or somebody may read on.
         let _shown = shown;
         let mut stream = match execute_stream(physical, task) {
@@ -122,7 +123,8 @@ pub(crate) fn stream(
                 return;
             }
         }
-    });
+    };
+    let running = context.engine.runtime().spawn_in_turns(&account, work);
     Ok(RowStream::new(planned.columns.clone(), batches, running, held))
 }
 
@@ -191,10 +193,11 @@ fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<Ro
     let catalog = CatalogAccess::carried_by(options).cloned();
     // Whatever becomes of the wait below, nobody works on when it is over.
     let _held = lifeline_of(options).map(Lifeline::held);
+    let account = account_of(lifeline_of(options));
     let _shown = cancel::running().map(|statement| statement.show_progress(counting(&physical)));
+    // On a thread of its own: who waits here is free to hear that the statement is cancelled.
+    let running = context.engine.runtime().spawn_in_turns(&account, collect_within(physical, task));
     let batches = context.engine.runtime().block_on(async {
-        // On a thread of its own: who waits here is free to hear that the statement is cancelled.
-        let running = SpawnedTask::spawn(collect_within(physical, task));
         running.join_unwind().await.map_err(|error| DataFusionError::External(Box::new(error)))?
     });
     if let Some(access) = access {
@@ -212,6 +215,11 @@ fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<Ro
         .collect::<Result<Vec<_>, SqlError>>()?;
     let schema = batches.first().map_or_else(|| planned.columns.clone(), RecordBatch::schema);
     Ok(RowSet::reserved(schema, batches, Arc::new(reservation)))
+}
+
+/// Where the time of a query on the engine's threads is noted.
+fn account_of(lifeline: Option<&Lifeline>) -> Arc<Account> {
+    lifeline.map_or_else(Arc::default, |lifeline| Arc::clone(lifeline.account()))
 }
 
 /// All rows, as far as the query has memory for them.
@@ -302,6 +310,7 @@ fn physical_plan(
     // Functions find the session's time zone and the sequences here, and what memory they may take: less while constants
     // are folded, for which DataFusion hands them the state's own options.
     let allowance = Allowance::of(&environment);
+    allowance.lifeline().account().set_weight(context.settings.query_weight());
     let mut options = ConfigOptions::clone(state.config_options());
     allowance.while_planning().carry_in(state.config_mut().options_mut());
     allowance.carry_in(&mut options);

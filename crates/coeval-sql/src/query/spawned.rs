@@ -2,13 +2,16 @@
 //! Tasks that operators start: they work for the query that started them.
 //!
 //! An exchange, a merge or a join starts tasks of its own, which read its inputs. What they allocate is the query's
-//! ([`Holding`](crate::memory::Holding)), and what they call is to find its lifeline. DataFusion has a place for this, one for the
+//! ([`Holding`](crate::memory::Holding)), what they call is to find its lifeline, and they [take turns](crate::turns) with those of other
+//! statements. DataFusion has a place for this, one for the
 //! process: in a program that has put something else there, such a task counts only what its inputs do.
 
 use crate::cancel::Lifeline;
+use crate::turns::in_turns;
 use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use futures::future::{BoxFuture, FutureExt, poll_fn};
 use std::any::Any;
+use std::sync::Arc;
 
 struct ForTheQuery;
 
@@ -24,7 +27,11 @@ impl JoinSetTracer for ForTheQuery {
         mut task: BoxFuture<'static, Box<dyn Any + Send>>,
     ) -> BoxFuture<'static, Box<dyn Any + Send>> {
         match Lifeline::here() {
-            Some(lifeline) => poll_fn(move |context| lifeline.during(|| task.poll_unpin(context))).boxed(),
+            Some(lifeline) => {
+                let account = Arc::clone(lifeline.account());
+                let work = poll_fn(move |context| lifeline.during(|| task.poll_unpin(context)));
+                in_turns(&account, work).boxed()
+            }
             None => task,
         }
     }

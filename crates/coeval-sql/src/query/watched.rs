@@ -4,8 +4,8 @@
 //! DataFusion ends a query by dropping its tasks, which happens where they wait. A join that finds much, or seeks long and
 //! finds nothing, waits nowhere: its threads went on for minutes after the answer was cancelled, and every other query waited
 //! for them. So before a plan runs, its operators are watched: each batch looks at the [`Lifeline`], what the operator calls
-//! meanwhile finds it by [`check`](crate::cancel::check), and what makes more rows of those that it reads gives the thread to
-//! others now and then. A join looks once more with each piece that its condition is
+//! meanwhile finds it by [`check`](crate::cancel::check), what makes more rows of those that it reads gives the thread to
+//! others now and then, and so does every operator once the thread has worked for some milliseconds ([a piece](crate::turns)). A join looks once more with each piece that its condition is
 //! asked about, because it may go through all pairs of rows before a batch comes out.
 
 use super::packed_lists::with_packed_lists;
@@ -15,6 +15,7 @@ use crate::allowance::{Allowance, making};
 use crate::cancel::Lifeline;
 use crate::carried::Carry;
 use crate::join_filter::with_changed_filter;
+use crate::turns::is_piece_over;
 use crate::wrapped::as_wrapped;
 use arrow::array::RecordBatch;
 use coeval_operators::over_one_input;
@@ -132,6 +133,10 @@ impl ExecutionPlan for Watched {
         let batches = poll_fn(move |context| {
             if let Err(error) = lifeline.check() {
                 return Poll::Ready(Some(Err(error.into())));
+            }
+            if is_piece_over() {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
             }
             making(&memory, || lifeline.during(|| input.poll_next_unpin(context)))
         });

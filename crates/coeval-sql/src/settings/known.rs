@@ -131,6 +131,12 @@ pub(super) const KNOWN: &[Known] = &[
         "Whether what a transaction accessed that has lost is reserved for the session's next one.",
     ),
     known(
+        "coeval.query_weight",
+        "100",
+        Domain::Integer { min: 1, max: 100 },
+        "Share of the threads for queries that a statement gets while others want them: one with 50 gets half as much as one with 100.",
+    ),
+    known(
         "coeval.read_only_snapshot",
         "auto",
         Domain::OneOf(&["auto", "safe", "current"]),

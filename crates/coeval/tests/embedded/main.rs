@@ -13,5 +13,6 @@ mod lending;
 mod many_columns;
 mod progress;
 mod reading;
+mod sharing;
 mod table_changes;
 mod temporary_tables;

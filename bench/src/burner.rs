@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const SLICE: Duration = Duration::from_millis(1);
 
 /// Burns `cores` of a processor on this thread, on average, until the board says stop.
-pub(super) fn burn(cores: f64, board: &Board) {
+pub(crate) fn burn(cores: f64, board: &Board) {
     let (started, before) = (Instant::now(), thread_cpu());
     while !board.is_stopped() {
         let had = thread_cpu().saturating_sub(before);
