@@ -204,7 +204,8 @@ impl Tables {
         if !definition.texts.is_empty() {
             return Err(RowsRefused::HasTexts(table));
         }
-        by_brick(table, &definition.empty, batch)
+        let rows = by_brick(table, &definition.empty, batch)?;
+        Ok(rows.into_iter().map(RoutedRows::sent).collect())
     }
 
     /// Rows of a batch whose texts have no codes yet, if they have some.
@@ -338,6 +339,23 @@ impl KnownTable {
     }
 }
 
+/// Rows of one brick that this node has made of a batch.
+#[derive(Debug)]
+pub(crate) struct RoutedRows {
+    pub(crate) brick: BrickAddress,
+    /// As they are sent and logged.
+    pub(crate) bytes: Bytes,
+    /// As the brick takes them. It keeps the rows of the whole batch for as long as it is there.
+    pub(crate) load: RoutedLoad,
+}
+
+impl RoutedRows {
+    /// What is sent of them, and to which brick.
+    pub(crate) fn sent(self) -> (BrickAddress, Bytes) {
+        (self.brick, self.bytes)
+    }
+}
+
 /// Rows that somebody loads, while codes are looked for that their texts have.
 pub(crate) struct TextRows {
     table: u64,
@@ -359,7 +377,7 @@ impl TextRows {
     pub(crate) fn by_brick(
         &self,
         codes: &[Vec<Option<Code>>],
-    ) -> Result<Vec<(BrickAddress, Bytes)>, RowsRefused> {
+    ) -> Result<Vec<RoutedRows>, RowsRefused> {
         assert_eq!(codes.len(), self.texts.len(), "each column of texts has its codes");
         if self.texts.is_empty() {
             return by_brick(self.table, &self.empty, &self.batch);
@@ -382,14 +400,14 @@ impl std::fmt::Debug for Tables {
 }
 
 /// Rows of a table without texts, or whose texts have become codes.
-fn by_brick(
-    table: u64,
-    empty: &BrickTable,
-    batch: &RecordBatch,
-) -> Result<Vec<(BrickAddress, Bytes)>, RowsRefused> {
-    let routed = empty.route(batch, 0).map_err(refused)?;
-    let by_brick = routed.load.encode_by_brick();
-    Ok(by_brick.map(|(brick, rows)| (BrickAddress { table, brick: brick.get() }, rows.into())).collect())
+fn by_brick(table: u64, empty: &BrickTable, batch: &RecordBatch) -> Result<Vec<RoutedRows>, RowsRefused> {
+    let load = empty.route(batch, 0).map_err(refused)?.load;
+    let by_brick = load.encode_by_brick().zip(load.by_brick());
+    let rows = by_brick.map(|((brick, bytes), load)| {
+        let brick = BrickAddress { table, brick: brick.get() };
+        RoutedRows { brick, bytes: bytes.into(), load }
+    });
+    Ok(rows.collect())
 }
 
 /// What bytes say that are to be rows of a brick.

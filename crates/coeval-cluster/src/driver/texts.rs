@@ -7,10 +7,9 @@ use super::error::{CodesError, LoadError, ReadError};
 use super::life::Life;
 use crate::brick_change::BrickChange;
 use crate::store::BrickRows;
-use crate::tables::{RowsRefused, TextRows};
+use crate::tables::{RoutedRows, RowsRefused, TextRows};
 use crate::texts::{ColumnTexts, NoText, RowCodes, RowTexts};
 use arrow::array::RecordBatch;
-use bytes::Bytes;
 use coeval_txn::cluster::{BrickAddress, Code, DictionaryError, DictionaryId, Purpose, Spelling};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ impl Life {
         &self,
         table: u64,
         batch: &RecordBatch,
-    ) -> Result<Vec<(BrickAddress, Bytes)>, LoadError> {
+    ) -> Result<Vec<RoutedRows>, LoadError> {
         let rows = self.options.tables.rows_with_texts(table, batch).map_err(LoadError::Refused)?;
         self.check_lengths(&rows)?;
         let known = |column: &ColumnTexts| self.known_codes(column.dictionary(), column.texts());
@@ -155,18 +154,19 @@ impl Engine {
     }
 
     /// As [`with_texts`](Self::with_texts), of rows that this node has just made of a batch itself. So they are rows of the brick; and if
-    /// their table has no texts, nothing is looked for in them. Who has the brick makes columns of them, and nobody else.
+    /// their table has no texts, nothing is looked for in them. Of the other nodes who has the brick makes columns of them; here they
+    /// are columns already.
     ///
     /// # Errors
     /// As there.
-    pub(super) fn routed_with_texts(
-        &mut self,
-        brick: BrickAddress,
-        rows: Bytes,
-    ) -> Result<BrickChange, RowsRefused> {
+    pub(super) fn routed_with_texts(&mut self, rows: RoutedRows) -> Result<BrickChange, RowsRefused> {
+        let RoutedRows { brick, bytes, load } = rows;
         match self.options.tables.has_texts(brick.table) {
-            Some(false) => Ok(BrickChange::Rows(rows)),
-            Some(true) | None => self.with_texts(brick, BrickChange::Rows(rows)),
+            Some(false) => {
+                self.store.note_routed(brick, &bytes, load);
+                Ok(BrickChange::Rows(bytes))
+            }
+            Some(true) | None => self.with_texts(brick, BrickChange::Rows(bytes)),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::log::{Durability, LogError};
 use crate::tables::{RowsRefused, Tables};
 use crate::texts::RowCodes;
 use bytes::Bytes;
-use coeval_brick::ShardStopped;
+use coeval_brick::{RoutedLoad, ShardStopped};
 use coeval_txn::Epoch;
 use coeval_txn::cluster::{BrickAddress, DictionaryRecord, LogRecord};
 use std::path::Path;
@@ -107,6 +107,10 @@ impl NodeStore for ColumnStore {
         self.bricks.check(brick, rows)
     }
 
+    fn note_routed(&mut self, brick: BrickAddress, rows: &Bytes, load: RoutedLoad) {
+        self.bricks.note_routed(brick, rows, load);
+    }
+
     fn log(&mut self, record: LogRecord<BrickChange>) {
         self.log.log(&record);
         let applied = self.bricks.apply(&record).map_err(|error| StoreFailed(error.to_string()));
@@ -120,6 +124,12 @@ impl NodeStore for ColumnStore {
 
     fn take_dictionary_records(&mut self) -> Vec<DictionaryRecord> {
         std::mem::take(&mut self.texts)
+    }
+
+    fn end_step(&mut self) {
+        let given = self.bricks.end_step();
+        // Whoever asks for a failure is told.
+        let _ = self.note(given);
     }
 
     fn logged(&self) -> LogPosition {

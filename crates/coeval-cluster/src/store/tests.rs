@@ -11,7 +11,7 @@ use super::store_files::FileOrder;
 use super::{ColumnStore, CountBricks, NodeStore, RoundOptions};
 use crate::brick_change::BrickChange;
 use crate::log::Durability;
-use crate::tables::Tables;
+use crate::tables::{RoutedRows, Tables};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use bytes::Bytes;
@@ -619,4 +619,57 @@ fn bricks_are_counted_when_they_are_looked_at_and_without_the_store() {
     let late = store.held().unwrap();
     drop(store);
     assert_eq!((rows(early), rows(late)), (6, 6));
+}
+
+/// To break it: leave out that a cut gives the threads what was gathered before it. It finds nothing to take then, and the rows come behind
+/// it.
+#[test]
+fn rows_that_were_gathered_are_there_for_what_follows_in_the_same_step() {
+    let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
+    let mut store = open(directory.path(), &tables, None).unwrap();
+    let log = |store: &mut ColumnStore, epoch: u64| {
+        for (brick, rows) in tables.rows(TABLES[0], &batch(&[1, 2, 3])).unwrap() {
+            let (epoch, rows) = (Epoch::new(epoch), BrickChange::Rows(rows));
+            store.log(LogRecord::Append { epoch, number: 0, brick, rows });
+        }
+    };
+    log(&mut store, 1);
+    log(&mut store, 2);
+    store.log(LogRecord::Cut(Epoch::new(2)));
+    log(&mut store, 3);
+    store.end_step();
+    let (bricks, all) = (store.bricks().unwrap(), EpochSet::through(Epoch::new(3)));
+    let rows: usize = bricks.iter().map(|at| store.brick(*at).unwrap().rows(all.clone()).count()).sum();
+    assert_eq!(rows, 6);
+}
+
+/// To break it: have `note_routed` note nothing, or end a step with what was noted.
+#[test]
+fn rows_that_were_made_here_are_not_made_of_their_bytes_again() {
+    let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
+    let mut store = open(directory.path(), &tables, None).unwrap();
+    let routed = tables.rows_with_texts(TABLES[0], &batch(&[1, 2, 3])).unwrap().by_brick(&[]).unwrap();
+    let bricks: Vec<BrickAddress> = routed.iter().map(|rows| rows.brick).collect();
+    // Nothing could be made of these.
+    let bytes = Bytes::from_static(b"no rows");
+    for RoutedRows { brick, load, .. } in routed {
+        store.note_routed(brick, &bytes, load);
+        let rows = BrickChange::Rows(bytes.clone());
+        store.log(LogRecord::Append { epoch: Epoch::new(1), number: 0, brick, rows });
+    }
+    let all = EpochSet::through(Epoch::new(1));
+    let mut seen = Vec::new();
+    for brick in &bricks {
+        let rows = store.brick(*brick).unwrap().rows(all.clone());
+        seen.extend(rows.batches().flat_map(|batch| ids(&batch)));
+    }
+    assert_eq!(sorted(seen.into_iter()), [1, 2, 3]);
+    let routed = tables.rows_with_texts(TABLES[0], &batch(&[4])).unwrap().by_brick(&[]).unwrap();
+    for RoutedRows { brick, load, .. } in routed {
+        store.note_routed(brick, &bytes, load);
+        store.end_step();
+        let rows = BrickChange::Rows(bytes.clone());
+        store.log(LogRecord::Append { epoch: Epoch::new(2), number: 0, brick, rows });
+    }
+    assert!(store.failure().is_some(), "a batch is kept for no longer than a step");
 }
