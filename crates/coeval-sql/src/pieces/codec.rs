@@ -27,7 +27,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::{DynamicFilterPhysicalExpr, Literal};
-use datafusion::physical_expr::{Partitioning, conjunction, split_conjunction};
+use datafusion::physical_expr::{LexOrdering, Partitioning, conjunction, split_conjunction};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
@@ -38,7 +38,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;
 
-const FORMAT: u8 = 3;
+const FORMAT: u8 = 4;
 
 const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -122,9 +122,9 @@ impl Steps {
         }
     }
 
-    /// The same with a sort on top, whose rows these are; `None` if the sort needs all of them, or these are not all.
+    /// The same with a sort on top, whose rows these are; `None` if these are not all.
     pub(super) fn sorted(mut self, sort: &Arc<dyn ExecutionPlan>) -> Option<Self> {
-        sort.downcast_ref::<SortExec>()?.fetch()?;
+        sort.downcast_ref::<SortExec>()?;
         if self.limit().is_some() || self.aggregates() {
             return None;
         }
@@ -148,6 +148,12 @@ impl Steps {
             Step::Node(_) => None,
         };
         self.steps.iter().filter_map(limit).min()
+    }
+
+    /// In which order all rows come out, if they do in one.
+    pub(super) fn order(&self) -> Option<&LexOrdering> {
+        let Some(Step::Node(top)) = self.steps.first() else { return None };
+        top.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()).map(SortExec::expr)
     }
 
     /// Joins with small inputs, the lowest one first.
@@ -175,7 +181,8 @@ impl Steps {
 
     /// Whether what comes out is the smaller the more bricks it is made of at once.
     pub(super) fn gather(&self) -> bool {
-        self.limit().is_some() || self.aggregates() || self.steps.iter().any(Step::is::<SortExec>)
+        let is_sorted = self.steps.iter().any(Step::is::<SortExec>);
+        self.limit().is_some() || self.aggregates() || (is_sorted && self.order().is_none())
     }
 }
 

@@ -3,11 +3,12 @@
 
 use super::aggregates::is_plain;
 use super::codec::Steps;
-use super::first_rows::{any_rows, parts};
+use super::first_rows::{any_rows, merged, parts};
 use super::joins::reads_bricks;
 use super::keys::of_joins;
 use super::known::Known;
 use super::plan::SpreadPieces;
+use super::unions::steps_of_branches;
 use crate::carried::Carry;
 use crate::provider::SpreadScan;
 use crate::query::WithoutPieces;
@@ -15,6 +16,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::context::SessionState;
+use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
@@ -24,6 +26,8 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
@@ -51,14 +55,8 @@ impl PhysicalOptimizerRule for PushPieces {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let known = self.known.get().filter(|_| WithoutPieces::carried_by(options).is_none());
         let Some(known) = known.filter(|_| reads_bricks(&plan)) else { return Ok(plan) };
-        let maker = PieceMaker { known, options, joins: of_joins(&plan)? };
-        let pushed = plan.transform_down(|node| {
-            Ok(match maker.in_pieces(&node)? {
-                Some(pieces) => Transformed::new(pieces, true, TreeNodeRecursion::Jump),
-                None => Transformed::no(node),
-            })
-        })?;
-        Ok(pushed.data)
+        let maker = PieceMaker { known, options, joins: of_joins(&plan)?, left: inputs_of_groups(&plan)? };
+        maker.pushed(plan)
     }
 
     fn name(&self) -> &'static str {
@@ -76,20 +74,37 @@ pub(super) struct PieceMaker<'p> {
     pub(super) options: &'p ConfigOptions,
     /// See [`of_joins`].
     pub(super) joins: HashSet<u64>,
+    /// Sorts that stay where they are. See [`inputs_of_groups`].
+    pub(super) left: Vec<Arc<dyn ExecutionPlan>>,
 }
 
 impl PieceMaker<'_> {
+    /// A plan with pieces where there can be some.
+    fn pushed(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let pushed = plan.transform_down(|node| {
+            Ok(match self.in_pieces(&node)? {
+                Some(pieces) => Transformed::new(pieces, true, TreeNodeRecursion::Jump),
+                None => Transformed::no(node),
+            })
+        })?;
+        Ok(pushed.data)
+    }
+
     /// What does the same as this part of a plan, with pieces; `None` if it is no such part.
     fn in_pieces(&self, node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
             return match aggregate.mode() {
-                AggregateMode::Partial => self.as_divided(node),
+                AggregateMode::Partial => match self.as_divided(node)? {
+                    None => self.of_union(aggregate),
+                    pieces => Ok(pieces),
+                },
                 AggregateMode::Single if is_plain(aggregate) => self.in_two_steps(aggregate),
                 _ => Ok(None),
             };
         }
         if let Some(sort) = node.downcast_ref::<SortExec>() {
-            return self.of_sort(node, sort);
+            let is_left = self.left.iter().any(|left| Arc::ptr_eq(left, node));
+            return if is_left { Ok(None) } else { self.of_sort(node, sort) };
         }
         if let Some(rows) = rows_wanted(node) {
             return self.of_limit(node, rows);
@@ -108,7 +123,23 @@ impl PieceMaker<'_> {
         Ok(Some(in_parts(pieces, parts(node.as_ref()), limit)))
     }
 
-    /// A sort that gives the first rows, over those that are the first on each node.
+    /// A first step over a union, begun in its branches, if it is a piece in one of them.
+    fn of_union(&self, aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let steps = steps_of_branches(aggregate)?;
+        let pieces: Vec<_> = steps.iter().map(|step| self.in_pieces(step)).collect::<Result<_>>()?;
+        if pieces.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let steps = steps.into_iter().zip(pieces);
+        let branches = steps.map(|(step, pieces)| pieces.map_or_else(|| self.pushed(step), Ok));
+        let union = UnionExec::try_new(branches.collect::<Result<_>>()?)?;
+        let gathers = parts(aggregate) == 1 && parts(union.as_ref()) > 1;
+        let gathered = |union| Arc::new(CoalescePartitionsExec::new(union)) as Arc<dyn ExecutionPlan>;
+        Ok(Some(if gathers { gathered(union) } else { union }))
+    }
+
+    /// A sort that gives the first rows, over those that are the first on each node; of all rows, what merges those that each node has
+    /// sorted.
     fn of_sort(
         &self,
         node: &Arc<dyn ExecutionPlan>,
@@ -121,6 +152,9 @@ impl PieceMaker<'_> {
         };
         let Some(steps) = Steps::of(input).and_then(|steps| steps.sorted(node)) else { return Ok(None) };
         let Some(pieces) = SpreadPieces::of(steps, input, self)? else { return Ok(None) };
+        if sort.fetch().is_none() {
+            return Ok(Some(merged(Arc::new(pieces), sort.expr(), parts(node.as_ref()))));
+        }
         let pieces = in_parts(pieces, parts(sort.input().as_ref()), None);
         Ok(Some(replace_children_if_necessary(Arc::clone(node), vec![pieces])?))
     }
@@ -156,6 +190,23 @@ impl PieceMaker<'_> {
         // Types and names are those that the plan above knows.
         Ok((last.schema() == aggregate.schema()).then(|| Arc::new(last) as Arc<dyn ExecutionPlan>))
     }
+}
+
+/// What windows read that count within groups. Rows beyond the best of their group are dropped before such a sort
+/// (`query/group_top.rs`), which is worth more than to sort all of them elsewhere.
+///
+/// # Errors
+/// None: looking at a plan does not fail.
+fn inputs_of_groups(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
+    let mut inputs = Vec::new();
+    plan.apply(|node| {
+        let window = node.downcast_ref::<BoundedWindowAggExec>();
+        let is_of_groups = |one: &Arc<dyn WindowExpr>| !one.partition_by().is_empty();
+        let window = window.filter(|window| window.window_expr().iter().any(is_of_groups));
+        inputs.extend(window.map(|window| Arc::clone(window.input())));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(inputs)
 }
 
 /// How many rows of its input a node takes at most, whichever come first.

@@ -138,7 +138,7 @@ fn a_piece_comes_back_as_it_was_written() {
     assert!(give_the_same(back.as_ref(), plan.as_ref()));
 }
 
-/// To break it: leave out the limit of a filter, or write the order of a sort the other way round.
+/// To break it: leave out the limit of a filter, write the order of a sort the other way round, or merge nothing of a sort of all rows.
 #[test]
 fn first_rows_come_back_as_they_were_written() {
     let engine = engine();
@@ -161,6 +161,14 @@ fn first_rows_come_back_as_they_were_written() {
     for part in ["SortPreservingMergeExec: [day@0 DESC], fetch=7", "TopK(fetch=7), expr=[day@0 DESC]"] {
         assert!(found.contains(part), "no {part} in\n{found}");
     }
+    let steps = Steps::of(&all).unwrap().sorted(&sort).unwrap();
+    assert!(steps.gather() && steps.order().is_none(), "first rows are fewer the more bricks there are");
+    let sort = sort.with_fetch(None).unwrap();
+    let found = back(Steps::of(&all).unwrap().sorted(&sort));
+    let expected = "SortPreservingMergeExec: [day@0 DESC]\n  SortExec: expr=[day@0 DESC]";
+    assert!(found.starts_with(expected), "{found}");
+    let steps = Steps::of(&all).unwrap().sorted(&sort).unwrap();
+    assert!(steps.reduce() && !steps.gather() && steps.order().is_some(), "all rows come in an order");
     assert!(Steps::of(&few).unwrap().sorted(&sort).is_none(), "they are not all rows");
     assert!(Steps::of(&plan(&engine)).unwrap().limited(7).is_none(), "groups are made of all rows");
 }
@@ -316,7 +324,7 @@ fn an_answer_that_ends_is_had_anew_unless_something_of_it_has_gone_out() {
         let filter: Arc<dyn ExecutionPlan> =
             Arc::new(FilterExecBuilder::new(predicate, scan).build().unwrap());
         let (known, options) = (Arc::new(Known::of(engine.template())), ConfigOptions::new());
-        let maker = PieceMaker { known: &known, options: &options, joins: HashSet::new() };
+        let maker = PieceMaker { known: &known, options: &options, joins: HashSet::new(), left: Vec::new() };
         let steps = Steps::of(&filter).unwrap();
         let pieces = SpreadPieces::of(steps, &filter, &maker).unwrap().unwrap();
         let answer = pieces.execute(0, Arc::new(TaskContext::default())).unwrap();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 const ROWS: usize = 6_000;
 
 /// What pieces are made of, each of queries that have one on another node.
-const QUERIES: [&str; 16] = [
+const QUERIES: [&str; 20] = [
     "SELECT count(*), count(note), sum(likes), min(note), max(note), min(day) FROM facts",
     "SELECT sum(likes::bigint), avg(likes), avg(likes::float8), stddev(likes), bool_and(likes > 5) FROM facts",
     "SELECT region, count(*), sum(likes), avg(likes) FROM facts GROUP BY region ORDER BY region",
@@ -27,6 +27,13 @@ const QUERIES: [&str; 16] = [
     "SELECT day, upper(region) FROM facts WHERE note IS NOT NULL ORDER BY day, likes DESC LIMIT 7 OFFSET 3",
     "SELECT region, max(likes) FROM facts GROUP BY region ORDER BY max(likes) DESC LIMIT 2",
     "SELECT length(note), likes FROM facts ORDER BY likes",
+    "SELECT likes, day, region, note FROM facts ORDER BY note DESC NULLS LAST, likes % 11, likes",
+    "SELECT day, likes, sum(likes) OVER (ORDER BY likes DESC) FROM facts WHERE day < 40 ORDER BY day, likes",
+    "SELECT likes, n FROM (SELECT likes, row_number() OVER (PARTITION BY region ORDER BY likes DESC) AS n
+         FROM facts WHERE likes % 5 < 4) r WHERE n <= 2 ORDER BY likes",
+    "SELECT region, count(*), sum(likes), max(note) FROM (SELECT region, likes, note FROM facts WHERE day < 30
+         UNION ALL SELECT upper(region), likes + 1, note FROM facts WHERE day >= 60
+         UNION ALL SELECT 'a', 7, 'none') u GROUP BY region ORDER BY region",
 ];
 
 /// Queries for some rows, whichever come first: how many there are.
@@ -237,6 +244,58 @@ fn nodes_give_their_first_rows() {
     assert_eq!(asked.len(), 3, "one question for each node: {asked:?}");
     assert!(bytes < ROWS * 4, "{bytes} bytes of five rows from each of three nodes");
     assert!(!nodes.shared.take_reads().is_empty(), "the first node reads what it has");
+}
+
+/// Break: have `Steps::sorted` refuse a sort of all rows, `Asking::again` ask several nodes for what is sorted, or `PieceMaker` leave no
+/// sorts of windows.
+#[test]
+fn nodes_sort_all_their_rows_and_what_they_give_is_merged() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    for sql in [
+        "SELECT likes, note FROM facts WHERE likes % 3 = 0 ORDER BY note, likes",
+        "SELECT likes, row_number() OVER (ORDER BY note, likes) FROM facts",
+    ] {
+        let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+        let (above, below) = plan.split_once("SpreadPieces").unwrap_or_else(|| panic!("{plan}"));
+        assert!(above.contains("SortPreservingMergeExec: [note@"), "{plan}");
+        assert!(!above.contains("SortExec") && below.contains("SortExec: expr=[note@"), "{plan}");
+        nodes.shared.take_pieces();
+        assert!(rows(&mut session, sql).len() >= ROWS / 3);
+        let (asked, _) = nodes.shared.take_pieces();
+        assert_eq!(asked.len(), 3, "one question for each node: {asked:?}");
+    }
+    // Who takes few rows of a group sorts few.
+    let sql = "SELECT likes FROM (SELECT likes, row_number() OVER (PARTITION BY region ORDER BY likes) AS n
+        FROM facts) r WHERE n <= 2";
+    let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+    assert!(plan.contains("GroupTopExec"), "{plan}");
+    // An answer that is not whole is had anew as one sequence, of however many nodes.
+    nodes.shared.set_troubles(&[(2, Trouble::Goes), (3, Trouble::Gone)]);
+    let found = rows(&mut session, "SELECT likes FROM facts ORDER BY likes DESC");
+    assert!(found.iter().map(|likes| likes.parse::<usize>().unwrap()).eq((0..ROWS).rev()));
+    nodes.assert_nothing_is_open();
+}
+
+/// Break: have `of_union` give nothing. Rows of the branches travel then.
+#[test]
+fn groups_of_a_union_are_begun_in_its_branches() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    let sql = "SELECT region, count(*), sum(likes) FROM (SELECT region, likes FROM facts WHERE day < 50
+        UNION ALL SELECT upper(region), likes + 1 FROM facts WHERE day >= 50) u GROUP BY region";
+    let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+    let (_, branches) = plan.split_once("UnionExec").unwrap_or_else(|| panic!("{plan}"));
+    let mut pieces = branches.split("SpreadPieces").skip(1);
+    for _ in 0..2 {
+        let piece = pieces.next().unwrap_or_else(|| panic!("{plan}"));
+        assert!(piece.contains("gby=[region"), "{plan}");
+    }
+    nodes.shared.take_pieces();
+    assert_eq!(rows(&mut session, sql).len(), 12);
+    let (_, bytes) = nodes.shared.take_pieces();
+    assert!(bytes < ROWS * 8, "{bytes} bytes of six groups from each part of three nodes, twice");
+    nodes.assert_nothing_is_open();
 }
 
 /// Break: leave `PushPieces` out of the rules. All rows travel then.
