@@ -72,7 +72,7 @@ pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use extremes::ExistenceByExtremes;
 pub(crate) use field_reads::FieldReads;
-pub(crate) use group_top::GroupTop;
+pub(crate) use group_top::{GroupTop, GroupTopExec, Ranking, Top};
 pub(crate) use grouping_sets::GroupingSets;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_sides::JoinSides;

@@ -19,6 +19,7 @@ use super::known::Known;
 use super::wire::{Reader, Writer, malformed, read, written};
 use crate::error::SqlError;
 use crate::provider::SpreadScan;
+use crate::query::GroupTopExec;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
@@ -48,6 +49,7 @@ const AGGREGATE: u8 = 2;
 const SORT: u8 = 3;
 const LIMIT: u8 = 4;
 const JOIN: u8 = 5;
+const GROUP_TOP: u8 = 6;
 
 /// How many bytes a text is taken for, when what goes into a piece is compared with what comes out.
 const TEXT_BYTES: usize = 32;
@@ -85,7 +87,8 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Of filters, projections, joins with small inputs, and perhaps an aggregate above these; `None` if it is something else.
+    /// Of filters, projections, joins with small inputs, and perhaps an aggregate, or what keeps the best rows of groups, above these; `None`
+    /// if it is something else.
     pub(super) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let (mut steps, mut below): (Vec<Step>, _) = (Vec::new(), plan);
         loop {
@@ -109,11 +112,11 @@ impl Steps {
                 steps.push(Step::Limit(rows));
             }
             let projection = below.downcast_ref::<ProjectionExec>();
-            let aggregate = below.downcast_ref::<AggregateExec>().filter(|_| steps.is_empty());
+            let gathers = steps.is_empty() && (below.is::<AggregateExec>() || below.is::<GroupTopExec>());
             let exchange = below.downcast_ref::<RepartitionExec>();
             let divides =
                 exchange.filter(|one| matches!(one.partitioning(), Partitioning::RoundRobinBatch(_)));
-            if filter.is_some() || projection.is_some() || aggregate.is_some() {
+            if filter.is_some() || projection.is_some() || gathers {
                 steps.push(Step::Node(Arc::clone(below)));
             } else if divides.is_none() && below.downcast_ref::<CooperativeExec>().is_none() {
                 return None;
@@ -181,8 +184,9 @@ impl Steps {
 
     /// Whether what comes out is the smaller the more bricks it is made of at once.
     pub(super) fn gather(&self) -> bool {
-        let is_sorted = self.steps.iter().any(Step::is::<SortExec>);
-        self.limit().is_some() || self.aggregates() || (is_sorted && self.order().is_none())
+        let has_first_rows = self.order().is_none() && self.steps.iter().any(Step::is::<SortExec>);
+        let has_best_rows = self.steps.iter().any(Step::is::<GroupTopExec>);
+        self.limit().is_some() || self.aggregates() || has_first_rows || has_best_rows
     }
 }
 
@@ -325,6 +329,10 @@ impl Encoder<'_> {
         if let Some(join) = node.downcast_ref::<HashJoinExec>() {
             self.out.byte(JOIN);
             return self.join(join);
+        }
+        if let Some(best) = node.downcast_ref::<GroupTopExec>() {
+            self.out.byte(GROUP_TOP);
+            return self.group_top(best.top());
         }
         if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
             self.out.byte(PROJECTION);
@@ -486,6 +494,7 @@ impl Decoder<'_> {
             SORT => self.sort(below),
             LIMIT => self.limit(below),
             JOIN => self.join(below),
+            GROUP_TOP => self.group_top(below),
             _ => Err(malformed("there is no such step").into()),
         }
     }

@@ -8,6 +8,7 @@
 use super::codec::{Decoder, Encoder};
 use super::wire::malformed;
 use arrow::compute::SortOptions;
+use arrow::datatypes::Schema;
 use datafusion::error::Result;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
@@ -69,11 +70,14 @@ impl Encoder<'_> {
             self.out.number(rows);
         }
         self.out.number(sort.expr().len());
-        sort.expr().iter().try_for_each(|key| {
-            self.out.byte(u8::from(key.options.descending));
-            self.out.byte(u8::from(key.options.nulls_first));
-            self.expression(&key.expr)
-        })
+        sort.expr().iter().try_for_each(|key| self.sort_key(key))
+    }
+
+    /// Writes what rows are compared by.
+    pub(super) fn sort_key(&mut self, key: &PhysicalSortExpr) -> Option<()> {
+        self.out.byte(u8::from(key.options.descending));
+        self.out.byte(u8::from(key.options.nulls_first));
+        self.expression(&key.expr)
     }
 }
 
@@ -83,13 +87,15 @@ impl Decoder<'_> {
         let schema = input.schema();
         let first = if self.flag()? { Some(self.from.number()?) } else { None };
         let count = self.from.count()?;
-        let mut keys = Vec::new();
-        for _ in 0..count {
-            let options = SortOptions { descending: self.flag()?, nulls_first: self.flag()? };
-            keys.push(PhysicalSortExpr::new(self.expression(&schema)?, options));
-        }
+        let keys: Vec<_> = (0..count).map(|_| self.sort_key(&schema)).collect::<Result<_>>()?;
         let order = LexOrdering::new(keys).ok_or_else(|| malformed("a sort has no keys"))?;
         Ok(in_order(input, order, first))
+    }
+
+    /// Reads what rows with these columns are compared by.
+    pub(super) fn sort_key(&mut self, schema: &Schema) -> Result<PhysicalSortExpr> {
+        let options = SortOptions { descending: self.flag()?, nulls_first: self.flag()? };
+        Ok(PhysicalSortExpr::new(self.expression(schema)?, options))
     }
 
     /// Reads how many of these rows are wanted.

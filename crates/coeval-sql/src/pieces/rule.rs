@@ -11,12 +11,11 @@ use super::plan::SpreadPieces;
 use super::unions::steps_of_branches;
 use crate::carried::Carry;
 use crate::provider::SpreadScan;
-use crate::query::WithoutPieces;
+use crate::query::{GroupTopExec, WithoutPieces};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::context::SessionState;
-use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
@@ -27,11 +26,10 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-/// The rule. Behind those that divide aggregates into steps, before those that put operators of their own into the place of these and
+/// The rule. Behind those that divide aggregates into steps and drop rows below sorts, before those that put operators of their own into the place of these and
 /// hide what conditions look like.
 #[derive(Debug, Default)]
 pub(crate) struct PushPieces {
@@ -55,7 +53,7 @@ impl PhysicalOptimizerRule for PushPieces {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let known = self.known.get().filter(|_| WithoutPieces::carried_by(options).is_none());
         let Some(known) = known.filter(|_| reads_bricks(&plan)) else { return Ok(plan) };
-        let maker = PieceMaker { known, options, joins: of_joins(&plan)?, left: inputs_of_groups(&plan)? };
+        let maker = PieceMaker { known, options, joins: of_joins(&plan)? };
         maker.pushed(plan)
     }
 
@@ -74,8 +72,6 @@ pub(super) struct PieceMaker<'p> {
     pub(super) options: &'p ConfigOptions,
     /// See [`of_joins`].
     pub(super) joins: HashSet<u64>,
-    /// Sorts that stay where they are. See [`inputs_of_groups`].
-    pub(super) left: Vec<Arc<dyn ExecutionPlan>>,
 }
 
 impl PieceMaker<'_> {
@@ -103,14 +99,14 @@ impl PieceMaker<'_> {
             };
         }
         if let Some(sort) = node.downcast_ref::<SortExec>() {
-            let is_left = self.left.iter().any(|left| Arc::ptr_eq(left, node));
-            return if is_left { Ok(None) } else { self.of_sort(node, sort) };
+            return self.of_sort(node, sort);
         }
         if let Some(rows) = rows_wanted(node) {
             return self.of_limit(node, rows);
         }
         let is_of_rows = node.downcast_ref::<FilterExec>().is_some()
             || node.downcast_ref::<ProjectionExec>().is_some()
+            || node.downcast_ref::<GroupTopExec>().is_some()
             || node.downcast_ref::<SpreadScan>().is_some();
         if is_of_rows { self.as_divided(node) } else { Ok(None) }
     }
@@ -190,23 +186,6 @@ impl PieceMaker<'_> {
         // Types and names are those that the plan above knows.
         Ok((last.schema() == aggregate.schema()).then(|| Arc::new(last) as Arc<dyn ExecutionPlan>))
     }
-}
-
-/// What windows read that count within groups. Rows beyond the best of their group are dropped before such a sort
-/// (`query/group_top.rs`), which is worth more than to sort all of them elsewhere.
-///
-/// # Errors
-/// None: looking at a plan does not fail.
-fn inputs_of_groups(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
-    let mut inputs = Vec::new();
-    plan.apply(|node| {
-        let window = node.downcast_ref::<BoundedWindowAggExec>();
-        let is_of_groups = |one: &Arc<dyn WindowExpr>| !one.partition_by().is_empty();
-        let window = window.filter(|window| window.window_expr().iter().any(is_of_groups));
-        inputs.extend(window.map(|window| Arc::clone(window.input())));
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(inputs)
 }
 
 /// How many rows of its input a node takes at most, whichever come first.

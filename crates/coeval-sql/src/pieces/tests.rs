@@ -10,7 +10,7 @@ use crate::cluster::{ClusterSnapshot, PieceOrder, PlacedBricks};
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::provider::{BrickReader, SpreadScan};
-use crate::query::LISTED_MAX;
+use crate::query::{GroupTopExec, LISTED_MAX, Ranking, Top};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -173,6 +173,30 @@ fn first_rows_come_back_as_they_were_written() {
     assert!(Steps::of(&plan(&engine)).unwrap().limited(7).is_none(), "groups are made of all rows");
 }
 
+/// To break it: write a ranking as another one, or leave out the order.
+#[test]
+fn the_best_of_groups_come_back_as_they_were_written() {
+    let engine = engine();
+    let scan: Arc<dyn ExecutionPlan> = Arc::new(scan());
+    let group = vec![over(&engine, scan.as_ref(), col("region"))];
+    let options = SortOptions { descending: true, nulls_first: false };
+    let first = PhysicalSortExpr::new(over(&engine, scan.as_ref(), col("day")), options);
+    let shown = |plan: &Arc<dyn ExecutionPlan>| displayable(plan.as_ref()).indent(true).to_string();
+    for ranking in [Ranking::Rows, Ranking::Ranks, Ranking::Values] {
+        for first in [None, Some(&first)] {
+            let top = Top::new((ranking, 3), group.clone(), first, &scan.schema()).unwrap();
+            let plan: Arc<dyn ExecutionPlan> = Arc::new(GroupTopExec::new(Arc::clone(&scan), top));
+            let steps = Steps::of(&plan).unwrap();
+            assert!(steps.reduce() && steps.gather(), "they are fewer the more bricks there are");
+            let back = read(&engine, &written(&engine, &plan).unwrap()).unwrap();
+            assert_eq!(shown(&back), shown(&plan));
+            let Some(best) = back.downcast_ref::<GroupTopExec>() else { panic!("{}", shown(&back)) };
+            assert_eq!(best.top().first().map(|first| first.options), first.map(|first| first.options));
+        }
+    }
+    assert!(Top::new((Ranking::Rows, 0), group, None, &scan.schema()).is_none(), "nothing is left");
+}
+
 /// To break it: give up if one of the conditions cannot be written, or keep what was written of it.
 #[test]
 fn what_joins_have_found_is_written_as_far_as_it_can_be() {
@@ -324,7 +348,7 @@ fn an_answer_that_ends_is_had_anew_unless_something_of_it_has_gone_out() {
         let filter: Arc<dyn ExecutionPlan> =
             Arc::new(FilterExecBuilder::new(predicate, scan).build().unwrap());
         let (known, options) = (Arc::new(Known::of(engine.template())), ConfigOptions::new());
-        let maker = PieceMaker { known: &known, options: &options, joins: HashSet::new(), left: Vec::new() };
+        let maker = PieceMaker { known: &known, options: &options, joins: HashSet::new() };
         let steps = Steps::of(&filter).unwrap();
         let pieces = SpreadPieces::of(steps, &filter, &maker).unwrap().unwrap();
         let answer = pieces.execute(0, Arc::new(TaskContext::default())).unwrap();
