@@ -673,3 +673,37 @@ fn rows_that_were_made_here_are_not_made_of_their_bytes_again() {
     }
     assert!(store.failure().is_some(), "a batch is kept for no longer than a step");
 }
+
+/// To break it: flush all rows again with each sixteenth round, or never. A large table would be written over and over for few rows that
+/// come; or a start would read all that there ever was.
+#[test]
+fn all_rows_are_flushed_again_once_as_many_have_come_since() {
+    let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
+    let round = |store: &mut ColumnStore, epoch: u64, ids: &[i64]| {
+        let epoch = Epoch::new(epoch);
+        for (brick, rows) in tables.rows(TABLES[0], &batch(ids)).unwrap() {
+            store.check(brick, &rows).unwrap();
+            store.log(LogRecord::Append { epoch, number: 0, brick, rows: BrickChange::Rows(rows) });
+        }
+        // It begins once the one before is over.
+        while store.purge(epoch) < epoch {
+            std::thread::yield_now();
+        }
+    };
+    // Dropped, a store finishes its round.
+    let rounds = |epochs: Range<u64>, count: i64| {
+        let mut store = open(directory.path(), &tables, None).unwrap();
+        epochs.for_each(|epoch| round(&mut store, epoch, &(1..=count).collect::<Vec<i64>>()));
+        drop(store);
+        let names = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_str().is_some_and(|name| name.ends_with(".rows"))).count()
+    };
+    assert_eq!(rounds(1..2, 3_000), 1);
+    assert_eq!(rounds(2..31, 1), 30, "little has come since");
+    assert_eq!(rounds(31..32, 3_000), 31, "the next one sees that much has");
+    assert_eq!(rounds(32..33, 1), 1);
+    let mut store = open(directory.path(), &tables, None).unwrap();
+    let (bricks, all) = (store.bricks().unwrap(), EpochSet::through(Epoch::new(32)));
+    let rows: usize = bricks.iter().map(|at| store.brick(*at).unwrap().rows(all.clone()).count()).sum();
+    assert_eq!(rows, 6_030);
+}

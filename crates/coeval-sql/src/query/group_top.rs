@@ -106,7 +106,7 @@ pub(crate) struct Top {
 
 impl Top {
     /// So many rows, or values, of each group of rows with these columns, by the first column of an order; `None` if groups or the order
-    /// have no keys, or nothing is left.
+    /// have no keys, or nothing is left, or more than is worth it.
     pub(crate) fn new(
         (ranking, keep): (Ranking, usize),
         group: Vec<Arc<dyn PhysicalExpr>>,
@@ -117,7 +117,8 @@ impl Top {
             let compares_as_equal = |kind| operator::groups_by(&kind);
             !is_volatile(expression) && expression.data_type(schema).is_ok_and(compares_as_equal)
         };
-        if keep == 0 || group.is_empty() || !group.iter().all(is_group) {
+        let is_few = u64::try_from(keep).is_ok_and(|keep| (1..=KEEP_MAX).contains(&keep));
+        if !is_few || group.is_empty() || !group.iter().all(is_group) {
             return None;
         }
         let order = match first {
