@@ -10,10 +10,10 @@
 //!                                                            SpreadScan: bricks=2         /  other nodes with theirs
 //! ```
 //! **What goes into a piece.** Filters and projections above the scan of a spread table, and above these a first step of aggregates, what
-//! keeps the best rows of each group, a sort, or a limit. What is above a piece does the same once more with what comes out of all of them; it merges all rows of a sort. Aggregates
-//! over a union are begun in each branch (`unions.rs`). Who has what bricks is asked when the plan is made. If all are here, or something
-//! cannot be written down (`codec.rs`: a function that is not the same wherever it runs, a value of another operator's making), the plan
-//! stays as it is: rows are fetched, as for everything else.
+//! keeps the best rows of each group, a sort, or a limit. What is above a piece does the same once more with what comes out of all of them;
+//! it merges all rows of a sort. Aggregates over a union are begun in each branch (`unions.rs`). Who has what bricks is asked when the plan
+//! is made. If all are here, or something cannot be written down (`codec.rs`: a function that is not the same wherever it runs, a value of
+//! another operator's making), the plan stays as it is: rows are fetched, as for everything else.
 //!
 //! **What is sent along** (`keys.rs`). The keys that hash joins above look for, once they are known: other nodes leave out rows without a
 //! partner. A scan with nothing above it becomes a piece for that alone.

@@ -29,8 +29,8 @@ use datafusion::physical_plan::union::UnionExec;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-/// The rule. Behind those that divide aggregates into steps and drop rows below sorts, before those that put operators of their own into the place of these and
-/// hide what conditions look like.
+/// The rule. Behind those that divide aggregates into steps and drop rows below sorts, before those that put operators of their own into the
+/// place of these and hide what conditions look like.
 #[derive(Debug, Default)]
 pub(crate) struct PushPieces {
     /// Told once the engine's functions are registered, which is behind the rules.
