@@ -279,6 +279,11 @@ impl ColumnBricks {
         self.anew.clear();
     }
 
+    /// Whether the next round is the first one without some table that is gone for good.
+    pub(super) fn has_gone(&self) -> bool {
+        self.known.keys().any(|table| self.tables.is_forgotten(*table))
+    }
+
     /// All that there is, for a round; and the bricks that it flushes as a whole. Of tables that are gone for good, nothing is from
     /// here on.
     pub(super) fn for_round(&mut self) -> Result<(TableViews, BTreeSet<BrickAddress>), ShardStopped> {

@@ -77,6 +77,9 @@ impl ColumnStore {
 
     /// Flushes what is up to `safe`, has the log go on from there, and purges.
     fn round(&mut self, safe: Epoch) -> Result<(), ShardStopped> {
+        if self.bricks.has_gone() {
+            self.log.files.note_gone();
+        }
         let (tables, anew) = self.bricks.for_round()?;
         let before = if self.log.files.is_next_anew() { Epoch::ZERO } else { self.flushed };
         let records = self.log.kept_above(safe);

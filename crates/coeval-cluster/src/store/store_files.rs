@@ -161,6 +161,11 @@ impl StoreFiles {
         count >= ROUNDS_MAX || (count >= ROUNDS_MIN && self.flushed.has_doubled())
     }
 
+    /// Notes that much of what was flushed is of no use any more: it does not wait for as much to come.
+    pub(super) fn note_gone(&self) {
+        self.flushed.all.store(0, Ordering::Relaxed);
+    }
+
     /// Notes that a round is under way: its files are the ones from then on. Gives those of before, with which it [begins](Self::begin).
     pub(super) fn next(&mut self) -> Self {
         let before = self.clone();

@@ -674,14 +674,15 @@ fn rows_that_were_made_here_are_not_made_of_their_bytes_again() {
     assert!(store.failure().is_some(), "a batch is kept for no longer than a step");
 }
 
-/// To break it: flush all rows again with each sixteenth round, or never. A large table would be written over and over for few rows that
-/// come; or a start would read all that there ever was.
+/// To break it: flush all rows again with each sixteenth round, or never; or leave out that a table is gone. A large table would be written
+/// over and over for few rows that come; or a start would read all that there ever was.
 #[test]
-fn all_rows_are_flushed_again_once_as_many_have_come_since() {
+fn all_rows_are_flushed_again_once_as_many_have_come_since_or_gone() {
     let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
-    let round = |store: &mut ColumnStore, epoch: u64, ids: &[i64]| {
-        let epoch = Epoch::new(epoch);
-        for (brick, rows) in tables.rows(TABLES[0], &batch(ids)).unwrap() {
+    let [few, many] = TABLES;
+    let round = |store: &mut ColumnStore, epoch: u64, (table, count): (u64, i64)| {
+        let (epoch, ids) = (Epoch::new(epoch), (1..=count).collect::<Vec<i64>>());
+        for (brick, rows) in tables.rows(table, &batch(&ids)).unwrap() {
             store.check(brick, &rows).unwrap();
             store.log(LogRecord::Append { epoch, number: 0, brick, rows: BrickChange::Rows(rows) });
         }
@@ -691,19 +692,26 @@ fn all_rows_are_flushed_again_once_as_many_have_come_since() {
         }
     };
     // Dropped, a store finishes its round.
-    let rounds = |epochs: Range<u64>, count: i64| {
-        let mut store = open(directory.path(), &tables, None).unwrap();
-        epochs.for_each(|epoch| round(&mut store, epoch, &(1..=count).collect::<Vec<i64>>()));
+    let files = |store: ColumnStore| {
         drop(store);
         let names = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
         names.filter(|name| name.to_str().is_some_and(|name| name.ends_with(".rows"))).count()
     };
-    assert_eq!(rounds(1..2, 3_000), 1);
-    assert_eq!(rounds(2..31, 1), 30, "little has come since");
-    assert_eq!(rounds(31..32, 3_000), 31, "the next one sees that much has");
-    assert_eq!(rounds(32..33, 1), 1);
+    let rounds = |epochs: Range<u64>, of: (u64, i64)| {
+        let mut store = open(directory.path(), &tables, None).unwrap();
+        epochs.for_each(|epoch| round(&mut store, epoch, of));
+        files(store)
+    };
+    assert_eq!(rounds(1..2, (many, 3_000)), 1);
+    assert_eq!(rounds(2..31, (few, 1)), 30, "little has come since");
+    assert_eq!(rounds(31..32, (many, 3_000)), 31, "the next one sees that much has");
+    assert_eq!(rounds(32..33, (few, 1)), 1);
     let mut store = open(directory.path(), &tables, None).unwrap();
     let (bricks, all) = (store.bricks().unwrap(), EpochSet::through(Epoch::new(32)));
     let rows: usize = bricks.iter().map(|at| store.brick(*at).unwrap().rows(all.clone()).count()).sum();
     assert_eq!(rows, 6_030);
+    (33..53).for_each(|epoch| round(&mut store, epoch, (few, 1)));
+    tables.forget(many);
+    round(&mut store, 53, (few, 1));
+    assert_eq!(files(store), 1, "what is gone need not be kept");
 }
