@@ -82,15 +82,15 @@ pub type CountBricks = Box<dyn FnOnce() -> Result<Vec<HeldBrick>, StoreFailed> +
 /// No call waits for a disk. Rows are bytes that were checked when they came; what they mean is the store's business.
 pub trait NodeStore: Send + 'static {
     /// Whether these are rows of a brick, as [`log`](Self::log) takes them. Nobody has rows logged that were not checked,
-    /// unless this node has just made them of a batch and they have no texts. Gives
-    /// the codes that they have in place of texts: whoever has them logged sees to it that the texts are logged before.
+    /// unless this node has just made them of a batch. Gives the codes that they have in place of texts: whoever has them logged sees to it
+    /// that the texts are logged before.
     ///
     /// # Errors
     /// If they are not, or not yet: the table may be declared later.
     fn check(&mut self, brick: BrickAddress, rows: &Bytes) -> Result<Vec<RowCodes>, RowsRefused>;
 
-    /// As [`check`](Self::check), of rows that this node has just made of a batch, and that have no texts: these are the columns that the
-    /// bytes stand for. If they are logged next, nothing has to be made of the bytes.
+    /// In place of [`check`](Self::check), of rows that this node has just made of a batch: these are the columns that the bytes stand for. If
+    /// they are logged next, nothing has to be made of the bytes.
     fn note_routed(&mut self, brick: BrickAddress, rows: &Bytes, load: RoutedLoad);
 
     /// Appends a record to the log, and does to the bricks what it says, before anybody looks at them:

@@ -204,7 +204,7 @@ impl Tables {
         if !definition.texts.is_empty() {
             return Err(RowsRefused::HasTexts(table));
         }
-        let rows = by_brick(table, &definition.empty, batch)?;
+        let rows = by_brick(table, (&definition.empty, &definition.texts), batch)?;
         Ok(rows.into_iter().map(RoutedRows::sent).collect())
     }
 
@@ -213,12 +213,12 @@ impl Tables {
     /// # Errors
     /// If the table is not declared, or the columns are not the table's.
     pub(crate) fn rows_with_texts(&self, table: u64, batch: &RecordBatch) -> Result<TextRows, RowsRefused> {
-        let Definition { declared, texts, empty, .. } = self.definition(table)?;
+        let Definition { declared, texts: columns, empty, .. } = self.definition(table)?;
         let (expected, found) = (declared.columns().len(), batch.num_columns());
         if expected != found {
             return Err(refused(LoadError::ColumnCount { expected, found }));
         }
-        let texts = texts.texts_of(batch).map_err(|place| {
+        let texts = columns.texts_of(batch).map_err(|place| {
             let column = &declared.columns()[place];
             refused(LoadError::ColumnType {
                 column: column.name().to_owned(),
@@ -226,7 +226,7 @@ impl Tables {
                 found: batch.column(place).data_type().clone(),
             })
         })?;
-        Ok(TextRows { table, empty, batch: batch.clone(), texts })
+        Ok(TextRows { table, empty, batch: batch.clone(), columns, texts })
     }
 
     /// How often something was declared.
@@ -244,11 +244,6 @@ impl Tables {
     #[must_use]
     pub fn has(&self, table: u64) -> bool {
         self.definitions.read().declared.contains_key(&table)
-    }
-
-    /// Whether a table has columns of texts; nothing if it is not declared.
-    pub(crate) fn has_texts(&self, table: u64) -> Option<bool> {
-        self.definitions.read().declared.get(&table).map(|definition| !definition.texts.is_empty())
     }
 
     /// Whether a table is declared, or gone for good: what comes of it is taken.
@@ -276,7 +271,7 @@ impl Tables {
     ) -> Result<(RoutedLoad, Vec<RowCodes>), RowsRefused> {
         let Definition { texts, empty, .. } = self.definition(at.table)?;
         let load = decode(at, &empty, rows)?;
-        let codes = texts.codes(&load).ok_or(MalformedLoad { what: "a number that is no code" })?;
+        let codes = codes_of(&texts, &load)?;
         Ok((load, codes))
     }
 
@@ -347,9 +342,18 @@ pub(crate) struct RoutedRows {
     pub(crate) bytes: Bytes,
     /// As the brick takes them. It keeps the rows of the whole batch for as long as it is there.
     pub(crate) load: RoutedLoad,
+    texts: Arc<TextColumns>,
 }
 
 impl RoutedRows {
+    /// The codes that they have in place of texts.
+    ///
+    /// # Errors
+    /// If a number in such a column is no code.
+    pub(crate) fn codes(&self) -> Result<Vec<RowCodes>, RowsRefused> {
+        codes_of(&self.texts, &self.load)
+    }
+
     /// What is sent of them, and to which brick.
     pub(crate) fn sent(self) -> (BrickAddress, Bytes) {
         (self.brick, self.bytes)
@@ -361,6 +365,7 @@ pub(crate) struct TextRows {
     table: u64,
     empty: Arc<BrickTable>,
     batch: RecordBatch,
+    columns: Arc<TextColumns>,
     texts: Vec<ColumnTexts>,
 }
 
@@ -380,7 +385,7 @@ impl TextRows {
     ) -> Result<Vec<RoutedRows>, RowsRefused> {
         assert_eq!(codes.len(), self.texts.len(), "each column of texts has its codes");
         if self.texts.is_empty() {
-            return by_brick(self.table, &self.empty, &self.batch);
+            return by_brick(self.table, (&self.empty, &self.columns), &self.batch);
         }
         let mut columns = self.batch.columns().to_vec();
         for (texts, codes) in self.texts.iter().zip(codes) {
@@ -389,7 +394,8 @@ impl TextRows {
         let fields = self.empty.schema().columns().iter().map(Column::name).zip(columns);
         let coded =
             RecordBatch::try_from_iter_with_nullable(fields.map(|(name, column)| (name, column, true)));
-        by_brick(self.table, &self.empty, &coded.map_err(|error| RowsRefused::Load(error.to_string()))?)
+        let coded = coded.map_err(|error| RowsRefused::Load(error.to_string()))?;
+        by_brick(self.table, (&self.empty, &self.columns), &coded)
     }
 }
 
@@ -400,14 +406,22 @@ impl std::fmt::Debug for Tables {
 }
 
 /// Rows of a table without texts, or whose texts have become codes.
-fn by_brick(table: u64, empty: &BrickTable, batch: &RecordBatch) -> Result<Vec<RoutedRows>, RowsRefused> {
+fn by_brick(
+    table: u64,
+    (empty, texts): (&BrickTable, &Arc<TextColumns>),
+    batch: &RecordBatch,
+) -> Result<Vec<RoutedRows>, RowsRefused> {
     let load = empty.route(batch, 0).map_err(refused)?.load;
     let by_brick = load.encode_by_brick().zip(load.by_brick());
     let rows = by_brick.map(|((brick, bytes), load)| {
         let brick = BrickAddress { table, brick: brick.get() };
-        RoutedRows { brick, bytes: bytes.into(), load }
+        RoutedRows { brick, bytes: bytes.into(), load, texts: Arc::clone(texts) }
     });
     Ok(rows.collect())
+}
+
+fn codes_of(texts: &TextColumns, load: &RoutedLoad) -> Result<Vec<RowCodes>, RowsRefused> {
+    Ok(texts.codes(load).ok_or(MalformedLoad { what: "a number that is no code" })?)
 }
 
 /// What bytes say that are to be rows of a brick.

@@ -10,6 +10,7 @@ use crate::store::BrickRows;
 use crate::tables::{RoutedRows, RowsRefused, TextRows};
 use crate::texts::{ColumnTexts, NoText, RowCodes, RowTexts};
 use arrow::array::RecordBatch;
+use bytes::Bytes;
 use coeval_txn::cluster::{BrickAddress, Code, DictionaryError, DictionaryId, Purpose, Spelling};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -142,6 +143,14 @@ impl Engine {
             }
         };
         let codes = self.store.check(brick, &rows)?;
+        self.spelled_rows(rows, &codes)
+    }
+
+    /// Rows with the texts of their codes, if they have some.
+    ///
+    /// # Errors
+    /// If one of the codes is not known here.
+    fn spelled_rows(&self, rows: Bytes, codes: &[RowCodes]) -> Result<BrickChange, RowsRefused> {
         if codes.is_empty() {
             return Ok(BrickChange::Rows(rows));
         }
@@ -153,21 +162,18 @@ impl Engine {
         Ok(BrickChange::SpelledRows(rows, texts?))
     }
 
-    /// As [`with_texts`](Self::with_texts), of rows that this node has just made of a batch itself. So they are rows of the brick; and if
-    /// their table has no texts, nothing is looked for in them. Of the other nodes who has the brick makes columns of them; here they
-    /// are columns already.
+    /// As [`with_texts`](Self::with_texts), of rows that this node has just made of a batch itself. So they are rows of the brick, and
+    /// columns already: of their bytes who has the brick on another node makes some, and nobody here.
     ///
     /// # Errors
     /// As there.
     pub(super) fn routed_with_texts(&mut self, rows: RoutedRows) -> Result<BrickChange, RowsRefused> {
-        let RoutedRows { brick, bytes, load } = rows;
-        match self.options.tables.has_texts(brick.table) {
-            Some(false) => {
-                self.store.note_routed(brick, &bytes, load);
-                Ok(BrickChange::Rows(bytes))
-            }
-            Some(true) | None => self.with_texts(brick, BrickChange::Rows(bytes)),
+        if !self.options.tables.has(rows.brick.table) {
+            return Err(RowsRefused::NoTable(rows.brick.table));
         }
+        let change = self.spelled_rows(rows.bytes.clone(), &rows.codes()?)?;
+        self.store.note_routed(rows.brick, &rows.bytes, rows.load);
+        Ok(change)
     }
 
     /// Whether what a message has to be appended, or a copy brings, is rows of its brick, each code in them with its text: that has come
