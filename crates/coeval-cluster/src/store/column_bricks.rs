@@ -20,6 +20,9 @@ const UNDER_WAY_MAX: usize = 32;
 /// Appends that are given to the threads together, at most.
 const TOGETHER_MAX: usize = 128;
 
+/// With so many bytes of rows they are given: what is under way takes memory, and to wake a thread for as much costs little beside the copy.
+const TOGETHER_BYTES: usize = 1 << 20;
+
 /// The bricks of a node. Changes are queued for the threads that make them; whoever looks at a brick waits until those are made
 /// that were asked for before.
 ///
@@ -47,6 +50,8 @@ pub(super) struct ColumnBricks {
 struct Gathered {
     table: Arc<BrickTable>,
     loads: Vec<(Epoch, RoutedLoad)>,
+    /// What the rows have as bytes.
+    bytes: usize,
 }
 
 /// What makes the bricks right beyond appending; tests leave out one of these and see that they notice.
@@ -156,7 +161,7 @@ impl ColumnBricks {
         let ticket = match change {
             BrickChange::Rows(rows) | BrickChange::SpelledRows(rows, _) => {
                 let load = self.load(at, rows)?;
-                return Ok(self.gather(table, (epoch, load))?);
+                return Ok(self.gather(table, (epoch, load), rows.len())?);
             }
             BrickChange::Delete(covered) => {
                 self.give()?;
@@ -183,14 +188,27 @@ impl ColumnBricks {
         }
     }
 
-    /// Puts rows behind those that are given to the threads together.
-    fn gather(&mut self, table: Arc<BrickTable>, load: (Epoch, RoutedLoad)) -> Result<(), ShardStopped> {
+    /// Puts rows, of so many bytes, behind those that are given to the threads together.
+    fn gather(
+        &mut self,
+        table: Arc<BrickTable>,
+        load: (Epoch, RoutedLoad),
+        bytes: usize,
+    ) -> Result<(), ShardStopped> {
         if self.gathered.as_ref().is_some_and(|gathered| !Arc::ptr_eq(&gathered.table, &table)) {
             self.give()?;
         }
-        let gathered = self.gathered.get_or_insert_with(|| Gathered { table, loads: Vec::new() });
+        let gathered = self.gathered.get_or_insert_with(|| Gathered { table, loads: Vec::new(), bytes: 0 });
         gathered.loads.push(load);
-        if gathered.loads.len() < TOGETHER_MAX { Ok(()) } else { self.give() }
+        gathered.bytes += bytes;
+        let is_enough = gathered.loads.len() >= TOGETHER_MAX || gathered.bytes >= TOGETHER_BYTES;
+        if is_enough { self.give() } else { Ok(()) }
+    }
+
+    /// How many appends the threads were not given yet.
+    #[cfg(test)]
+    pub(super) fn gathered(&self) -> usize {
+        self.gathered.as_ref().map_or(0, |gathered| gathered.loads.len())
     }
 
     /// Gives the threads what was gathered. What was checked and is not appended by now is not appended at all, and it keeps a whole batch.
@@ -201,7 +219,7 @@ impl ColumnBricks {
 
     /// Gives the threads the rows that were gathered. To be done before they are given anything else.
     fn give(&mut self) -> Result<(), ShardStopped> {
-        let Some(Gathered { table, loads }) = self.gathered.take() else { return Ok(()) };
+        let Some(Gathered { table, loads, .. }) = self.gathered.take() else { return Ok(()) };
         let ticket = table.append_each(loads)?;
         self.note(ticket)
     }

@@ -46,6 +46,10 @@ impl ColumnStore {
     ) -> Result<(Self, Vec<LogRecord<BrickChange>>), LogError> {
         let (log, OnDisk { through, flushed, records, texts }) =
             NodeLog::open(directory, durability, rounds, synced)?;
+        // A round notes which tables go while the store is open; these had gone before.
+        if flushed.iter().any(|flushed| tables.is_forgotten(flushed.brick.table)) {
+            log.files.note_gone();
+        }
         let mut bricks = ColumnBricks::new(tables);
         for brick in &flushed {
             bricks.restore(brick).map_err(|error| not_restored(directory, &error))?;
@@ -67,6 +71,12 @@ impl ColumnStore {
     #[cfg(test)]
     pub(super) fn flushed(&self) -> Epoch {
         self.flushed
+    }
+
+    /// How many appends the threads of bricks were not given yet.
+    #[cfg(test)]
+    pub(super) fn gathered(&self) -> usize {
+        self.bricks.gathered()
     }
 
     /// Has the bricks made and changed without a rule.
