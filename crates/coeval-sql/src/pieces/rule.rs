@@ -129,6 +129,10 @@ impl PieceMaker<'_> {
         let steps = steps.into_iter().zip(pieces);
         let branches = steps.map(|(step, pieces)| pieces.map_or_else(|| self.pushed(step), Ok));
         let union = UnionExec::try_new(branches.collect::<Result<_>>()?)?;
+        // Types and names are those that the plan above knows.
+        if union.schema() != aggregate.schema() {
+            return Ok(None);
+        }
         let gathers = parts(aggregate) == 1 && parts(union.as_ref()) > 1;
         let gathered = |union| Arc::new(CoalescePartitionsExec::new(union)) as Arc<dyn ExecutionPlan>;
         Ok(Some(if gathers { gathered(union) } else { union }))
