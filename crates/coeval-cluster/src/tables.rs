@@ -379,10 +379,7 @@ impl TextRows {
     ///
     /// # Errors
     /// If one of the rows is none of the table's.
-    pub(crate) fn by_brick(
-        &self,
-        codes: &[Vec<Option<Code>>],
-    ) -> Result<Vec<RoutedRows>, RowsRefused> {
+    pub(crate) fn by_brick(&self, codes: &[Vec<Option<Code>>]) -> Result<Vec<RoutedRows>, RowsRefused> {
         assert_eq!(codes.len(), self.texts.len(), "each column of texts has its codes");
         if self.texts.is_empty() {
             return by_brick(self.table, (&self.empty, &self.columns), &self.batch);

@@ -20,11 +20,7 @@ const LOOKED_UP_AT_ONCE: usize = 1_024;
 
 impl Life {
     /// The rows of a batch by brick, once all its texts have codes.
-    pub(super) async fn rows(
-        &self,
-        table: u64,
-        batch: &RecordBatch,
-    ) -> Result<Vec<RoutedRows>, LoadError> {
+    pub(super) async fn rows(&self, table: u64, batch: &RecordBatch) -> Result<Vec<RoutedRows>, LoadError> {
         let rows = self.options.tables.rows_with_texts(table, batch).map_err(LoadError::Refused)?;
         self.check_lengths(&rows)?;
         let known = |column: &ColumnTexts| self.known_codes(column.dictionary(), column.texts());
