@@ -36,7 +36,31 @@ impl RoutedLoad {
     /// How many rows there are.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.values.rows
+        self.own_rows().len()
+    }
+
+    /// Which of the values are the load's: all, unless it is a part of another load.
+    pub(crate) fn own_rows(&self) -> Range<usize> {
+        let first = self.pieces.iter().map(|piece| piece.rows.start).min().unwrap_or_default();
+        let end = self.pieces.iter().map(|piece| piece.rows.end).max().unwrap_or_default();
+        first..end
+    }
+
+    /// The load in parts, each with the rows of one brick, in the order of [`bricks`](Self::bricks). They share the values: a part keeps
+    /// those of the whole load for as long as it is there. Cost: a reference count for each part and column.
+    pub fn by_brick(&self) -> impl Iterator<Item = Self> + '_ {
+        let shards = self.shard_pieces.len();
+        self.shard_pieces.iter().enumerate().flat_map(move |(shard, pieces)| {
+            self.pieces[pieces.clone()].iter().map(move |piece| Self {
+                schema: Arc::clone(&self.schema),
+                values: self.values.clone(),
+                pieces: vec![piece.clone()],
+                // Those of shards behind begin where the one piece ends.
+                shard_pieces: (0..shards)
+                    .map(|other| usize::from(other > shard)..usize::from(other >= shard))
+                    .collect(),
+            })
+        })
     }
 
     /// The bricks that the load touches, each once: what rollback and the log need to know.
@@ -90,7 +114,7 @@ impl RoutedLoad {
             let bytes = &bytes[row * CODE_BYTES..(row + 1) * CODE_BYTES];
             u32::from_le_bytes(bytes.try_into().expect("codes have four bytes"))
         };
-        (0..self.values.rows).filter(is_there).map(number).collect()
+        self.own_rows().filter(is_there).map(number).collect()
     }
 }
 

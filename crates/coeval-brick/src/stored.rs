@@ -47,18 +47,31 @@ impl RoutedLoad {
     /// Appends the load as bytes. Cost: a copy of its values.
     pub fn encode(&self, out: &mut Vec<u8>) {
         encode_pieces(&self.pieces, out);
-        encode_values(&[(self.values.clone(), 0..self.values.rows)], out);
+        encode_values(&[(self.values.clone(), self.own_rows())], out);
     }
 
     /// The load in parts, each the rows of one brick as bytes that [`BrickTable::decode`](crate::BrickTable::decode) reads
     /// back as a load. Cost: a copy of its values.
     pub fn encode_by_brick(&self) -> impl Iterator<Item = (BrickId, Vec<u8>)> + '_ {
         self.pieces.iter().map(|piece| {
-            let mut bytes = Vec::new();
+            let mut bytes = Vec::with_capacity(encoded_bytes(&self.values, piece.rows.len()));
             encode_rows(piece.brick, &[(self.values.clone(), piece.rows.clone())], &mut bytes);
             (piece.brick, bytes)
         })
     }
+}
+
+/// As many bytes as so many rows of these take, or a few more; NULLs take others besides.
+fn encoded_bytes(values: &RowValues, rows: usize) -> usize {
+    /// How many rows there are, of which brick, and how many columns.
+    const HEAD_BYTES: usize = 32;
+    let of_column = |column: &ColumnValues| match &column.values {
+        Values::Bytes(width, _) => width * rows,
+        Values::Bits(_) => rows.div_ceil(8),
+    };
+    // Each with its form, and whether there are NULLs.
+    let columns = values.bess.iter().chain(&values.columns).map(|column| 2 + of_column(column));
+    HEAD_BYTES + columns.sum::<usize>()
 }
 
 /// Appends rows of one brick as a load.
@@ -291,8 +304,10 @@ fn check_dimensions(
                 return Err(malformed("a brick that is none of the table's"));
             }
             let first = dimension.first(piece.brick);
+            // Mostly there is a value for each offset that its bits can hold: then no row has to be looked at.
+            let has_values_for_all = first.saturating_add(dimension.offset(u64::MAX)) < limit;
             let is_inside = |row| first + dimension.offset(bess_of(row)) < limit;
-            if !piece.rows.clone().all(is_inside) {
+            if !has_values_for_all && !piece.rows.clone().all(is_inside) {
                 return Err(malformed("a dimension outside of its values"));
             }
         }

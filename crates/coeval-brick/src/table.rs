@@ -123,6 +123,25 @@ impl BrickTable {
         self.shards.submit(&self.parts, parts.map(append))
     }
 
+    /// As [`append`](Self::append), of several loads, one behind the other, each as rows of its epoch. Each shard is asked once for all of
+    /// them: of many small loads, to wake its thread for each costs more than to copy their rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append).
+    ///
+    /// # Panics
+    ///
+    /// As [`append`](Self::append).
+    pub fn append_each(&self, loads: Vec<(Epoch, RoutedLoad)>) -> Result<Ticket, ShardStopped> {
+        let are_for_these = loads.iter().all(|(_, load)| load.shard_pieces.len() == self.parts.len());
+        assert!(are_for_these, "the loads were routed for these shards");
+        let loads: Arc<[(Epoch, RoutedLoad)]> = loads.into();
+        let has_rows = |shard: &usize| loads.iter().any(|(_, load)| !load.shard_pieces[*shard].is_empty());
+        let append = |shard| (shard, Operation::AppendEach { loads: Arc::clone(&loads), shard });
+        self.shards.submit(&self.parts, (0..self.parts.len()).filter(has_rows).map(append))
+    }
+
     /// Appends the strings of each string column whose codes are from `first` on, as bytes; how many strings each has
     /// then. `first` has a number for each string column.
     ///

@@ -41,6 +41,8 @@ impl Applied {
 pub(crate) enum Operation {
     /// Appends those pieces of the load.
     Append { epoch: Epoch, load: Arc<RoutedLoad>, pieces: Range<usize> },
+    /// Appends what these loads have for this shard, one behind the other.
+    AppendEach { loads: Arc<[(Epoch, RoutedLoad)]>, shard: usize },
     /// Appends rows of one brick that were flushed, under the epochs that they had.
     Restore { load: Arc<RoutedLoad>, runs: Vec<(Epoch, Range<usize>)> },
     /// Marks these bricks as deleted; those that are gone meanwhile had no row that the deleter saw.
@@ -79,7 +81,17 @@ impl TableShard {
         let mut writers = self.writers.try_lock().expect("only the shard's thread writes");
         match operation {
             Operation::Append { epoch, load, pieces } => {
-                self.append(&mut writers, epoch, &load, pieces);
+                let created = Self::append(&mut writers, epoch, &load, pieces);
+                self.publish_created(&created);
+                Applied::default()
+            }
+            Operation::AppendEach { loads, shard } => {
+                let mut created = Vec::new();
+                for (epoch, load) in loads.iter() {
+                    let pieces = load.shard_pieces[shard].clone();
+                    created.extend(Self::append(&mut writers, *epoch, load, pieces));
+                }
+                self.publish_created(&created);
                 Applied::default()
             }
             Operation::Restore { load, runs } => {
@@ -112,17 +124,15 @@ impl TableShard {
         }
     }
 
+    /// Appends pieces of a load; their bricks that are new.
     fn append(
-        &self,
         writers: &mut HashMap<BrickId, BrickWriter>,
         epoch: Epoch,
         load: &RoutedLoad,
         pieces: Range<usize>,
-    ) {
+    ) -> Vec<Arc<Brick>> {
         let pieces = load.pieces[pieces].iter();
-        let created: Vec<Arc<Brick>> =
-            pieces.filter_map(|piece| Self::append_to(writers, epoch, load, piece)).collect();
-        self.publish_created(&created);
+        pieces.filter_map(|piece| Self::append_to(writers, epoch, load, piece)).collect()
     }
 
     fn append_piece(

@@ -77,9 +77,10 @@ fn a_load_says_which_codes_it_has() {
     let load = coded.route(&batch(Arc::new(note), Arc::new(city)), 0).unwrap().load;
     assert_eq!(load.codes(0), Some(vec![7, 4_000_000_000]));
     assert_eq!(load.codes(1), Some(vec![0, 1, 4]));
-    for (brick, bytes) in load.encode_by_brick() {
+    for ((brick, bytes), same) in load.encode_by_brick().zip(load.by_brick()) {
         let (part, rest) = coded.decode(&bytes).unwrap();
         assert!(rest.is_empty() && part.bricks().eq([brick]));
+        assert_eq!((same.codes(0), same.codes(1)), (part.codes(0), part.codes(1)));
         let codes = part.codes(1).unwrap();
         assert!(!codes.is_empty() && codes.iter().all(|code| [0, 1, 4].contains(code)), "of {brick}");
     }

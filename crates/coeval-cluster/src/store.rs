@@ -25,7 +25,7 @@ use crate::log::{Durability, LogError};
 use crate::tables::RowsRefused;
 use crate::texts::RowCodes;
 use bytes::Bytes;
-use coeval_brick::ShardStopped;
+use coeval_brick::{RoutedLoad, ShardStopped};
 use coeval_txn::Epoch;
 use coeval_txn::cluster::{BrickAddress, DictionaryRecord, LogRecord};
 
@@ -82,12 +82,16 @@ pub type CountBricks = Box<dyn FnOnce() -> Result<Vec<HeldBrick>, StoreFailed> +
 /// No call waits for a disk. Rows are bytes that were checked when they came; what they mean is the store's business.
 pub trait NodeStore: Send + 'static {
     /// Whether these are rows of a brick, as [`log`](Self::log) takes them. Nobody has rows logged that were not checked,
-    /// unless this node has just made them of a batch and they have no texts. Gives
-    /// the codes that they have in place of texts: whoever has them logged sees to it that the texts are logged before.
+    /// unless this node has just made them of a batch. Gives the codes that they have in place of texts: whoever has them logged sees to it
+    /// that the texts are logged before.
     ///
     /// # Errors
     /// If they are not, or not yet: the table may be declared later.
     fn check(&mut self, brick: BrickAddress, rows: &Bytes) -> Result<Vec<RowCodes>, RowsRefused>;
+
+    /// In place of [`check`](Self::check), of rows that this node has just made of a batch: these are the columns that the bytes stand for. If
+    /// they are logged next, nothing has to be made of the bytes.
+    fn note_routed(&mut self, brick: BrickAddress, rows: &Bytes, load: RoutedLoad);
 
     /// Appends a record to the log, and does to the bricks what it says, before anybody looks at them:
     ///
@@ -99,6 +103,10 @@ pub trait NodeStore: Send + 'static {
     /// A restart gives the records that were on disk, in their order, or what the protocol learns as much from; and makes the
     /// bricks that all of them made.
     fn log(&mut self, record: LogRecord<BrickChange>);
+
+    /// Nothing more is logged for the moment: what was gathered of changes of bricks, to be made together, is made from now on. Without
+    /// this it is made once somebody looks at a brick, or it is much.
+    fn end_step(&mut self);
 
     /// Appends a record of dictionaries to the same log. It changes no brick.
     fn log_dictionary(&mut self, record: DictionaryRecord);

@@ -204,7 +204,8 @@ impl Tables {
         if !definition.texts.is_empty() {
             return Err(RowsRefused::HasTexts(table));
         }
-        by_brick(table, &definition.empty, batch)
+        let rows = by_brick(table, (&definition.empty, &definition.texts), batch)?;
+        Ok(rows.into_iter().map(RoutedRows::sent).collect())
     }
 
     /// Rows of a batch whose texts have no codes yet, if they have some.
@@ -212,12 +213,12 @@ impl Tables {
     /// # Errors
     /// If the table is not declared, or the columns are not the table's.
     pub(crate) fn rows_with_texts(&self, table: u64, batch: &RecordBatch) -> Result<TextRows, RowsRefused> {
-        let Definition { declared, texts, empty, .. } = self.definition(table)?;
+        let Definition { declared, texts: columns, empty, .. } = self.definition(table)?;
         let (expected, found) = (declared.columns().len(), batch.num_columns());
         if expected != found {
             return Err(refused(LoadError::ColumnCount { expected, found }));
         }
-        let texts = texts.texts_of(batch).map_err(|place| {
+        let texts = columns.texts_of(batch).map_err(|place| {
             let column = &declared.columns()[place];
             refused(LoadError::ColumnType {
                 column: column.name().to_owned(),
@@ -225,7 +226,7 @@ impl Tables {
                 found: batch.column(place).data_type().clone(),
             })
         })?;
-        Ok(TextRows { table, empty, batch: batch.clone(), texts })
+        Ok(TextRows { table, empty, batch: batch.clone(), columns, texts })
     }
 
     /// How often something was declared.
@@ -243,11 +244,6 @@ impl Tables {
     #[must_use]
     pub fn has(&self, table: u64) -> bool {
         self.definitions.read().declared.contains_key(&table)
-    }
-
-    /// Whether a table has columns of texts; nothing if it is not declared.
-    pub(crate) fn has_texts(&self, table: u64) -> Option<bool> {
-        self.definitions.read().declared.get(&table).map(|definition| !definition.texts.is_empty())
     }
 
     /// Whether a table is declared, or gone for good: what comes of it is taken.
@@ -275,7 +271,7 @@ impl Tables {
     ) -> Result<(RoutedLoad, Vec<RowCodes>), RowsRefused> {
         let Definition { texts, empty, .. } = self.definition(at.table)?;
         let load = decode(at, &empty, rows)?;
-        let codes = texts.codes(&load).ok_or(MalformedLoad { what: "a number that is no code" })?;
+        let codes = codes_of(&texts, &load)?;
         Ok((load, codes))
     }
 
@@ -338,11 +334,38 @@ impl KnownTable {
     }
 }
 
+/// Rows of one brick that this node has made of a batch.
+#[derive(Debug)]
+pub(crate) struct RoutedRows {
+    pub(crate) brick: BrickAddress,
+    /// As they are sent and logged.
+    pub(crate) bytes: Bytes,
+    /// As the brick takes them. It keeps the rows of the whole batch for as long as it is there.
+    pub(crate) load: RoutedLoad,
+    texts: Arc<TextColumns>,
+}
+
+impl RoutedRows {
+    /// The codes that they have in place of texts.
+    ///
+    /// # Errors
+    /// If a number in such a column is no code.
+    pub(crate) fn codes(&self) -> Result<Vec<RowCodes>, RowsRefused> {
+        codes_of(&self.texts, &self.load)
+    }
+
+    /// What is sent of them, and to which brick.
+    pub(crate) fn sent(self) -> (BrickAddress, Bytes) {
+        (self.brick, self.bytes)
+    }
+}
+
 /// Rows that somebody loads, while codes are looked for that their texts have.
 pub(crate) struct TextRows {
     table: u64,
     empty: Arc<BrickTable>,
     batch: RecordBatch,
+    columns: Arc<TextColumns>,
     texts: Vec<ColumnTexts>,
 }
 
@@ -356,13 +379,10 @@ impl TextRows {
     ///
     /// # Errors
     /// If one of the rows is none of the table's.
-    pub(crate) fn by_brick(
-        &self,
-        codes: &[Vec<Option<Code>>],
-    ) -> Result<Vec<(BrickAddress, Bytes)>, RowsRefused> {
+    pub(crate) fn by_brick(&self, codes: &[Vec<Option<Code>>]) -> Result<Vec<RoutedRows>, RowsRefused> {
         assert_eq!(codes.len(), self.texts.len(), "each column of texts has its codes");
         if self.texts.is_empty() {
-            return by_brick(self.table, &self.empty, &self.batch);
+            return by_brick(self.table, (&self.empty, &self.columns), &self.batch);
         }
         let mut columns = self.batch.columns().to_vec();
         for (texts, codes) in self.texts.iter().zip(codes) {
@@ -371,7 +391,8 @@ impl TextRows {
         let fields = self.empty.schema().columns().iter().map(Column::name).zip(columns);
         let coded =
             RecordBatch::try_from_iter_with_nullable(fields.map(|(name, column)| (name, column, true)));
-        by_brick(self.table, &self.empty, &coded.map_err(|error| RowsRefused::Load(error.to_string()))?)
+        let coded = coded.map_err(|error| RowsRefused::Load(error.to_string()))?;
+        by_brick(self.table, (&self.empty, &self.columns), &coded)
     }
 }
 
@@ -384,12 +405,20 @@ impl std::fmt::Debug for Tables {
 /// Rows of a table without texts, or whose texts have become codes.
 fn by_brick(
     table: u64,
-    empty: &BrickTable,
+    (empty, texts): (&BrickTable, &Arc<TextColumns>),
     batch: &RecordBatch,
-) -> Result<Vec<(BrickAddress, Bytes)>, RowsRefused> {
-    let routed = empty.route(batch, 0).map_err(refused)?;
-    let by_brick = routed.load.encode_by_brick();
-    Ok(by_brick.map(|(brick, rows)| (BrickAddress { table, brick: brick.get() }, rows.into())).collect())
+) -> Result<Vec<RoutedRows>, RowsRefused> {
+    let load = empty.route(batch, 0).map_err(refused)?.load;
+    let by_brick = load.encode_by_brick().zip(load.by_brick());
+    let rows = by_brick.map(|((brick, bytes), load)| {
+        let brick = BrickAddress { table, brick: brick.get() };
+        RoutedRows { brick, bytes: bytes.into(), load, texts: Arc::clone(texts) }
+    });
+    Ok(rows.collect())
+}
+
+fn codes_of(texts: &TextColumns, load: &RoutedLoad) -> Result<Vec<RowCodes>, RowsRefused> {
+    Ok(texts.codes(load).ok_or(MalformedLoad { what: "a number that is no code" })?)
 }
 
 /// What bytes say that are to be rows of a brick.

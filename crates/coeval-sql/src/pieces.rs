@@ -9,10 +9,11 @@
 //!           SpreadScan: bricks=8                           FilterExec                      } here, and the same on each of the
 //!                                                            SpreadScan: bricks=2         /  other nodes with theirs
 //! ```
-//! **What goes into a piece.** Filters and projections above the scan of a spread table, and above these a first step of aggregates, a sort
-//! of which the first rows are wanted, or a limit. What is above a piece does the same once more with what comes out of all of them. Who
-//! has what bricks is asked when the plan is made. If all are here, or something cannot be written down (`codec.rs`: a function that is not
-//! the same wherever it runs, a value of another operator's making), the plan stays as it is: rows are fetched, as for everything else.
+//! **What goes into a piece.** Filters and projections above the scan of a spread table, and above these a first step of aggregates, what
+//! keeps the best rows of each group, a sort, or a limit. What is above a piece does the same once more with what comes out of all of them;
+//! it merges all rows of a sort. Aggregates over a union are begun in each branch (`unions.rs`). Who has what bricks is asked when the plan
+//! is made. If all are here, or something cannot be written down (`codec.rs`: a function that is not the same wherever it runs, a value of
+//! another operator's making), the plan stays as it is: rows are fetched, as for everything else.
 //!
 //! **What is sent along** (`keys.rs`). The keys that hash joins above look for, once they are known: other nodes leave out rows without a
 //! partner. A scan with nothing above it becomes a piece for that alone.
@@ -35,9 +36,9 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `rule.rs` | which part of a plan becomes a piece |
+//! | `rule.rs`, `unions.rs` | which part of a plan becomes a piece |
 //! | `plan.rs`, `asking.rs` | the node of the plan, and how another node's part of it is had |
-//! | `codec.rs`, `expressions.rs`, `aggregates.rs`, `first_rows.rs`, `wire.rs` | a piece, written down and read |
+//! | `codec.rs`, `expressions.rs`, `aggregates.rs`, `first_rows.rs`, `group_tops.rs`, `wire.rs` | a piece, written down and read |
 //! | `joins.rs`, `sent_input.rs` | joins in a piece, and the input that is sent |
 //! | `keys.rs` | what joins above look for |
 //! | `known.rs` | the functions that both sides have |
@@ -48,6 +49,7 @@ mod asking;
 mod codec;
 mod expressions;
 mod first_rows;
+mod group_tops;
 mod joins;
 mod keys;
 mod known;
@@ -55,6 +57,7 @@ mod owner;
 mod plan;
 mod rule;
 mod sent_input;
+mod unions;
 mod wire;
 
 pub use owner::run_piece;

@@ -77,7 +77,7 @@ pub(crate) use extremes::ExistenceByExtremes;
 pub(crate) use field_reads::FieldReads;
 pub(crate) use float_zeros::BothZeros;
 pub(crate) use frame_offsets::FrameOffsets;
-pub(crate) use group_top::GROUP_TOP;
+pub(crate) use group_top::{GROUP_TOP, GroupTopExec, Ranking, Top};
 pub(crate) use independent_laterals::IndependentLaterals;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_sides::JoinSides;

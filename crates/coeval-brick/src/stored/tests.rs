@@ -220,19 +220,48 @@ fn what_another_node_is_given_shows_the_same_under_every_snapshot() {
     assert!(taken.view_of(crate::BrickId::new(u64::MAX)).bricks().is_empty());
 }
 
+/// To break it: give a part the rows of another brick, or its piece to another shard.
 #[test]
 fn a_load_in_parts_by_brick_is_the_load() {
-    let (whole, parts) = (table(), table());
+    let (whole, parts, shared) = (table(), table(), table());
     let load = whole.route(&batch(&mut StdRng::seed_from_u64(6), 200), 0).unwrap().load;
     let mut strings = Vec::new();
     whole.encode_strings(&[0, 0], &mut strings);
     parts.restore_strings(&strings).unwrap();
-    for (brick, bytes) in load.encode_by_brick() {
+    shared.restore_strings(&strings).unwrap();
+    for ((brick, bytes), same) in load.encode_by_brick().zip(load.by_brick()) {
         let (part, rest) = parts.decode(&bytes).unwrap();
         assert!(rest.is_empty() && part.bricks().eq([brick]));
+        assert!(same.bricks().eq([brick]) && same.rows() == part.rows());
+        let mut encoded = Vec::new();
+        same.encode(&mut encoded);
+        assert_eq!(encoded, bytes);
         parts.append(Epoch::new(1), part).unwrap().wait().unwrap();
+        shared.append(Epoch::new(1), same).unwrap().wait().unwrap();
     }
+    assert_eq!(load.by_brick().count(), load.bricks().count());
     whole.append(Epoch::new(1), load).unwrap().wait().unwrap();
     let reader = Reader::of(EpochSet::through(Epoch::new(1)));
     assert_eq!(contents(&parts, &reader), contents(&whole, &reader));
+    assert_eq!(contents(&shared, &reader), contents(&whole, &reader));
+}
+
+/// To break it: give a shard the loads in another order, or the rows of all to the epoch of the last one.
+#[test]
+fn loads_that_are_appended_at_once_lie_as_those_that_come_one_by_one() {
+    let mut random = StdRng::seed_from_u64(9);
+    let (single, together) = (table(), table());
+    let batches: Vec<_> = (0..12).map(|rows| batch(&mut random, rows * 5)).collect();
+    let route = |table: &BrickTable, batch: &RecordBatch| table.route(batch, 0).unwrap().load;
+    for (number, batch) in (1..).zip(&batches) {
+        let load = route(&single, batch);
+        single.append(Epoch::new(number), load).unwrap().wait().unwrap();
+    }
+    let loads = (1..).zip(&batches).map(|(number, batch)| (Epoch::new(number), route(&together, batch)));
+    together.append_each(loads.collect()).unwrap().wait().unwrap();
+    for through in [12, 7, 3] {
+        let reader = Reader::of(EpochSet::through(Epoch::new(through)).without([Epoch::new(2)]));
+        assert_eq!(contents(&together, &reader), contents(&single, &reader), "through {through}");
+    }
+    together.append_each(Vec::new()).unwrap().wait().unwrap();
 }

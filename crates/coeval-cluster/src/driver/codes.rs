@@ -6,6 +6,7 @@ use super::error::{CodesError, LoadError};
 use super::life::Life;
 use super::node::Node;
 use super::options::NodeOptions;
+use crate::tables::RoutedRows;
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use coeval_txn::cluster::{
@@ -49,7 +50,8 @@ impl Node {
         table: u64,
         batch: &RecordBatch,
     ) -> Result<Vec<(BrickAddress, Bytes)>, LoadError> {
-        self.life().rows(table, batch).await
+        let rows = self.life().rows(table, batch).await?;
+        Ok(rows.into_iter().map(RoutedRows::sent).collect())
     }
 }
 

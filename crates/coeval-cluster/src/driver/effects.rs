@@ -16,6 +16,7 @@ impl Engine {
     /// sees whether the life goes on.
     pub(super) fn pump(&mut self) {
         self.carry_out_all();
+        self.store.end_step();
         for (to, frame) in std::mem::take(&mut self.outgoing) {
             self.send_messages(to, frame);
         }

@@ -101,7 +101,7 @@ impl Load {
     pub async fn append_rows(&mut self, table: u64, batch: &RecordBatch) -> Result<(), LoadError> {
         let (life, epoch) = (Arc::clone(&self.life), self.epoch);
         let mut rows = life.rows(table, batch).await?.into_iter();
-        rows.as_slice().iter().for_each(|(_, rows)| self.count(rows.len()));
+        rows.as_slice().iter().for_each(|rows| self.count(rows.bytes.len()));
         while !rows.as_slice().is_empty() {
             // Else a slow holder's answers would have a few go at a time.
             let many = rows.len().min(APPENDS_AT_ONCE).min(self.window() / 2);
@@ -109,8 +109,9 @@ impl Load {
             let limit = self.bytes_max();
             // In one step: what goes to the same node goes together, and is answered together.
             let appended: Option<Result<Taken, LoadError>> = life.step(|engine| {
-                for (brick, rows) in rows.by_ref().take(room) {
-                    let change = engine.routed_with_texts(brick, rows).map_err(LoadError::Refused)?;
+                for rows in rows.by_ref().take(room) {
+                    let brick = rows.brick;
+                    let change = engine.routed_with_texts(rows).map_err(LoadError::Refused)?;
                     if engine.append(epoch, (brick, change), limit)? == Taken::No {
                         return Ok(Taken::No);
                     }

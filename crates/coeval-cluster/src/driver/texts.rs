@@ -7,7 +7,7 @@ use super::error::{CodesError, LoadError, ReadError};
 use super::life::Life;
 use crate::brick_change::BrickChange;
 use crate::store::BrickRows;
-use crate::tables::{RowsRefused, TextRows};
+use crate::tables::{RoutedRows, RowsRefused, TextRows};
 use crate::texts::{ColumnTexts, NoText, RowCodes, RowTexts};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
@@ -20,11 +20,7 @@ const LOOKED_UP_AT_ONCE: usize = 1_024;
 
 impl Life {
     /// The rows of a batch by brick, once all its texts have codes.
-    pub(super) async fn rows(
-        &self,
-        table: u64,
-        batch: &RecordBatch,
-    ) -> Result<Vec<(BrickAddress, Bytes)>, LoadError> {
+    pub(super) async fn rows(&self, table: u64, batch: &RecordBatch) -> Result<Vec<RoutedRows>, LoadError> {
         let rows = self.options.tables.rows_with_texts(table, batch).map_err(LoadError::Refused)?;
         self.check_lengths(&rows)?;
         let known = |column: &ColumnTexts| self.known_codes(column.dictionary(), column.texts());
@@ -143,6 +139,14 @@ impl Engine {
             }
         };
         let codes = self.store.check(brick, &rows)?;
+        self.spelled_rows(rows, &codes)
+    }
+
+    /// Rows with the texts of their codes, if they have some.
+    ///
+    /// # Errors
+    /// If one of the codes is not known here.
+    fn spelled_rows(&self, rows: Bytes, codes: &[RowCodes]) -> Result<BrickChange, RowsRefused> {
         if codes.is_empty() {
             return Ok(BrickChange::Rows(rows));
         }
@@ -154,20 +158,18 @@ impl Engine {
         Ok(BrickChange::SpelledRows(rows, texts?))
     }
 
-    /// As [`with_texts`](Self::with_texts), of rows that this node has just made of a batch itself. So they are rows of the brick; and if
-    /// their table has no texts, nothing is looked for in them. Who has the brick makes columns of them, and nobody else.
+    /// As [`with_texts`](Self::with_texts), of rows that this node has just made of a batch itself. So they are rows of the brick, and
+    /// columns already: of their bytes who has the brick on another node makes some, and nobody here.
     ///
     /// # Errors
     /// As there.
-    pub(super) fn routed_with_texts(
-        &mut self,
-        brick: BrickAddress,
-        rows: Bytes,
-    ) -> Result<BrickChange, RowsRefused> {
-        match self.options.tables.has_texts(brick.table) {
-            Some(false) => Ok(BrickChange::Rows(rows)),
-            Some(true) | None => self.with_texts(brick, BrickChange::Rows(rows)),
+    pub(super) fn routed_with_texts(&mut self, rows: RoutedRows) -> Result<BrickChange, RowsRefused> {
+        if !self.options.tables.has(rows.brick.table) {
+            return Err(RowsRefused::NoTable(rows.brick.table));
         }
+        let change = self.spelled_rows(rows.bytes.clone(), &rows.codes()?)?;
+        self.store.note_routed(rows.brick, &rows.bytes, rows.load);
+        Ok(change)
     }
 
     /// Whether what a message has to be appended, or a copy brings, is rows of its brick, each code in them with its text: that has come

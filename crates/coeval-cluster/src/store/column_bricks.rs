@@ -8,30 +8,50 @@ use crate::tables::{KnownTable, RowsRefused, Tables};
 use crate::texts::RowCodes;
 use crate::wire::FlushedBrick;
 use bytes::Bytes;
-use coeval_brick::{BrickId, Deletion, RoutedLoad, ShardStopped, Ticket};
+use coeval_brick::{BrickId, BrickTable, Deletion, RoutedLoad, ShardStopped, Ticket};
 use coeval_txn::cluster::{BrickAddress, LogRecord};
 use coeval_txn::{Epoch, EpochSet};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
-/// Changes that may be under way before somebody waits for them.
-const UNDER_WAY_MAX: usize = 128;
+/// Changes that may be under way before somebody waits for them; rows that were given together are one of these.
+const UNDER_WAY_MAX: usize = 32;
+
+/// Appends that are given to the threads together, at most.
+const TOGETHER_MAX: usize = 128;
+
+/// With so many bytes of rows they are given: what is under way takes memory, and to wake a thread for as much costs little beside the copy.
+const TOGETHER_BYTES: usize = 1 << 20;
 
 /// The bricks of a node. Changes are queued for the threads that make them; whoever looks at a brick waits until those are made
 /// that were asked for before.
+///
+/// Rows that follow one another are [gathered](Self::gather) and given to these threads together: a load has an append for each of its
+/// bricks, and to wake a thread for each takes longer than to copy a few hundred rows.
 pub(super) struct ColumnBricks {
     tables: Tables,
     known: BTreeMap<u64, KnownTable>,
+    /// Rows of one table that the threads were not given yet.
+    gathered: Option<Gathered>,
     /// Which bricks have something with a label that is above what was purged: where a cut has to look.
     touched: BTreeMap<Epoch, BTreeSet<BrickAddress>>,
     /// Bricks that were copied here since they were last flushed: of these, more is new than labels tell.
     anew: BTreeSet<BrickAddress>,
     /// What the threads have not said to be done, the oldest first.
     under_way: VecDeque<Ticket>,
-    /// What was checked last: mostly it is appended next.
+    /// What was checked last, or made here of a batch: mostly it is appended next.
     checked: Option<(BrickAddress, Bytes, RoutedLoad)>,
     has_failed: bool,
     #[cfg(test)]
     pub(super) left_out: Option<Rule>,
+}
+
+/// Rows that go to one table, in their order.
+struct Gathered {
+    table: Arc<BrickTable>,
+    loads: Vec<(Epoch, RoutedLoad)>,
+    /// What the rows have as bytes.
+    bytes: usize,
 }
 
 /// What makes the bricks right beyond appending; tests leave out one of these and see that they notice.
@@ -65,6 +85,7 @@ impl ColumnBricks {
         Self {
             tables,
             known: BTreeMap::new(),
+            gathered: None,
             touched: BTreeMap::new(),
             anew: BTreeSet::new(),
             under_way: VecDeque::new(),
@@ -95,6 +116,11 @@ impl ColumnBricks {
         let (load, codes) = self.tables.check(at, rows)?;
         self.checked = Some((at, rows.clone(), load));
         Ok(codes)
+    }
+
+    /// Notes which columns these bytes stand for.
+    pub(super) fn note_routed(&mut self, at: BrickAddress, rows: &Bytes, load: RoutedLoad) {
+        self.checked = Some((at, rows.clone(), load));
     }
 
     /// Does what a record of the log says. Its rows have been checked.
@@ -135,9 +161,10 @@ impl ColumnBricks {
         let ticket = match change {
             BrickChange::Rows(rows) | BrickChange::SpelledRows(rows, _) => {
                 let load = self.load(at, rows)?;
-                table.append(epoch, load)?
+                return Ok(self.gather(table, (epoch, load), rows.len())?);
             }
             BrickChange::Delete(covered) => {
+                self.give()?;
                 let (covered, own) = (covered.clone(), vec![epoch]);
                 let (deletion, brick) = (Deletion { epoch, covered, own }, BrickId::new(at.brick));
                 // Rows that it covers may be on their way here from another node.
@@ -151,7 +178,7 @@ impl ColumnBricks {
         Ok(self.note(ticket)?)
     }
 
-    /// The load that bytes are; what was checked just before is not decoded again.
+    /// The load that bytes are; what was checked just before, or made here, is not decoded again.
     fn load(&mut self, at: BrickAddress, rows: &Bytes) -> Result<RoutedLoad, RowsRefused> {
         // The bytes are kept, so nothing else has come to lie at their place.
         let is_same = |checked: &Bytes| checked.as_ptr() == rows.as_ptr() && checked.len() == rows.len();
@@ -161,10 +188,47 @@ impl ColumnBricks {
         }
     }
 
+    /// Puts rows, of so many bytes, behind those that are given to the threads together.
+    fn gather(
+        &mut self,
+        table: Arc<BrickTable>,
+        load: (Epoch, RoutedLoad),
+        bytes: usize,
+    ) -> Result<(), ShardStopped> {
+        if self.gathered.as_ref().is_some_and(|gathered| !Arc::ptr_eq(&gathered.table, &table)) {
+            self.give()?;
+        }
+        let gathered = self.gathered.get_or_insert_with(|| Gathered { table, loads: Vec::new(), bytes: 0 });
+        gathered.loads.push(load);
+        gathered.bytes += bytes;
+        let is_enough = gathered.loads.len() >= TOGETHER_MAX || gathered.bytes >= TOGETHER_BYTES;
+        if is_enough { self.give() } else { Ok(()) }
+    }
+
+    /// How many appends the threads were not given yet.
+    #[cfg(test)]
+    pub(super) fn gathered(&self) -> usize {
+        self.gathered.as_ref().map_or(0, |gathered| gathered.loads.len())
+    }
+
+    /// Gives the threads what was gathered. What was checked and is not appended by now is not appended at all, and it keeps a whole batch.
+    pub(super) fn end_step(&mut self) -> Result<(), ShardStopped> {
+        self.checked = None;
+        self.give()
+    }
+
+    /// Gives the threads the rows that were gathered. To be done before they are given anything else.
+    fn give(&mut self) -> Result<(), ShardStopped> {
+        let Some(Gathered { table, loads, .. }) = self.gathered.take() else { return Ok(()) };
+        let ticket = table.append_each(loads)?;
+        self.note(ticket)
+    }
+
     fn cut(&mut self, epoch: Epoch) -> Result<(), ShardStopped> {
         if !self.keeps(Rule::CutsTake) {
             return Ok(());
         }
+        self.give()?;
         let mut by_table: BTreeMap<u64, Vec<BrickId>> = BTreeMap::new();
         for at in self.touched.remove(&epoch).unwrap_or_default() {
             by_table.entry(at.table).or_default().push(BrickId::new(at.brick));
@@ -204,6 +268,7 @@ impl ColumnBricks {
 
     /// Drops what deletes up to `safe` cover, and what tells labels up to it apart.
     pub(super) fn purge(&mut self, safe: Epoch) -> Result<(), ShardStopped> {
+        self.give()?;
         let safe = if self.keeps(Rule::PurgeStopsAtSafe) { safe } else { Epoch::new(safe.get() + 4) };
         // What is cut is above LSE.
         self.touched = self.touched.split_off(&Epoch::new(safe.get() + 1));
@@ -232,6 +297,11 @@ impl ColumnBricks {
         self.anew.clear();
     }
 
+    /// Whether the next round is the first one without some table that is gone for good.
+    pub(super) fn has_gone(&self) -> bool {
+        self.known.keys().any(|table| self.tables.is_forgotten(*table))
+    }
+
     /// All that there is, for a round; and the bricks that it flushes as a whole. Of tables that are gone for good, nothing is from
     /// here on.
     pub(super) fn for_round(&mut self) -> Result<(TableViews, BTreeSet<BrickAddress>), ShardStopped> {
@@ -255,6 +325,7 @@ impl ColumnBricks {
 
     /// Waits until all is done that was asked for.
     fn settle(&mut self) -> Result<(), ShardStopped> {
+        self.give()?;
         let done = self.under_way.drain(..).try_for_each(|ticket| ticket.wait().map(drop));
         self.has_failed |= done.is_err();
         if self.has_failed { Err(ShardStopped) } else { Ok(()) }
@@ -279,7 +350,8 @@ impl ColumnBricks {
     }
 
     /// What looks how much there is of each, when all is done that was asked for by now; none of tables that are gone for good.
-    pub(super) fn held(&self) -> Result<CountBricks, ShardStopped> {
+    pub(super) fn held(&mut self) -> Result<CountBricks, ShardStopped> {
+        self.give()?;
         if self.has_failed {
             return Err(ShardStopped);
         }

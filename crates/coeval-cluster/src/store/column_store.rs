@@ -10,7 +10,7 @@ use crate::log::{Durability, LogError};
 use crate::tables::{RowsRefused, Tables};
 use crate::texts::RowCodes;
 use bytes::Bytes;
-use coeval_brick::ShardStopped;
+use coeval_brick::{RoutedLoad, ShardStopped};
 use coeval_txn::Epoch;
 use coeval_txn::cluster::{BrickAddress, DictionaryRecord, LogRecord};
 use std::path::Path;
@@ -46,6 +46,10 @@ impl ColumnStore {
     ) -> Result<(Self, Vec<LogRecord<BrickChange>>), LogError> {
         let (log, OnDisk { through, flushed, records, texts }) =
             NodeLog::open(directory, durability, rounds, synced)?;
+        // A round notes which tables go while the store is open; these had gone before.
+        if flushed.iter().any(|flushed| tables.is_forgotten(flushed.brick.table)) {
+            log.files.note_gone();
+        }
         let mut bricks = ColumnBricks::new(tables);
         for brick in &flushed {
             bricks.restore(brick).map_err(|error| not_restored(directory, &error))?;
@@ -69,6 +73,12 @@ impl ColumnStore {
         self.flushed
     }
 
+    /// How many appends the threads of bricks were not given yet.
+    #[cfg(test)]
+    pub(super) fn gathered(&self) -> usize {
+        self.bricks.gathered()
+    }
+
     /// Has the bricks made and changed without a rule.
     #[cfg(test)]
     pub(super) fn leave_out(&mut self, rule: Option<super::column_bricks::Rule>) {
@@ -77,6 +87,9 @@ impl ColumnStore {
 
     /// Flushes what is up to `safe`, has the log go on from there, and purges.
     fn round(&mut self, safe: Epoch) -> Result<(), ShardStopped> {
+        if self.bricks.has_gone() {
+            self.log.files.note_gone();
+        }
         let (tables, anew) = self.bricks.for_round()?;
         let before = if self.log.files.is_next_anew() { Epoch::ZERO } else { self.flushed };
         let records = self.log.kept_above(safe);
@@ -107,6 +120,10 @@ impl NodeStore for ColumnStore {
         self.bricks.check(brick, rows)
     }
 
+    fn note_routed(&mut self, brick: BrickAddress, rows: &Bytes, load: RoutedLoad) {
+        self.bricks.note_routed(brick, rows, load);
+    }
+
     fn log(&mut self, record: LogRecord<BrickChange>) {
         self.log.log(&record);
         let applied = self.bricks.apply(&record).map_err(|error| StoreFailed(error.to_string()));
@@ -120,6 +137,12 @@ impl NodeStore for ColumnStore {
 
     fn take_dictionary_records(&mut self) -> Vec<DictionaryRecord> {
         std::mem::take(&mut self.texts)
+    }
+
+    fn end_step(&mut self) {
+        let given = self.bricks.end_step();
+        // Whoever asks for a failure is told.
+        let _ = self.note(given);
     }
 
     fn logged(&self) -> LogPosition {

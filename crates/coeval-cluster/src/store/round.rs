@@ -25,7 +25,7 @@ pub struct RoundOptions {
 }
 
 impl Default for RoundOptions {
-    /// Each round writes again what is above LSE, which is some tenths of a second behind, and one of sixteen writes all rows: rounds are
+    /// Each round writes again what is above LSE, which is some tenths of a second behind, and now and then one writes all rows: rounds are
     /// rare enough that this is little beside what is logged, and a start that reads such a log is short.
     fn default() -> Self {
         Self { log_bytes: 64 << 20, pause: std::time::Duration::from_secs(5) }

@@ -15,16 +15,22 @@ use crate::log::{Durability, LogError, LogFile};
 use crate::wire::{FlushedBrick, LogHead, decode};
 use bytes::Bytes;
 use coeval_txn::Epoch;
-use std::fs::{read_dir, remove_file};
+use std::fs::{metadata, read_dir, remove_file};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const UNFINISHED: &str = "unfinished";
 
-/// Rounds whose rows count at most; the next one flushes all rows again.
-pub(super) const ROUNDS_MAX: usize = 16;
+/// Once the rows of so many rounds count, the next one flushes all rows again, if as much was flushed since that was done last: so a row is
+/// written about twice, however many there are beside it.
+const ROUNDS_MIN: usize = 16;
 
-/// The files of a store. It is the log's thread that changes them, and that which writes the rows of a round.
+/// With so many it does so in any case: a start opens a file for each.
+const ROUNDS_MAX: usize = 512;
+
+/// The files of a store. It is the log's thread that changes them, and that which writes the rows of a round. Clones are of the same store.
 #[derive(Clone)]
 pub(super) struct StoreFiles {
     directory: PathBuf,
@@ -33,11 +39,38 @@ pub(super) struct StoreFiles {
     log: u64,
     /// The rounds that count.
     rounds: Vec<u64>,
+    flushed: Arc<FlushedBytes>,
     /// Tests have a crash after so many steps.
     #[cfg(test)]
     pub(super) steps_left: Option<usize>,
     #[cfg(test)]
     pub(super) order: FileOrder,
+}
+
+/// What the rounds that count have flushed. It changes with each round, when its rows are written.
+#[derive(Default)]
+struct FlushedBytes {
+    /// The first of them: all rows that there were.
+    all: AtomicU64,
+    /// Those since.
+    since: AtomicU64,
+}
+
+impl FlushedBytes {
+    /// Notes the rows of a round, behind so many that count.
+    fn note(&self, before: usize, bytes: u64) {
+        if before == 0 {
+            self.all.store(bytes, Ordering::Relaxed);
+            self.since.store(0, Ordering::Relaxed);
+        } else {
+            self.since.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether as much was flushed since as all rows were.
+    fn has_doubled(&self) -> bool {
+        self.since.load(Ordering::Relaxed) >= self.all.load(Ordering::Relaxed)
+    }
 }
 
 /// When files go that do not count any more.
@@ -81,6 +114,7 @@ impl StoreFiles {
             durability,
             log: number,
             rounds: Vec::new(),
+            flushed: Arc::default(),
             #[cfg(test)]
             steps_left: None,
             #[cfg(test)]
@@ -101,8 +135,9 @@ impl StoreFiles {
         }
         files.remove_rest()?;
         let mut flushed = Vec::new();
-        for round in &files.rounds {
+        for (before, round) in files.rounds.iter().enumerate() {
             let path = files.rows_path(*round);
+            files.flushed.note(before, bytes_of(&path)?);
             for record in LogFile::read_finished(&path)? {
                 let what = "a record has something else in it";
                 let brick = decode(record).map_err(|_| LogError::Foreign { path: path.clone(), what })?;
@@ -122,7 +157,13 @@ impl StoreFiles {
 
     /// Whether the next round flushes all rows, so that those of earlier ones count no more.
     pub(super) fn is_next_anew(&self) -> bool {
-        self.rounds.len() >= ROUNDS_MAX
+        let count = self.rounds.len();
+        count >= ROUNDS_MAX || (count >= ROUNDS_MIN && self.flushed.has_doubled())
+    }
+
+    /// Notes that much of what was flushed is of no use any more: it does not wait for as much to come.
+    pub(super) fn note_gone(&self) {
+        self.flushed.all.store(0, Ordering::Relaxed);
     }
 
     /// Notes that a round is under way: its files are the ones from then on. Gives those of before, with which it [begins](Self::begin).
@@ -156,9 +197,11 @@ impl StoreFiles {
     /// # Errors
     /// As [`begin`](Self::begin).
     pub(super) fn write_rows(&mut self, round: &Round) -> Result<(), LogError> {
-        let mut file = self.create(&self.rows_path(self.log), self.durability)?;
+        let path = self.rows_path(self.log);
+        let mut file = self.create(&path, self.durability)?;
         self.step()?;
         round.write_rows(&mut file)?;
+        self.flushed.note(self.rounds.len() - 1, bytes_of(&path)?);
         self.step()
     }
 
@@ -220,6 +263,12 @@ impl StoreFiles {
         }
         Ok(())
     }
+}
+
+/// How long a file is.
+fn bytes_of(path: &Path) -> Result<u64, LogError> {
+    let found = metadata(path).map_err(|error| LogError::File { path: path.to_owned(), error })?;
+    Ok(found.len())
 }
 
 /// The numbers in names of files, ascending.

@@ -11,7 +11,7 @@ use super::store_files::FileOrder;
 use super::{ColumnStore, CountBricks, NodeStore, RoundOptions};
 use crate::brick_change::BrickChange;
 use crate::log::Durability;
-use crate::tables::Tables;
+use crate::tables::{RoutedRows, Tables};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use bytes::Bytes;
@@ -619,4 +619,137 @@ fn bricks_are_counted_when_they_are_looked_at_and_without_the_store() {
     let late = store.held().unwrap();
     drop(store);
     assert_eq!((rows(early), rows(late)), (6, 6));
+}
+
+/// To break it: leave out that a cut gives the threads what was gathered before it. It finds nothing to take then, and the rows come behind
+/// it.
+#[test]
+fn rows_that_were_gathered_are_there_for_what_follows_in_the_same_step() {
+    let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
+    let mut store = open(directory.path(), &tables, None).unwrap();
+    let log = |store: &mut ColumnStore, epoch: u64| {
+        for (brick, rows) in tables.rows(TABLES[0], &batch(&[1, 2, 3])).unwrap() {
+            let (epoch, rows) = (Epoch::new(epoch), BrickChange::Rows(rows));
+            store.log(LogRecord::Append { epoch, number: 0, brick, rows });
+        }
+    };
+    log(&mut store, 1);
+    log(&mut store, 2);
+    store.log(LogRecord::Cut(Epoch::new(2)));
+    log(&mut store, 3);
+    store.end_step();
+    let (bricks, all) = (store.bricks().unwrap(), EpochSet::through(Epoch::new(3)));
+    let rows: usize = bricks.iter().map(|at| store.brick(*at).unwrap().rows(all.clone()).count()).sum();
+    assert_eq!(rows, 6);
+}
+
+/// To break it: have `note_routed` note nothing, or end a step with what was noted.
+#[test]
+fn rows_that_were_made_here_are_not_made_of_their_bytes_again() {
+    let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
+    let mut store = open(directory.path(), &tables, None).unwrap();
+    let routed = tables.rows_with_texts(TABLES[0], &batch(&[1, 2, 3])).unwrap().by_brick(&[]).unwrap();
+    let bricks: Vec<BrickAddress> = routed.iter().map(|rows| rows.brick).collect();
+    // Nothing could be made of these.
+    let bytes = Bytes::from_static(b"no rows");
+    for RoutedRows { brick, load, .. } in routed {
+        store.note_routed(brick, &bytes, load);
+        let rows = BrickChange::Rows(bytes.clone());
+        store.log(LogRecord::Append { epoch: Epoch::new(1), number: 0, brick, rows });
+    }
+    let all = EpochSet::through(Epoch::new(1));
+    let mut seen = Vec::new();
+    for brick in &bricks {
+        let rows = store.brick(*brick).unwrap().rows(all.clone());
+        seen.extend(rows.batches().flat_map(|batch| ids(&batch)));
+    }
+    assert_eq!(sorted(seen.into_iter()), [1, 2, 3]);
+    let routed = tables.rows_with_texts(TABLES[0], &batch(&[4])).unwrap().by_brick(&[]).unwrap();
+    for RoutedRows { brick, load, .. } in routed {
+        store.note_routed(brick, &bytes, load);
+        store.end_step();
+        let rows = BrickChange::Rows(bytes.clone());
+        store.log(LogRecord::Append { epoch: Epoch::new(2), number: 0, brick, rows });
+    }
+    assert!(store.failure().is_some(), "a batch is kept for no longer than a step");
+}
+
+/// Appends rows of an epoch, and begins the round that flushes them once the one before is over.
+fn append_and_flush(store: &mut ColumnStore, tables: &Tables, epoch: u64, (table, count): (u64, i64)) {
+    let (epoch, ids) = (Epoch::new(epoch), (1..=count).collect::<Vec<i64>>());
+    for (brick, rows) in tables.rows(table, &batch(&ids)).unwrap() {
+        store.check(brick, &rows).unwrap();
+        store.log(LogRecord::Append { epoch, number: 0, brick, rows: BrickChange::Rows(rows) });
+    }
+    while store.purge(epoch) < epoch {
+        std::thread::yield_now();
+    }
+}
+
+/// How many files with flushed rows there are once the round is over, which a store finishes when it is dropped.
+fn row_files(store: ColumnStore, directory: &Path) -> usize {
+    drop(store);
+    let names = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_str().is_some_and(|name| name.ends_with(".rows"))).count()
+}
+
+/// To break it: flush all rows again with each sixteenth round, or never. A large table would be written over and over for few rows that
+/// come; or a start would read all that there ever was.
+#[test]
+fn all_rows_are_flushed_again_once_as_many_have_come_since() {
+    let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
+    let [few, many] = TABLES;
+    let rounds = |epochs: Range<u64>, of: (u64, i64)| {
+        let mut store = open(directory.path(), &tables, None).unwrap();
+        epochs.for_each(|epoch| append_and_flush(&mut store, &tables, epoch, of));
+        row_files(store, directory.path())
+    };
+    assert_eq!(rounds(1..2, (many, 3_000)), 1);
+    assert_eq!(rounds(2..31, (few, 1)), 30, "little has come since");
+    assert_eq!(rounds(31..32, (many, 3_000)), 31, "the next one sees that much has");
+    assert_eq!(rounds(32..33, (few, 1)), 1);
+    let mut store = open(directory.path(), &tables, None).unwrap();
+    let (bricks, all) = (store.bricks().unwrap(), EpochSet::through(Epoch::new(32)));
+    let rows: usize = bricks.iter().map(|at| store.brick(*at).unwrap().rows(all.clone()).count()).sum();
+    assert_eq!(rows, 6_030);
+}
+
+/// To break it: leave out that a table is gone; where the store is open, or where it starts. The rows would be read by each start until
+/// as many have come.
+#[test]
+fn rows_of_tables_that_are_gone_are_not_kept_in_files() {
+    for is_open in [true, false] {
+        let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
+        let [few, many] = TABLES;
+        let mut store = open(directory.path(), &tables, None).unwrap();
+        append_and_flush(&mut store, &tables, 1, (many, 3_000));
+        (2..21).for_each(|epoch| append_and_flush(&mut store, &tables, epoch, (few, 1)));
+        if is_open {
+            tables.forget(many);
+        } else {
+            assert_eq!(row_files(store, directory.path()), 20);
+            tables.forget(many);
+            store = open(directory.path(), &tables, None).unwrap();
+        }
+        append_and_flush(&mut store, &tables, 21, (few, 1));
+        assert_eq!(row_files(store, directory.path()), 1, "open: {is_open}");
+    }
+}
+
+/// To break it: gather rows whatever they take, or none. It would take as much memory as there may be appends under way; or wake a
+/// thread for each.
+#[test]
+fn rows_are_gathered_up_to_some_bytes() {
+    let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
+    let mut store = open(directory.path(), &tables, None).unwrap();
+    let ids: Vec<i64> = (1..=200_000).collect();
+    let large = tables.rows(TABLES[0], &batch(&ids)).unwrap();
+    let small = tables.rows(TABLES[0], &batch(&[1])).unwrap();
+    let (large, small) = (large.into_iter().next().unwrap(), small.into_iter().next().unwrap());
+    assert!(large.1.len() > 1 << 20, "{} bytes", large.1.len());
+    for (epoch, ((brick, rows), gathered)) in (1..).zip([(small.clone(), 1), (small, 2), (large, 0)]) {
+        let (epoch, rows) = (Epoch::new(epoch), BrickChange::Rows(rows));
+        store.log(LogRecord::Append { epoch, number: 0, brick, rows });
+        assert_eq!(store.gathered(), gathered);
+    }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-use super::{DefinitionError, RowsRefused, Tables};
+use super::{DefinitionError, RoutedRows, RowsRefused, Tables};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
+use bytes::Bytes;
 use coeval_brick::{BrickSchema, Column, Dimension, DimensionValues, Metric, Nulls, SchemaError};
 use coeval_txn::cluster::{BrickAddress, Code, DictionaryId};
 use std::sync::Arc;
@@ -67,7 +68,12 @@ fn rows_have_codes_and_lie_where_these_say() {
     assert_eq!(tables.rows(7, &rows), Err(RowsRefused::HasTexts(7)));
     let with_texts = tables.rows_with_texts(7, &rows).unwrap();
     let codes = [vec![Some(Code::new(12)), Some(Code::new(3))]];
-    let mut by_brick = with_texts.by_brick(&codes).unwrap();
+    let rows = with_texts.by_brick(&codes).unwrap();
+    for rows in &rows {
+        // They are those that whoever gets the rows finds.
+        assert_eq!(rows.codes().unwrap(), tables.check(rows.brick, &rows.bytes).unwrap().1);
+    }
+    let mut by_brick: Vec<(BrickAddress, Bytes)> = rows.into_iter().map(RoutedRows::sent).collect();
     by_brick.sort();
     let dictionary = DictionaryId { table: 7, column: 0 };
     for ((at, rows), (brick, code, count)) in by_brick.iter().zip([(0, 3, 1), (1, 12, 2)]) {

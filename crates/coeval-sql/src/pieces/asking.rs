@@ -172,11 +172,12 @@ impl Asking {
         batches.boxed()
     }
 
-    /// Leaves bricks that a node has failed to read to others.
+    /// Leaves bricks that a node has failed to read to others. Sorted rows are one answer, which several nodes would give in pieces: theirs are
+    /// sorted here.
     fn again(&mut self, placed: PlacedBricks, mut failed: Vec<u32>) {
         failed.push(placed.node);
         let mut left = placed.bricks;
-        if failed.len() < NODES_ASKED_MAX {
+        if failed.len() < NODES_ASKED_MAX && !self.whole.is_sorted() {
             let source = self.whole.scan().source();
             for others in source.snapshot.place(source.table, &left, &failed) {
                 if !others.is_own {

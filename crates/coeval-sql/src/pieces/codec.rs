@@ -19,6 +19,7 @@ use super::known::Known;
 use super::wire::{Reader, Writer, malformed, read, written};
 use crate::error::SqlError;
 use crate::provider::SpreadScan;
+use crate::query::GroupTopExec;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
@@ -27,7 +28,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::{DynamicFilterPhysicalExpr, Literal};
-use datafusion::physical_expr::{Partitioning, conjunction, split_conjunction};
+use datafusion::physical_expr::{LexOrdering, Partitioning, conjunction, split_conjunction};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
@@ -38,7 +39,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;
 
-const FORMAT: u8 = 3;
+const FORMAT: u8 = 4;
 
 const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -48,6 +49,7 @@ const AGGREGATE: u8 = 2;
 const SORT: u8 = 3;
 const LIMIT: u8 = 4;
 const JOIN: u8 = 5;
+const GROUP_TOP: u8 = 6;
 
 /// How many bytes a text is taken for, when what goes into a piece is compared with what comes out.
 const TEXT_BYTES: usize = 32;
@@ -85,7 +87,8 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Of filters, projections, joins with small inputs, and perhaps an aggregate above these; `None` if it is something else.
+    /// Of filters, projections, joins with small inputs, and perhaps an aggregate, or what keeps the best rows of groups, above these; `None`
+    /// if it is something else.
     pub(super) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let (mut steps, mut below): (Vec<Step>, _) = (Vec::new(), plan);
         loop {
@@ -109,11 +112,11 @@ impl Steps {
                 steps.push(Step::Limit(rows));
             }
             let projection = below.downcast_ref::<ProjectionExec>();
-            let aggregate = below.downcast_ref::<AggregateExec>().filter(|_| steps.is_empty());
+            let gathers = steps.is_empty() && (below.is::<AggregateExec>() || below.is::<GroupTopExec>());
             let exchange = below.downcast_ref::<RepartitionExec>();
             let divides =
                 exchange.filter(|one| matches!(one.partitioning(), Partitioning::RoundRobinBatch(_)));
-            if filter.is_some() || projection.is_some() || aggregate.is_some() {
+            if filter.is_some() || projection.is_some() || gathers {
                 steps.push(Step::Node(Arc::clone(below)));
             } else if divides.is_none() && below.downcast_ref::<CooperativeExec>().is_none() {
                 return None;
@@ -122,9 +125,9 @@ impl Steps {
         }
     }
 
-    /// The same with a sort on top, whose rows these are; `None` if the sort needs all of them, or these are not all.
+    /// The same with a sort on top, whose rows these are; `None` if these are not all.
     pub(super) fn sorted(mut self, sort: &Arc<dyn ExecutionPlan>) -> Option<Self> {
-        sort.downcast_ref::<SortExec>()?.fetch()?;
+        sort.downcast_ref::<SortExec>()?;
         if self.limit().is_some() || self.aggregates() {
             return None;
         }
@@ -148,6 +151,12 @@ impl Steps {
             Step::Node(_) => None,
         };
         self.steps.iter().filter_map(limit).min()
+    }
+
+    /// In which order all rows come out, if they do in one.
+    pub(super) fn order(&self) -> Option<&LexOrdering> {
+        let Some(Step::Node(top)) = self.steps.first() else { return None };
+        top.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()).map(SortExec::expr)
     }
 
     /// Joins with small inputs, the lowest one first.
@@ -175,7 +184,9 @@ impl Steps {
 
     /// Whether what comes out is the smaller the more bricks it is made of at once.
     pub(super) fn gather(&self) -> bool {
-        self.limit().is_some() || self.aggregates() || self.steps.iter().any(Step::is::<SortExec>)
+        let has_first_rows = self.order().is_none() && self.steps.iter().any(Step::is::<SortExec>);
+        let has_best_rows = self.steps.iter().any(Step::is::<GroupTopExec>);
+        self.limit().is_some() || self.aggregates() || has_first_rows || has_best_rows
     }
 }
 
@@ -318,6 +329,10 @@ impl Encoder<'_> {
         if let Some(join) = node.downcast_ref::<HashJoinExec>() {
             self.out.byte(JOIN);
             return self.join(join);
+        }
+        if let Some(best) = node.downcast_ref::<GroupTopExec>() {
+            self.out.byte(GROUP_TOP);
+            return self.group_top(best.top());
         }
         if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
             self.out.byte(PROJECTION);
@@ -479,6 +494,7 @@ impl Decoder<'_> {
             SORT => self.sort(below),
             LIMIT => self.limit(below),
             JOIN => self.join(below),
+            GROUP_TOP => self.group_top(below),
             _ => Err(malformed("there is no such step").into()),
         }
     }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Steps that give no more than so many rows: the first ones of an order, or any. Written down and read.
+//! Steps that give rows in an order, all or the first ones, and those that give no more than so many of any. Written down and read.
 //!
-//! Each node does with its own bricks what the whole does with all of them, and whoever asked takes the first of what has come. The
-//! first `k` rows of all are among the first `k` of each node.
+//! Each node does with its own bricks what the whole does with all of them. Of first rows, whoever asked takes the first of what has come:
+//! the first `k` rows of all are among the first `k` of each node. All rows in an order come from each node as one sequence, and these are
+//! merged.
 
 use super::codec::{Decoder, Encoder};
 use super::wire::malformed;
 use arrow::compute::SortOptions;
+use arrow::datatypes::Schema;
 use datafusion::error::Result;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
@@ -30,40 +32,70 @@ pub(super) fn any_rows(plan: Arc<dyn ExecutionPlan>, rows: usize) -> Arc<dyn Exe
     }
 }
 
-/// The first rows of a plan in this order, in one part.
-fn first_rows(plan: Arc<dyn ExecutionPlan>, order: LexOrdering, rows: usize) -> Arc<dyn ExecutionPlan> {
+/// The rows of a plan in this order, all or the first ones, in one part.
+fn in_order(
+    plan: Arc<dyn ExecutionPlan>,
+    order: LexOrdering,
+    first: Option<usize>,
+) -> Arc<dyn ExecutionPlan> {
     let is_divided = parts(plan.as_ref()) > 1;
-    let sort = SortExec::new(order.clone(), plan).with_fetch(Some(rows)).with_preserve_partitioning(true);
+    let sort = SortExec::new(order.clone(), plan).with_fetch(first).with_preserve_partitioning(true);
     let sort: Arc<dyn ExecutionPlan> = Arc::new(sort);
-    if is_divided { Arc::new(SortPreservingMergeExec::new(order, sort).with_fetch(Some(rows))) } else { sort }
+    // If a node fails, the same is done with other bricks, which may be in more parts: all rows are one sequence then, too.
+    if is_divided || first.is_none() {
+        Arc::new(SortPreservingMergeExec::new(order, sort).with_fetch(first))
+    } else {
+        sort
+    }
+}
+
+/// Pieces whose rows are in this order, in the place of what came in so many parts.
+pub(super) fn merged(
+    pieces: Arc<dyn ExecutionPlan>,
+    order: &LexOrdering,
+    count: usize,
+) -> Arc<dyn ExecutionPlan> {
+    if count == 1 && parts(pieces.as_ref()) > 1 {
+        Arc::new(SortPreservingMergeExec::new(order.clone(), pieces))
+    } else {
+        pieces
+    }
 }
 
 impl Encoder<'_> {
-    /// Writes a sort that gives the first rows; `None` if it gives all.
+    /// Writes a sort.
     pub(super) fn sort(&mut self, sort: &SortExec) -> Option<()> {
-        self.out.number(sort.fetch()?);
+        self.out.byte(u8::from(sort.fetch().is_some()));
+        if let Some(rows) = sort.fetch() {
+            self.out.number(rows);
+        }
         self.out.number(sort.expr().len());
-        sort.expr().iter().try_for_each(|key| {
-            self.out.byte(u8::from(key.options.descending));
-            self.out.byte(u8::from(key.options.nulls_first));
-            self.expression(&key.expr)
-        })
+        sort.expr().iter().try_for_each(|key| self.sort_key(key))
+    }
+
+    /// Writes what rows are compared by.
+    pub(super) fn sort_key(&mut self, key: &PhysicalSortExpr) -> Option<()> {
+        self.out.byte(u8::from(key.options.descending));
+        self.out.byte(u8::from(key.options.nulls_first));
+        self.expression(&key.expr)
     }
 }
 
 impl Decoder<'_> {
-    /// Reads a sort that gives the first rows of these.
+    /// Reads a sort of these rows.
     pub(super) fn sort(&mut self, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = input.schema();
-        let rows = self.from.number()?;
+        let first = if self.flag()? { Some(self.from.number()?) } else { None };
         let count = self.from.count()?;
-        let mut keys = Vec::new();
-        for _ in 0..count {
-            let options = SortOptions { descending: self.flag()?, nulls_first: self.flag()? };
-            keys.push(PhysicalSortExpr::new(self.expression(&schema)?, options));
-        }
+        let keys: Vec<_> = (0..count).map(|_| self.sort_key(&schema)).collect::<Result<_>>()?;
         let order = LexOrdering::new(keys).ok_or_else(|| malformed("a sort has no keys"))?;
-        Ok(first_rows(input, order, rows))
+        Ok(in_order(input, order, first))
+    }
+
+    /// Reads what rows with these columns are compared by.
+    pub(super) fn sort_key(&mut self, schema: &Schema) -> Result<PhysicalSortExpr> {
+        let options = SortOptions { descending: self.flag()?, nulls_first: self.flag()? };
+        Ok(PhysicalSortExpr::new(self.expression(schema)?, options))
     }
 
     /// Reads how many of these rows are wanted.

@@ -33,7 +33,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// So many bricks another node is asked to read at once, if rows come of it: an answer that is lost is a small one. What aggregates make
-/// of bricks is less the more of them there are, and so are the first rows of them.
+/// of bricks is less the more of them there are, and so are the first rows of them. What is sorted is one answer.
 const BRICKS_AT_ONCE: usize = 16;
 
 /// What all parts of the node know.
@@ -56,6 +56,11 @@ pub(super) struct Whole {
 }
 
 impl Whole {
+    /// Whether all rows come in an order.
+    pub(super) fn is_sorted(&self) -> bool {
+        self.steps.order().is_some()
+    }
+
     /// The scan of all bricks.
     pub(super) fn scan(&self) -> &SpreadScan {
         &self.steps.scan
@@ -126,7 +131,8 @@ impl SpreadPieces {
         if !give_the_same(here.as_ref(), plan.as_ref()) {
             return Ok(None);
         }
-        let at_once = if steps.gather() { usize::MAX } else { BRICKS_AT_ONCE };
+        let is_one_answer = steps.gather() || steps.order().is_some();
+        let at_once = if is_one_answer { usize::MAX } else { BRICKS_AT_ONCE };
         let (known, zone, output) = (Arc::clone(known), zone.into(), plan.schema());
         let whole = Whole { steps, order, told, known, zone, output, at_once, own, elsewhere };
         Ok(Some(Self::with(Arc::new(whole), here, ExecutionPlanMetricsSet::new())))
@@ -134,8 +140,9 @@ impl SpreadPieces {
 
     fn with(whole: Arc<Whole>, here: Arc<dyn ExecutionPlan>, metrics: ExecutionPlanMetricsSet) -> Self {
         let parts = parts_here(&whole, &here) + whole.elsewhere.len();
+        let orders = whole.steps.order().cloned();
         let properties = Arc::new(PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&whole.output)),
+            EquivalenceProperties::new_with_orderings(Arc::clone(&whole.output), orders),
             Partitioning::UnknownPartitioning(parts),
             EmissionType::Incremental,
             Boundedness::Bounded,

@@ -3,14 +3,15 @@
 
 use super::aggregates::is_plain;
 use super::codec::Steps;
-use super::first_rows::{any_rows, parts};
+use super::first_rows::{any_rows, merged, parts};
 use super::joins::reads_bricks;
 use super::keys::of_joins;
 use super::known::Known;
 use super::plan::SpreadPieces;
+use super::unions::steps_of_branches;
 use crate::carried::Carry;
 use crate::provider::SpreadScan;
-use crate::query::WithoutPieces;
+use crate::query::{GroupTopExec, WithoutPieces};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
@@ -24,11 +25,12 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::union::UnionExec;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-/// The rule. Behind those that divide aggregates into steps, before those that put operators of their own into the place of these and
-/// hide what conditions look like.
+/// The rule. Behind those that divide aggregates into steps and drop rows below sorts, before those that put operators of their own into the
+/// place of these and hide what conditions look like.
 #[derive(Debug, Default)]
 pub(crate) struct PushPieces {
     /// Told once the engine's functions are registered, which is behind the rules.
@@ -52,13 +54,7 @@ impl PhysicalOptimizerRule for PushPieces {
         let known = self.known.get().filter(|_| WithoutPieces::carried_by(options).is_none());
         let Some(known) = known.filter(|_| reads_bricks(&plan)) else { return Ok(plan) };
         let maker = PieceMaker { known, options, joins: of_joins(&plan)? };
-        let pushed = plan.transform_down(|node| {
-            Ok(match maker.in_pieces(&node)? {
-                Some(pieces) => Transformed::new(pieces, true, TreeNodeRecursion::Jump),
-                None => Transformed::no(node),
-            })
-        })?;
-        Ok(pushed.data)
+        maker.pushed(plan)
     }
 
     fn name(&self) -> &'static str {
@@ -79,11 +75,25 @@ pub(super) struct PieceMaker<'p> {
 }
 
 impl PieceMaker<'_> {
+    /// A plan with pieces where there can be some.
+    fn pushed(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let pushed = plan.transform_down(|node| {
+            Ok(match self.in_pieces(&node)? {
+                Some(pieces) => Transformed::new(pieces, true, TreeNodeRecursion::Jump),
+                None => Transformed::no(node),
+            })
+        })?;
+        Ok(pushed.data)
+    }
+
     /// What does the same as this part of a plan, with pieces; `None` if it is no such part.
     fn in_pieces(&self, node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
             return match aggregate.mode() {
-                AggregateMode::Partial => self.as_divided(node),
+                AggregateMode::Partial => match self.as_divided(node)? {
+                    None => self.of_union(aggregate),
+                    pieces => Ok(pieces),
+                },
                 AggregateMode::Single if is_plain(aggregate) => self.in_two_steps(aggregate),
                 _ => Ok(None),
             };
@@ -96,6 +106,7 @@ impl PieceMaker<'_> {
         }
         let is_of_rows = node.downcast_ref::<FilterExec>().is_some()
             || node.downcast_ref::<ProjectionExec>().is_some()
+            || node.downcast_ref::<GroupTopExec>().is_some()
             || node.downcast_ref::<SpreadScan>().is_some();
         if is_of_rows { self.as_divided(node) } else { Ok(None) }
     }
@@ -108,7 +119,27 @@ impl PieceMaker<'_> {
         Ok(Some(in_parts(pieces, parts(node.as_ref()), limit)))
     }
 
-    /// A sort that gives the first rows, over those that are the first on each node.
+    /// A first step over a union, begun in its branches, if it is a piece in one of them.
+    fn of_union(&self, aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let steps = steps_of_branches(aggregate)?;
+        let pieces: Vec<_> = steps.iter().map(|step| self.in_pieces(step)).collect::<Result<_>>()?;
+        if pieces.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let steps = steps.into_iter().zip(pieces);
+        let branches = steps.map(|(step, pieces)| pieces.map_or_else(|| self.pushed(step), Ok));
+        let union = UnionExec::try_new(branches.collect::<Result<_>>()?)?;
+        // Types and names are those that the plan above knows.
+        if union.schema() != aggregate.schema() {
+            return Ok(None);
+        }
+        let gathers = parts(aggregate) == 1 && parts(union.as_ref()) > 1;
+        let gathered = |union| Arc::new(CoalescePartitionsExec::new(union)) as Arc<dyn ExecutionPlan>;
+        Ok(Some(if gathers { gathered(union) } else { union }))
+    }
+
+    /// A sort that gives the first rows, over those that are the first on each node; of all rows, what merges those that each node has
+    /// sorted.
     fn of_sort(
         &self,
         node: &Arc<dyn ExecutionPlan>,
@@ -121,6 +152,9 @@ impl PieceMaker<'_> {
         };
         let Some(steps) = Steps::of(input).and_then(|steps| steps.sorted(node)) else { return Ok(None) };
         let Some(pieces) = SpreadPieces::of(steps, input, self)? else { return Ok(None) };
+        if sort.fetch().is_none() {
+            return Ok(Some(merged(Arc::new(pieces), sort.expr(), parts(node.as_ref()))));
+        }
         let pieces = in_parts(pieces, parts(sort.input().as_ref()), None);
         Ok(Some(replace_children_if_necessary(Arc::clone(node), vec![pieces])?))
     }

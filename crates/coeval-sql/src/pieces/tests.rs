@@ -10,7 +10,7 @@ use crate::cluster::{ClusterSnapshot, PieceOrder, PlacedBricks};
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::provider::{BrickReader, SpreadScan};
-use crate::query::LISTED_MAX;
+use crate::query::{GroupTopExec, LISTED_MAX, Ranking, Top};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -138,7 +138,7 @@ fn a_piece_comes_back_as_it_was_written() {
     assert!(give_the_same(back.as_ref(), plan.as_ref()));
 }
 
-/// To break it: leave out the limit of a filter, or write the order of a sort the other way round.
+/// To break it: leave out the limit of a filter, write the order of a sort the other way round, or merge nothing of a sort of all rows.
 #[test]
 fn first_rows_come_back_as_they_were_written() {
     let engine = engine();
@@ -161,8 +161,40 @@ fn first_rows_come_back_as_they_were_written() {
     for part in ["SortPreservingMergeExec: [day@0 DESC], fetch=7", "TopK(fetch=7), expr=[day@0 DESC]"] {
         assert!(found.contains(part), "no {part} in\n{found}");
     }
+    let steps = Steps::of(&all).unwrap().sorted(&sort).unwrap();
+    assert!(steps.gather() && steps.order().is_none(), "first rows are fewer the more bricks there are");
+    let sort = sort.with_fetch(None).unwrap();
+    let found = back(Steps::of(&all).unwrap().sorted(&sort));
+    let expected = "SortPreservingMergeExec: [day@0 DESC]\n  SortExec: expr=[day@0 DESC]";
+    assert!(found.starts_with(expected), "{found}");
+    let steps = Steps::of(&all).unwrap().sorted(&sort).unwrap();
+    assert!(steps.reduce() && !steps.gather() && steps.order().is_some(), "all rows come in an order");
     assert!(Steps::of(&few).unwrap().sorted(&sort).is_none(), "they are not all rows");
     assert!(Steps::of(&plan(&engine)).unwrap().limited(7).is_none(), "groups are made of all rows");
+}
+
+/// To break it: write a ranking as another one, or leave out the order.
+#[test]
+fn the_best_of_groups_come_back_as_they_were_written() {
+    let engine = engine();
+    let scan: Arc<dyn ExecutionPlan> = Arc::new(scan());
+    let group = vec![over(&engine, scan.as_ref(), col("region"))];
+    let options = SortOptions { descending: true, nulls_first: false };
+    let first = PhysicalSortExpr::new(over(&engine, scan.as_ref(), col("day")), options);
+    let shown = |plan: &Arc<dyn ExecutionPlan>| displayable(plan.as_ref()).indent(true).to_string();
+    for ranking in [Ranking::Rows, Ranking::Ranks, Ranking::Values] {
+        for first in [None, Some(&first)] {
+            let top = Top::new((ranking, 3), group.clone(), first, &scan.schema()).unwrap();
+            let plan: Arc<dyn ExecutionPlan> = Arc::new(GroupTopExec::new(Arc::clone(&scan), top));
+            let steps = Steps::of(&plan).unwrap();
+            assert!(steps.reduce() && steps.gather(), "they are fewer the more bricks there are");
+            let back = read(&engine, &written(&engine, &plan).unwrap()).unwrap();
+            assert_eq!(shown(&back), shown(&plan));
+            let Some(best) = back.downcast_ref::<GroupTopExec>() else { panic!("{}", shown(&back)) };
+            assert_eq!(best.top().first().map(|first| first.options), first.map(|first| first.options));
+        }
+    }
+    assert!(Top::new((Ranking::Rows, 0), group, None, &scan.schema()).is_none(), "nothing is left");
 }
 
 /// To break it: give up if one of the conditions cannot be written, or keep what was written of it.

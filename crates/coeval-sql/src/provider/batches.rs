@@ -167,7 +167,7 @@ impl Batches {
                 index += 1;
                 continue;
             }
-            filter.prepare(&self.source);
+            filter.prepare(&self.source, batch.num_rows());
             let asked = left.as_ref().map_or(batch.num_rows(), BooleanArray::true_count);
             if let Some(predicate) = filter.compared() {
                 let passing = predicate.passing(&batch, left.as_ref().map(BooleanArray::values));

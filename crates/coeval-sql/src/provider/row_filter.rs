@@ -25,6 +25,8 @@ const FEW_VALUES: u64 = 8_192;
 /// What rows have to pass.
 pub(super) struct Filter {
     form: Form,
+    /// Rows that it came by, whether they were left or not.
+    rows_seen: usize,
     rows_in: usize,
     rows_out: usize,
 }
@@ -63,12 +65,13 @@ impl Filter {
     }
 
     fn new(form: Form) -> Self {
-        Self { form, rows_in: 0, rows_out: 0 }
+        Self { form, rows_seen: 0, rows_in: 0, rows_out: 0 }
     }
 
-    /// Looks whether a join has changed the filter since. If it is one of few values, their bits are made when it has been asked for as many
-    /// rows: rows may end at any time.
-    pub(super) fn prepare(&mut self, source: &SchemaRef) {
+    /// Readies it for so many rows: looks whether a join has changed the filter since. If it is one of few values, their bits are made when it
+    /// has come by as many rows: rows may end at any time.
+    pub(super) fn prepare(&mut self, source: &SchemaRef, rows: usize) {
+        self.rows_seen += rows;
         let Form::Moving { filter, generation, now } = &mut self.form else { return };
         let newest = snapshot_generation(filter);
         if *generation != Some(newest) {
@@ -80,7 +83,7 @@ impl Filter {
         }
         if let Now::Possible(candidate) = now {
             let values = candidate.values();
-            if values <= FEW_VALUES || self.rows_in as u64 >= values {
+            if values <= FEW_VALUES || self.rows_seen as u64 >= values {
                 *now = match candidate.membership() {
                     Ok(membership) => Now::There(membership),
                     Err(_) => Now::parts_of(filter, source),

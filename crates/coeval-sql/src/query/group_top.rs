@@ -26,8 +26,11 @@ mod order_keys;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use best::Ranking;
+pub(crate) use operator::GroupTopExec;
+
 use crate::plan_rule::PlanRule;
-use best::Ranking;
+use arrow::datatypes::Schema;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Operator, WindowFrameBound};
@@ -35,7 +38,7 @@ use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Liter
 use datafusion::physical_expr::window::{
     PlainAggregateWindowExpr, SlidingAggregateWindowExpr, StandardWindowExpr, WindowExpr,
 };
-use datafusion::physical_expr::{Partitioning, PhysicalExpr, split_conjunction};
+use datafusion::physical_expr::{Partitioning, PhysicalExpr, PhysicalSortExpr, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -45,14 +48,13 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowUDFExpr};
-use operator::GroupTopExec;
 use order_keys::OrderKey;
 use std::sync::Arc;
 
 /// More rows of each group than this are not worth it: the filter passes much of the table.
 const KEEP_MAX: u64 = 128;
 
-/// The rule. Behind those that put sorts and exchanges in.
+/// The rule. Behind those that put sorts and exchanges in, and before those that have other nodes do what stands above their bricks.
 pub(crate) const GROUP_TOP: PlanRule =
     PlanRule::new("coeval_group_top", |plan, _| plan.transform_up(dropped_early).map(|done| done.data))
         .switched_by("coeval.group_top");
@@ -66,11 +68,56 @@ fn dropped_early(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Exe
 
 /// What a filter above a window leaves of each group.
 #[derive(Clone, Debug)]
-struct Top {
+pub(crate) struct Top {
     ranking: Ranking,
     keep: usize,
     group: Vec<Arc<dyn PhysicalExpr>>,
     order: Option<OrderKey>,
+}
+
+impl Top {
+    /// So many rows, or values, of each group of rows with these columns, by the first column of an order; `None` if groups or the order
+    /// have no keys, or nothing is left, or more than is worth it.
+    pub(crate) fn new(
+        (ranking, keep): (Ranking, usize),
+        group: Vec<Arc<dyn PhysicalExpr>>,
+        first: Option<&PhysicalSortExpr>,
+        schema: &Schema,
+    ) -> Option<Self> {
+        let is_group = |expression: &Arc<dyn PhysicalExpr>| {
+            let compares_as_equal = |kind| operator::groups_by(&kind);
+            !is_volatile(expression) && expression.data_type(schema).is_ok_and(compares_as_equal)
+        };
+        let is_few = u64::try_from(keep).is_ok_and(|keep| (1..=KEEP_MAX).contains(&keep));
+        if !is_few || group.is_empty() || !group.iter().all(is_group) {
+            return None;
+        }
+        let order = match first {
+            None => None,
+            Some(first) => Some(OrderKey::of(first, schema)?),
+        };
+        Some(Self { ranking, keep, group, order })
+    }
+
+    /// By which function rows are the best.
+    pub(crate) fn ranking(&self) -> Ranking {
+        self.ranking
+    }
+
+    /// How many of them are kept.
+    pub(crate) fn keep(&self) -> usize {
+        self.keep
+    }
+
+    /// What tells groups apart.
+    pub(crate) fn group(&self) -> &[Arc<dyn PhysicalExpr>] {
+        &self.group
+    }
+
+    /// The first column of the order.
+    pub(crate) fn first(&self) -> Option<PhysicalSortExpr> {
+        self.order.as_ref().map(OrderKey::sort_expression)
+    }
 }
 
 /// What the filter leaves of each group, if one of its conditions bounds a rank right below it.
@@ -159,26 +206,15 @@ fn top_of_window(window: &BoundedWindowAggExec, ranked: &Arc<dyn WindowExpr>, ke
         return None;
     }
     let are_all_ranks = expressions.iter().all(|other| ranking_of(other).is_some());
-    let (schema, group, order) = (window.input().schema(), ranked.partition_by(), ranked.order_by());
-    let is_group = |expression: &Arc<dyn PhysicalExpr>| {
-        let compares_as_equal = |kind| operator::groups_by(&kind);
-        !is_volatile(expression) && expression.data_type(&schema).is_ok_and(compares_as_equal)
-    };
-    if group.is_empty() || !group.iter().all(is_group) {
-        return None;
-    }
-    let first = order.first().map(|first| OrderKey::of(first, &schema));
-    let order = match first {
-        None => None,
-        Some(key) => Some(key?),
-    };
-    let is_whole = order.as_ref().is_none_or(|key| key.is_exact() && ranked.order_by().len() == 1);
-    let ranking = match ranking_of(ranked)? {
+    let (schema, group) = (window.input().schema(), ranked.partition_by().to_vec());
+    let top = Top::new((ranking_of(ranked)?, keep), group, ranked.order_by().first(), &schema)?;
+    let is_whole = top.order.as_ref().is_none_or(|key| key.is_exact() && ranked.order_by().len() == 1);
+    let ranking = match top.ranking {
         // Rows that only the rest of the order tells apart, or that aggregates see together: all of them are kept.
         Ranking::Rows if !(is_whole && are_all_ranks) => Ranking::Ranks,
         ranking => ranking,
     };
-    Some(Top { ranking, keep, group: group.to_vec(), order })
+    Some(Top { ranking, ..top })
 }
 
 /// Whether a function is an aggregate of rows that come before a row in the order of the bounded one, and of rows that are equal to it.

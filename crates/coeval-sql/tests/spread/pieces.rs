@@ -10,7 +10,7 @@ use std::sync::Arc;
 const ROWS: usize = 6_000;
 
 /// What pieces are made of, each of queries that have one on another node.
-const QUERIES: [&str; 16] = [
+const QUERIES: [&str; 22] = [
     "SELECT count(*), count(note), sum(likes), min(note), max(note), min(day) FROM facts",
     "SELECT sum(likes::bigint), avg(likes), avg(likes::float8), stddev(likes), bool_and(likes > 5) FROM facts",
     "SELECT region, count(*), sum(likes), avg(likes) FROM facts GROUP BY region ORDER BY region",
@@ -27,6 +27,17 @@ const QUERIES: [&str; 16] = [
     "SELECT day, upper(region) FROM facts WHERE note IS NOT NULL ORDER BY day, likes DESC LIMIT 7 OFFSET 3",
     "SELECT region, max(likes) FROM facts GROUP BY region ORDER BY max(likes) DESC LIMIT 2",
     "SELECT length(note), likes FROM facts ORDER BY likes",
+    "SELECT likes, day, region, note FROM facts ORDER BY note DESC NULLS LAST, likes % 11, likes",
+    "SELECT day, likes, sum(likes) OVER (ORDER BY likes DESC) FROM facts WHERE day < 40 ORDER BY day, likes",
+    "SELECT likes, n FROM (SELECT likes, row_number() OVER (PARTITION BY region ORDER BY likes DESC) AS n
+         FROM facts WHERE likes % 5 < 4) r WHERE n <= 2 ORDER BY likes",
+    "SELECT region, count(*), sum(likes), max(note) FROM (SELECT region, likes, note FROM facts WHERE day < 30
+         UNION ALL SELECT upper(region), likes + 1, note FROM facts WHERE day >= 60
+         UNION ALL SELECT 'a', 7, 'none') u GROUP BY region ORDER BY region",
+    "SELECT likes, note FROM (SELECT likes, note, dense_rank() OVER (PARTITION BY note ORDER BY day) AS d
+         FROM facts) r WHERE d <= 2 ORDER BY note, likes",
+    "SELECT likes, region FROM (SELECT likes, region FROM facts WHERE day < 30
+         UNION ALL SELECT likes + 100000, upper(region) FROM facts WHERE day > 60) u ORDER BY likes DESC LIMIT 6",
 ];
 
 /// Queries for some rows, whichever come first: how many there are.
@@ -39,7 +50,7 @@ const SOME: [(&str, &str); 5] = [
 ];
 
 /// Joins of spread tables with tables of rows.
-const JOINS: [&str; 15] = [
+const JOINS: [&str; 16] = [
     "SELECT f.likes, f.day, p.name FROM facts f JOIN places p ON f.region = p.code
          WHERE p.name IN ('place a', 'place d') ORDER BY f.likes",
     "SELECT p.name, count(*), sum(f.likes) FROM places p JOIN facts f ON f.region = p.code
@@ -63,6 +74,8 @@ const JOINS: [&str; 15] = [
          GROUP BY 1 ORDER BY 1",
     "SELECT count(*) FROM facts f WHERE NOT EXISTS (SELECT 1 FROM places p WHERE p.code = f.region
          AND p.name > 'place b')",
+    "SELECT name, likes, n FROM (SELECT p.name, f.likes, rank() OVER (PARTITION BY p.name ORDER BY f.likes DESC) AS n
+         FROM facts f JOIN places p ON f.region = p.code) r WHERE n <= 3 ORDER BY name, likes",
 ];
 
 /// Tables of rows beside them, on the first node. `many` has more keys than are listed.
@@ -237,6 +250,76 @@ fn nodes_give_their_first_rows() {
     assert_eq!(asked.len(), 3, "one question for each node: {asked:?}");
     assert!(bytes < ROWS * 4, "{bytes} bytes of five rows from each of three nodes");
     assert!(!nodes.shared.take_reads().is_empty(), "the first node reads what it has");
+}
+
+/// Break: have `Steps::sorted` refuse a sort of all rows, or `Asking::again` ask several nodes for what is sorted.
+#[test]
+fn nodes_sort_all_their_rows_and_what_they_give_is_merged() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    for sql in [
+        "SELECT likes, note FROM facts WHERE likes % 3 = 0 ORDER BY note, likes",
+        "SELECT likes, row_number() OVER (ORDER BY note, likes) FROM facts",
+    ] {
+        let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+        let (above, below) = plan.split_once("SpreadPieces").unwrap_or_else(|| panic!("{plan}"));
+        assert!(above.contains("SortPreservingMergeExec: [note@"), "{plan}");
+        assert!(!above.contains("SortExec") && below.contains("SortExec: expr=[note@"), "{plan}");
+        nodes.shared.take_pieces();
+        assert!(rows(&mut session, sql).len() >= ROWS / 3);
+        let (asked, _) = nodes.shared.take_pieces();
+        assert_eq!(asked.len(), 3, "one question for each node: {asked:?}");
+    }
+    // An answer that is not whole is had anew as one sequence, of however many nodes.
+    nodes.shared.set_troubles(&[(2, Trouble::Goes), (3, Trouble::Gone)]);
+    let found = rows(&mut session, "SELECT likes FROM facts ORDER BY likes DESC");
+    assert!(found.iter().map(|likes| likes.parse::<usize>().unwrap()).eq((0..ROWS).rev()));
+    nodes.assert_nothing_is_open();
+}
+
+/// Break: have `Steps::of` take no `GroupTopExec`, or the rule that makes them come behind pieces. All rows travel then.
+#[test]
+fn nodes_give_the_best_rows_of_groups() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    // Nodes read rows by ascending likes: the other way round each row would be the best one so far, and none could be dropped.
+    let sql =
+        "SELECT likes, day FROM (SELECT likes, day, row_number() OVER (PARTITION BY region ORDER BY likes)
+        AS n FROM facts) r WHERE n <= 2 ORDER BY likes";
+    let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+    let (above, below) = plan.split_once("SpreadPieces").unwrap_or_else(|| panic!("{plan}"));
+    assert!(
+        !above.contains("GroupTopExec") && below.contains("GroupTopExec: keep=2 rows, group=[region"),
+        "{plan}"
+    );
+    nodes.shared.take_pieces();
+    let found = rows(&mut session, sql);
+    assert_eq!((found.len(), found[0].as_str(), found[11].as_str()), (12, "0 0", "11 11"));
+    let (asked, bytes) = nodes.shared.take_pieces();
+    assert_eq!(asked.len(), 3, "one question for each node: {asked:?}");
+    assert!(bytes < ROWS * 4, "{bytes} bytes of a few rows of six groups from each part of three nodes");
+    nodes.assert_nothing_is_open();
+}
+
+/// Break: have `of_union` give nothing. Rows of the branches travel then.
+#[test]
+fn groups_of_a_union_are_begun_in_its_branches() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    let sql = "SELECT region, count(*), sum(likes) FROM (SELECT region, likes FROM facts WHERE day < 50
+        UNION ALL SELECT upper(region), likes + 1 FROM facts WHERE day >= 50) u GROUP BY region";
+    let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+    let (_, branches) = plan.split_once("UnionExec").unwrap_or_else(|| panic!("{plan}"));
+    let mut pieces = branches.split("SpreadPieces").skip(1);
+    for _ in 0..2 {
+        let piece = pieces.next().unwrap_or_else(|| panic!("{plan}"));
+        assert!(piece.contains("gby=[region"), "{plan}");
+    }
+    nodes.shared.take_pieces();
+    assert_eq!(rows(&mut session, sql).len(), 12);
+    let (_, bytes) = nodes.shared.take_pieces();
+    assert!(bytes < ROWS * 8, "{bytes} bytes of six groups from each part of three nodes, twice");
+    nodes.assert_nothing_is_open();
 }
 
 /// Break: leave `PushPieces` out of the rules. All rows travel then.

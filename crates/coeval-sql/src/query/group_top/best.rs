@@ -21,7 +21,7 @@
 
 /// Which function is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ranking {
+pub(crate) enum Ranking {
     /// `row_number`, and rows with equal keys are equal for the order.
     Rows,
     /// `rank`.

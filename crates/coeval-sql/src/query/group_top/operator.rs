@@ -47,15 +47,21 @@ pub(super) fn groups_by(kind: &DataType) -> bool {
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(super) struct GroupTopExec {
+pub(crate) struct GroupTopExec {
     input: Arc<dyn ExecutionPlan>,
     top: Top,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl GroupTopExec {
-    pub(super) fn new(input: Arc<dyn ExecutionPlan>, top: Top) -> Self {
+    /// Drops of these rows those that cannot be among the best.
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, top: Top) -> Self {
         Self { input, top, metrics: ExecutionPlanMetricsSet::new() }
+    }
+
+    /// What is left of each group.
+    pub(crate) fn top(&self) -> &Top {
+        &self.top
     }
 }
 

@@ -72,6 +72,11 @@ impl OrderKey {
         &self.expression
     }
 
+    /// What it was made of.
+    pub(super) fn sort_expression(&self) -> PhysicalSortExpr {
+        PhysicalSortExpr::new(Arc::clone(&self.expression), self.options)
+    }
+
     /// The keys of a batch.
     pub(super) fn keys(&self, batch: &RecordBatch, keys: &mut Vec<i128>) -> Result<()> {
         let array = self.expression.evaluate(batch)?.into_array(batch.num_rows())?;
