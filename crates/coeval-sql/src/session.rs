@@ -58,7 +58,6 @@ use crate::result::{CommandTag, StatementResult};
 use crate::server_part::ServerPart;
 use crate::settings::Settings;
 use crate::spread_part::{SpreadPart, Within};
-use crate::tique;
 use acknowledgement::Acknowledgements;
 use block::{Block, BlockOptions, IsQuery, Opened};
 use coeval_store::{AccessMode, Catalog, ColumnType, Priority, Publication, Transaction, Value};

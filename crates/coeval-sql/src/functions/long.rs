@@ -12,13 +12,11 @@ use crate::error::{SqlError, SqlState};
 use crate::wrapped::as_wrapped;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, Value};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::{string, unicode};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-};
+use datafusion::logical_expr::{ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -377,8 +375,9 @@ fn as_type(value: ScalarValue, ty: &DataType) -> Result<ScalarValue> {
 mod tests {
     use super::*;
     use arrow::array::{Int64Array, StringArray, StringViewArray};
-    use arrow::datatypes::Field;
+    use arrow::datatypes::{Field, FieldRef};
     use datafusion::common::config::ConfigOptions;
+    use datafusion::logical_expr::ReturnFieldArgs;
 
     /// Both forms, of texts that are short.
     fn assert_same(name: &str, texts: &[&[&str]], numbers: &[i64]) {

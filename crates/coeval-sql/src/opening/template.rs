@@ -7,9 +7,9 @@ use crate::pieces::PushPieces;
 use crate::provider::BEGIN_BRICK_AGGREGATES;
 use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CountSpreading,
-    DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP, GROUPING_SETS,
-    IndependentLaterals, JoinOrder, JoinSides, NARROW_DECIMALS, RecursiveSchemas, SHARED_SUBPLANS, STREAM_SERIES,
-    UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
+    DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP,
+    GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, NARROW_DECIMALS, RecursiveSchemas,
+    SHARED_SUBPLANS, STREAM_SERIES, UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;

@@ -29,15 +29,17 @@ const BEHIND_GROUPS: [&str; 11] = [
 /// So many tokens of a GROUPING SETS are looked at to find its beginning: a statement may have a word for sets at every place.
 const LOOK_BACK_MAX: usize = 4_000;
 
+type MakeSets = fn(Vec<Vec<Expr>>) -> Expr;
+
 /// Reads grouping sets that are a member of others; `None`, with nothing read, if something else is next.
 pub(super) fn prefix(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
     let [first, second, third] = parser.peek_tokens_ref::<3>().map(|token| &token.token);
-    let (make, words): (fn(Vec<Vec<Expr>>) -> Expr, usize) = match keyword(first) {
+    let (make, words) = match keyword(first) {
         Keyword::GROUPING if keyword(second) == Keyword::SETS && *third == Token::LParen => {
-            (Expr::GroupingSets, 3)
+            (Expr::GroupingSets as MakeSets, 3)
         }
-        Keyword::ROLLUP if *second == Token::LParen => (Expr::Rollup, 2),
-        Keyword::CUBE if *second == Token::LParen => (Expr::Cube, 2),
+        Keyword::ROLLUP if *second == Token::LParen => (Expr::Rollup as MakeSets, 2),
+        Keyword::CUBE if *second == Token::LParen => (Expr::Cube as MakeSets, 2),
         _ => return None,
     };
     if !is_member(parser) {

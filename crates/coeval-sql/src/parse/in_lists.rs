@@ -20,7 +20,7 @@ pub(super) fn infix(parser: &mut Parser<'_>, value: &Expr) -> Option<Result<Expr
     for _ in 0..2 + usize::from(negated) {
         parser.advance_token();
     }
-    Some(list(parser, value, negated))
+    Some(list(parser).map(|list| Expr::InList { expr: Box::new(value.clone()), list, negated }))
 }
 
 fn is_keyword(token: &Token, keyword: Keyword) -> bool {
@@ -37,8 +37,9 @@ fn is_list(parser: &Parser<'_>) -> bool {
     }
 }
 
-fn list(parser: &mut Parser<'_>, value: &Expr, negated: bool) -> Result<Expr, ParserError> {
+/// The members, up to the parenthesis behind them.
+fn list(parser: &mut Parser<'_>) -> Result<Vec<Expr>, ParserError> {
     let list = parser.parse_comma_separated(Parser::parse_expr)?;
     parser.expect_token(&Token::RParen)?;
-    Ok(Expr::InList { expr: Box::new(value.clone()), list, negated })
+    Ok(list)
 }

@@ -89,11 +89,7 @@ impl Condition {
         Ok(conditions)
     }
 
-    fn compile(
-        planner: &mut Planner<'_>,
-        source: &Source,
-        conjunct: &Conjunct<'_>,
-    ) -> Result<Self, Refusal> {
+    fn compile(planner: &mut Planner<'_>, source: &Source, conjunct: &Conjunct<'_>) -> Result<Self, Refusal> {
         let condition = match &*conjunct.expression {
             Expr::Exists { subquery, negated } => {
                 let wanted = if *negated { Wanted::NoRows } else { Wanted::Rows };

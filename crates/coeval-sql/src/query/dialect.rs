@@ -88,9 +88,8 @@ use crate::walk::{WalkMut, step};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select,
-    SetExpr, Spanned, Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
-    WindowType,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SetExpr, Spanned,
+    Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut, WindowType,
 };
 use std::ops::ControlFlow;
 

@@ -102,12 +102,7 @@ pub(super) fn unregistered_aggregates() -> Vec<Arc<AggregateUDF>> {
     let few = [sums::sum_of_bigint(), Best::Longest.function(), Best::Shortest.function()];
     let extremes = [Extreme::Least, Extreme::Greatest].map(Extreme::function);
     let of_floats = Spread::EACH.map(float_spreads::function);
-    few.into_iter()
-        .chain(Spread::all())
-        .chain(Regression::all())
-        .chain(extremes)
-        .chain(of_floats)
-        .collect()
+    few.into_iter().chain(Spread::all()).chain(Regression::all()).chain(extremes).chain(of_floats).collect()
 }
 
 /// The state, planning as PostgreSQL does.

@@ -50,9 +50,8 @@ impl Fixture {
         let fields: Vec<_> = columns.iter().map(|index| field_of_column(&def.columns[*index])).collect();
         let schema = Arc::new(Schema::new(fields));
         let (projection, filters) = ((1..columns.len()).collect(), Vec::new());
-        let request =
-            BrickRequest { snapshot, def, schema, columns, projection, filters, limit: None, partitions: 3 };
-        BrickScan::try_new(request).expect("all columns are the table's")
+        let request = ScanRequest { def, schema, columns, projection, filters, limit: None, partitions: 3 };
+        BrickScan::try_new(snapshot, request).expect("all columns are the table's")
     }
 
     fn ordered(&self, order: &ScanOrder) -> BrickScan {

@@ -79,7 +79,9 @@ fn percentage(sample: TableSample) -> Result<Expr, SqlError> {
 fn is_no_percentage(expression: &Expr) -> bool {
     match expression {
         Expr::Nested(inner) => is_no_percentage(inner),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => number_of(expr).is_some_and(|number| number > 0.0),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
+            number_of(expr).is_some_and(|number| number > 0.0)
+        }
         other => number_of(other).is_some_and(|number| number > 100.0),
     }
 }

@@ -28,7 +28,9 @@ pub(super) fn of_groups() -> Box<dyn GroupsAccumulator> {
 /// `22003` if it is infinite and neither of them is.
 pub(super) fn added(one: f64, other: f64) -> Result<f64> {
     let sum = one + other;
-    require_no_overflow(has_overflowed(sum, one, other))?;
+    if has_overflowed(sum, one, other) {
+        return Err(float_overflow().into());
+    }
     Ok(sum)
 }
 
@@ -45,10 +47,6 @@ pub(super) fn added_in_order(
 
 fn has_overflowed(sum: f64, one: f64, other: f64) -> bool {
     sum.is_infinite() && one.is_finite() && other.is_finite()
-}
-
-fn require_no_overflow(has_overflowed: bool) -> Result<()> {
-    if has_overflowed { Err(float_overflow().into()) } else { Ok(()) }
 }
 
 fn doubles(values: &ArrayRef) -> Result<PrimitiveArray<Float64Type>> {
@@ -109,7 +107,7 @@ impl GroupsAccumulator for FloatSums {
             overflows |= has_overflowed(next, *sum, value);
             *sum = next;
         });
-        require_no_overflow(overflows)
+        if overflows { Err(float_overflow().into()) } else { Ok(()) }
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {

@@ -77,7 +77,7 @@ impl Spread {
                 let signature = Signature::any(1, Volatility::Immutable);
                 (spread, Arc::new(AggregateUDF::new_from_impl(ExactSpread { spread, signature })))
             };
-            Self::EACH.into_iter().map(function).collect()
+            Spread::EACH.into_iter().map(function).collect()
         });
         let of_this = FUNCTIONS.iter().find(|(spread, _)| *spread == self);
         of_this.map(|(_, function)| Arc::clone(function)).expect("there is one of each")
