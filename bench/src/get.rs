@@ -34,10 +34,12 @@ const BASE: TableSpec = TableSpec {
 /// The table whose rows lie in the delta.
 const DELTA: TableSpec = TableSpec { name: "rows_in_delta", ..BASE };
 
-/// Gets of one turn.
-const TURN_GETS: usize = 500_000;
-/// Prepared statements of one turn.
-const TURN_SELECTS: usize = 100_000;
+/// Gets of one turn at most.
+const TURN_GETS: u64 = 500_000;
+/// Gets of each row in a turn at most, on average: of few rows more would say no more.
+const GETS_OF_A_ROW: u64 = 20;
+/// For so many gets of a turn there is one prepared statement.
+const GETS_PER_SELECT: usize = 5;
 /// Turns of each contestant.
 const TURNS: usize = 7;
 /// Rows in a batch or transaction while loading.
@@ -178,15 +180,17 @@ fn measure(
     let mut select = |name: &str| session.prepare(&format!("SELECT a, b, c FROM {name} WHERE id = $1"));
     let (select_base, select_delta) = (select(BASE.name)?, select(DELTA.name)?);
     let mut records = Records::new(KeyChoice::Uniform, options.rows, options.seed);
+    let gets = TURN_GETS.min(options.rows.saturating_mul(GETS_OF_A_ROW));
     let mut turns = Turns::default();
     progress.begin("get", Some(TURNS as u64));
     for _ in 0..TURNS {
-        let ids: Vec<u64> = (0..TURN_GETS).map(|_| records.next()).collect();
+        let ids: Vec<u64> = (0..gets).map(|_| records.next()).collect();
+        let selected = &ids[..ids.len() / GETS_PER_SELECT];
         turns.map.push(get_map(map, &ids));
         turns.base.push(get_table(db, &base, &ids)?);
         turns.delta.push(get_table(db, &delta, &ids)?);
-        turns.select_base.push(get_select(&mut session, &select_base, &ids[..TURN_SELECTS])?);
-        turns.select_delta.push(get_select(&mut session, &select_delta, &ids[..TURN_SELECTS])?);
+        turns.select_base.push(get_select(&mut session, &select_base, selected)?);
+        turns.select_delta.push(get_select(&mut session, &select_delta, selected)?);
         progress.advance(1);
     }
     progress.end();

@@ -201,7 +201,7 @@ fn idle_since() -> Instant {
     since
 }
 
-/// Waits until nothing goes on any more, which would be taken for work of what runs next.
+/// Waits until nothing goes on any more.
 pub(super) fn wait_until_idle() {
     let begun = Instant::now();
     while idle_since().elapsed() < Duration::from_millis(50) && begun.elapsed() < Duration::from_secs(60) {}
@@ -271,6 +271,8 @@ impl Late {
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
         if answer > *SOON || end > *SOON || work > *SOON * threads {
             self.0.push(shown);
+            // What still works would be taken for work of what runs next.
+            wait_until_idle();
         }
     }
 
@@ -335,7 +337,6 @@ fn all_work_on_a_long_value_ends_soon_after_it_is_cancelled() {
             ended.outcome = Ok(());
         }
         late.note(&mut session, ended, statement);
-        wait_until_idle();
     }
     late.assert_none();
 }

@@ -143,7 +143,8 @@ fn first_seen(broken: Broken, extra: Extra, from: u64) -> Option<(u64, String)> 
     })
 }
 
-/// A test for each rule that is broken, and seen to be. Seeds are tried from the one on near which the first was found.
+/// A test for each rule that is broken, and seen to be. Seeds are tried from the one on that has shown it last. A change of what a store does
+/// moves that: the test prints with which seed it was seen, which is to stand here if it has become far from the one that does.
 macro_rules! seen_to_be_broken {
     ($($name:ident: $broken:ident, $extra:ident, $from:literal;)*) => {$(
         #[test]
@@ -157,12 +158,12 @@ macro_rules! seen_to_be_broken {
 
 seen_to_be_broken! {
     what_is_shown_before_it_is_published_is_seen: ShownAtOnce, Nothing, 0;
-    a_promise_that_is_forgotten_is_seen: PromisesForgotten, Nothing, 260;
+    a_promise_that_is_forgotten_is_seen: PromisesForgotten, Nothing, 279;
     disks_that_lie_are_seen: LyingDisks, Nothing, 0;
-    logs_compared_by_places_alone_are_seen: PlacesAlone, Nothing, 0;
+    logs_compared_by_places_alone_are_seen: PlacesAlone, Nothing, 27;
     a_list_that_is_waited_for_alone_at_once_is_seen: ListAtOnce, Changes, 0;
-    a_list_before_that_is_forgotten_is_seen: ListForgotten, Changes, 44;
-    what_a_replica_of_a_replica_shows_before_it_is_published_is_seen: ChainShowsAll, Everything, 225;
+    a_list_before_that_is_forgotten_is_seen: ListForgotten, Changes, 45;
+    what_a_replica_of_a_replica_shows_before_it_is_published_is_seen: ChainShowsAll, Everything, 598;
     slots_that_keep_nothing_are_seen: SlotsIgnored, Slots, 0;
     slots_that_keep_all_are_seen: SlotsUnbounded, Slots, 0;
 }
