@@ -321,11 +321,17 @@ fn the_first_place_says_what_a_parameter_is() {
     let mut session = filled();
     let (int, double) = (ColumnType::Int, ColumnType::Double);
     let statements = [
-        ("SELECT x.b + $1 FROM t x LEFT JOIN t y ON y.a = x.a AND y.b = x.b AND y.d = $1 WHERE x.a = 1", double),
+        (
+            "SELECT x.b + $1 FROM t x LEFT JOIN t y ON y.a = x.a AND y.b = x.b AND y.d = $1 WHERE x.a = 1",
+            double,
+        ),
         ("SELECT b + $1 FROM t WHERE a = 1 AND d > $1", int),
         ("SELECT b FROM t WHERE a = 1 AND EXISTS (SELECT y.b + $1 FROM t y WHERE y.a = 1 AND y.d = $1)", int),
         ("SELECT b FROM t WHERE a = 1 AND b IN (SELECT y.b + $1 FROM t y WHERE y.a = 1 AND y.d = $1)", int),
-        ("SELECT (SELECT y.b + $1 FROM t y WHERE y.a = 2 AND y.b = t.b AND y.d = $1) FROM t WHERE a = 1", int),
+        (
+            "SELECT (SELECT y.b + $1 FROM t y WHERE y.a = 2 AND y.b = t.b AND y.d = $1) FROM t WHERE a = 1",
+            int,
+        ),
         ("UPDATE t SET d = b + $1 WHERE a = 1 AND d > $1", double),
         ("UPDATE t SET d = b + $1 WHERE a = 1 RETURNING d + $1", double),
     ];
