@@ -14,6 +14,7 @@ use super::output::is_plain_wildcard;
 use super::select_plan::{has_aggregate, is_grouped, plain_select};
 use super::source::{Conjunct, Planner, Source, bits};
 use super::walk::VALUES;
+use crate::query::calls_volatile;
 use crate::scalar::{AggregateCall, AggregateScope, Refusal, Scalar};
 use coeval_store::Privilege;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem};
@@ -110,6 +111,10 @@ impl<'q> Inner<'q> {
         if is_grouped(select) || !is_plain {
             return Err(Refusal::unsupported("a clause of this subquery"));
         }
+        // One that names no row around it is to be asked once; here it is asked for each row.
+        if calls_volatile(query) {
+            return Err(Refusal::unsupported("a volatile subquery"));
+        }
         let mut joins = Vec::new();
         let source = planner.source(&select.from, &around.scope, &mut joins, &[Privilege::Select])?;
         if source.tables.is_empty() {
@@ -185,7 +190,7 @@ pub(super) fn contains(
     let given = planner.compiler(&inner.source.scope).scalar(given)?;
     inner.add_where(planner)?;
     let scalar = planner.compiler(&around.scope).scalar_like(value, given.ty())?;
-    if given.is_volatile() || scalar.is_volatile() {
+    if scalar.is_volatile() {
         return Err(Refusal::unsupported("a volatile operand of IN"));
     }
     let needs = inner.needs() | (given.tables() & inner.around());

@@ -221,6 +221,20 @@ fn outer_joins_and_subqueries_are_steps_of_a_walk() {
 }
 
 #[test]
+fn volatile_subqueries_are_not_asked_for_each_row() {
+    let mut session = filled();
+    let by_key = |what: &str, condition: &str| {
+        format!("SELECT b, (SELECT {what} FROM t y WHERE y.a = 2 AND y.b = 1{condition}) FROM t WHERE a = 1")
+    };
+    for sql in [by_key("random()", ""), by_key("sum(random())", ""), by_key("y.d", " AND random() < 2")] {
+        let explained = run(&mut session, &format!("EXPLAIN {sql}")).unwrap();
+        assert!(!explained.starts_with("Point path"), "{explained}");
+    }
+    let explained = run(&mut session, &format!("EXPLAIN {}", by_key("y.d", ""))).unwrap();
+    assert!(explained.starts_with("Point path"), "{explained}");
+}
+
+#[test]
 fn many_keys_in_a_loop_over_rows_are_left_to_the_general_path() {
     let mut session = filled();
     let keys: Vec<String> = (100..4_100).map(|key| key.to_string()).collect();
