@@ -6,12 +6,12 @@
 //! and a row costs a look at one bit, in a table that is mostly in the processor's first cache. All values beyond are refused by
 //! the comparisons.
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray, RecordBatch};
+use super::predicate::select;
+use crate::vector::Test;
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, RecordBatch};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::cast;
-use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Date32Type, Field, Int16Type, Int32Type, Int64Type, Schema,
-};
+use arrow::datatypes::{DataType, Date32Type, Field, Int16Type, Int32Type, Int64Type, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -74,7 +74,8 @@ impl Candidate {
     /// Those of the filter.
     pub(super) fn membership(&self) -> Result<Membership> {
         let schema = Arc::new(Schema::new(vec![Field::new("value", self.ty.clone(), true)]));
-        let mut bits = Vec::new();
+        let mut words = vec![0_u64; self.values() as usize / 64 + 2];
+        let mut row_of_all = 0;
         let mut begin = self.least;
         for _ in 0..self.values().div_ceil(ASKED_VALUES) {
             let end = begin.saturating_add(ASKED_VALUES as i64 - 1).min(self.most);
@@ -86,10 +87,14 @@ impl Candidate {
             let batch = RecordBatch::try_new(Arc::clone(&schema), vec![values])?;
             let answers = self.filter.evaluate(&batch)?.into_array(batch.num_rows())?;
             let answers = as_boolean_array(&answers)?;
-            bits.extend((0..answers.len()).map(|row| answers.is_valid(row) && answers.value(row)));
+            for row in 0..answers.len() {
+                words[row_of_all / 64] |=
+                    u64::from(answers.is_valid(row) && answers.value(row)) << (row_of_all % 64);
+                row_of_all += 1;
+            }
             begin = end.saturating_add(1);
         }
-        Ok(Membership { column: self.column, least: self.least, bits: BooleanBuffer::from(bits) })
+        Ok(Membership { column: self.column, least: self.least, words })
     }
 }
 
@@ -97,36 +102,38 @@ impl Candidate {
 pub(super) struct Membership {
     column: usize,
     least: i64,
-    bits: BooleanBuffer,
+    /// A bit for each value from the least one on, and behind them 64 that are not set.
+    words: Vec<u64>,
 }
 
 impl Membership {
-    /// The rows that pass. NULL does not: it compares with nothing.
-    pub(super) fn mask(&self, batch: &RecordBatch) -> BooleanArray {
+    /// The rows that pass, among those whose bits are set, or of all. NULL does not: it compares with nothing.
+    pub(super) fn passing(&self, batch: &RecordBatch, among: Option<&BooleanBuffer>) -> BooleanBuffer {
         let values = batch.column(self.column);
-        let mask = match values.data_type() {
-            DataType::Int16 => self.passing(values.as_primitive::<Int16Type>()),
-            DataType::Int32 => self.passing(values.as_primitive::<Int32Type>()),
-            DataType::Date32 => self.passing(values.as_primitive::<Date32Type>()),
-            _ => self.passing(values.as_primitive::<Int64Type>()),
+        let passing = match values.data_type() {
+            DataType::Int16 => select(values.as_primitive::<Int16Type>().values(), among, self),
+            DataType::Int32 => select(values.as_primitive::<Int32Type>().values(), among, self),
+            DataType::Date32 => select(values.as_primitive::<Date32Type>().values(), among, self),
+            _ => select(values.as_primitive::<Int64Type>().values(), among, self),
         };
-        let mask = match values.nulls().map(NullBuffer::inner) {
-            Some(there) => &mask & there,
-            None => mask,
-        };
-        BooleanArray::new(mask, None)
+        match values.nulls().map(NullBuffer::inner) {
+            Some(known) => &passing & known,
+            None => passing,
+        }
     }
+}
 
-    fn passing<T: ArrowPrimitiveType>(&self, values: &PrimitiveArray<T>) -> BooleanBuffer
-    where
-        i64: From<T::Native>,
-    {
-        let (values, bits) = (values.values(), &self.bits);
-        let (least, count) = (self.least, bits.len() as u64);
-        BooleanBuffer::collect_bool(values.len(), |row| {
-            let distance = i64::from(values[row]).wrapping_sub(least).cast_unsigned();
-            distance < count && bits.value(distance as usize)
-        })
+impl<T> Test<T> for Membership
+where
+    i64: From<T>,
+{
+    #[inline(always)]
+    fn passes(&self, value: T) -> bool {
+        let place = i64::from(value).wrapping_sub(self.least).cast_unsigned();
+        // What is beyond all values finds one of the bits that are not set.
+        let last = self.words.len() - 1;
+        let word = self.words[((place >> 6) as usize).min(last)];
+        (word >> (place & 63)) & 1 == 1
     }
 }
 
@@ -159,7 +166,7 @@ fn note_bounds(filter: &Arc<dyn PhysicalExpr>, least: &mut Option<i64>, most: &m
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{Int32Array, StringViewArray};
+    use arrow::array::{BooleanArray, Int32Array, StringViewArray};
     use datafusion::physical_expr::expressions::{in_list, lit};
     use datafusion::physical_expr_common::physical_expr::is_volatile;
 
@@ -201,13 +208,16 @@ mod tests {
             assert!(!is_volatile(&filter));
             let candidate = Candidate::of(&filter, &schema).unwrap();
             assert_eq!(candidate.values(), u64::from(most.abs_diff(least)) + 1);
-            let ours = candidate.membership().unwrap().mask(&rows);
+            let ours = candidate.membership().unwrap().passing(&rows, None);
             let theirs = filter.evaluate(&rows).unwrap().into_array(rows.num_rows()).unwrap();
             let theirs = as_boolean_array(&theirs).unwrap();
             let passes = |mask: &BooleanArray, row| mask.is_valid(row) && mask.value(row);
             for row in 0..rows.num_rows() {
-                assert_eq!(passes(&ours, row), passes(theirs, row), "row {row} between {least} and {most}");
+                assert_eq!(ours.value(row), passes(theirs, row), "row {row} between {least} and {most}");
             }
+            let others: BooleanBuffer = (0..rows.num_rows()).map(|row| row % 3 == 0).collect();
+            let among_others = candidate.membership().unwrap().passing(&rows, Some(&others));
+            assert_eq!(among_others, &ours & &others);
         }
     }
 
@@ -226,6 +236,6 @@ mod tests {
         }
         // Nothing passes an empty range.
         let nothing = Candidate::of(&between(5, 1), &schema).unwrap().membership().unwrap();
-        assert_eq!(nothing.mask(&rows).true_count(), 0);
+        assert_eq!(nothing.passing(&rows, None).count_set_bits(), 0);
     }
 }

@@ -5,9 +5,8 @@ use super::membership::{Candidate, Membership};
 use super::predicate::Predicate;
 use crate::guarded::guarded;
 use arrow::array::RecordBatch;
+use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::error::Result;
-use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::{conjunction, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr};
 use datafusion::physical_plan::PhysicalExpr;
@@ -92,41 +91,34 @@ impl Filter {
         }
     }
 
-    /// The comparisons in it, to be evaluated first.
-    pub(super) fn compared(&self) -> Option<&Predicate> {
+    /// Which of the rows that are left, or of all, pass what of it can be looked up or compared; `None` if there is nothing of that kind.
+    pub(super) fn passing(&self, batch: &RecordBatch, left: Option<&BooleanBuffer>) -> Option<BooleanBuffer> {
         match &self.form {
-            Form::Compared(predicate) => Some(predicate),
-            Form::Moving { now: Now::Parts { compared, .. }, .. } => compared.as_ref(),
+            Form::Compared(predicate) => Some(predicate.passing(batch, left)),
+            Form::Moving { now: Now::Parts { compared, .. }, .. } => {
+                compared.as_ref().map(|predicate| predicate.passing(batch, left))
+            }
+            Form::Moving { now: Now::There(membership), .. } => Some(membership.passing(batch, left)),
             Form::Plain(_) | Form::Moving { .. } => None,
         }
     }
 
-    /// Whether there is nothing in it but comparisons.
-    pub(super) fn is_all_compared(&self) -> bool {
-        matches!(&self.form, Form::Compared(_) | Form::Moving { now: Now::Parts { rest: None, .. }, .. })
-    }
-
-    /// What all but the comparisons say of each row.
-    ///
-    /// # Errors
-    /// Those of the evaluation.
-    pub(super) fn answers(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+    /// What DataFusion is to evaluate behind that.
+    pub(super) fn rest(&self) -> Option<&Arc<dyn PhysicalExpr>> {
         match &self.form {
-            Form::Plain(predicate) => predicate.evaluate(batch),
-            Form::Moving { now: Now::There(membership), .. } => {
-                Ok(ColumnarValue::Array(Arc::new(membership.mask(batch))))
-            }
-            Form::Moving { now: Now::Parts { rest: Some(rest), .. }, .. } => rest.evaluate(batch),
-            Form::Moving { now: Now::Possible(_), filter, .. } => filter.evaluate(batch),
-            Form::Compared(_) | Form::Moving { now: Now::Parts { rest: None, .. }, .. } => {
-                Ok(ColumnarValue::from(datafusion::common::ScalarValue::from(true)))
-            }
+            Form::Plain(predicate) => Some(predicate),
+            Form::Moving { now: Now::Possible(_), filter, .. } => Some(filter),
+            Form::Moving { now: Now::Parts { rest, .. }, .. } => rest.as_ref(),
+            Form::Compared(_) | Form::Moving { .. } => None,
         }
     }
 
-    /// Whether [`Self::answers`] takes as long for few rows as for many.
-    pub(super) fn is_cheap(&self) -> bool {
-        matches!(self.form, Form::Moving { now: Now::There(_), .. })
+    /// Its place among others: those that rows have to pass first, as they are, and then those that leave the fewest of them.
+    pub(super) fn rank(&self) -> (bool, usize) {
+        match self.form {
+            Form::Moving { .. } => (true, self.rows_out * 100 / self.rows_in.max(1)),
+            _ => (false, 0),
+        }
     }
 
     /// Takes note that of so many rows so many have passed.
