@@ -39,6 +39,9 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
                     make_floats(cells);
                     continue;
                 };
+                // A literal is not cut off at the length of others.
+                let has_longer = values.rows.iter().any(|row| is_longer(&row.content[column], ty));
+                let ty = if has_longer { ColumnType::Text } else { ty };
                 for row in &mut values.rows {
                     let cell = &mut row.content[column];
                     if is_open(cell) || type_of(cell).is_some_and(|own| own != ty) {
@@ -50,6 +53,13 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a cell is a literal of more letters than texts of this type have.
+fn is_longer(cell: &Expr, ty: ColumnType) -> bool {
+    let (ColumnType::Varchar(length) | ColumnType::Char(length)) = ty else { return false };
+    matches!(cell, Expr::Value(value) if matches!(&value.value, Value::SingleQuotedString(text)
+        if text.chars().nth(length as usize).is_some()))
 }
 
 /// Casts texts of some length to texts, which others in their column may be: DataFusion takes marks of one type alone.
