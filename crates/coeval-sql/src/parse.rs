@@ -28,6 +28,7 @@ mod postgres;
 mod select_into;
 mod servers;
 mod short_forms;
+mod synonyms;
 mod unlogged;
 mod values_subquery;
 mod variadic;
@@ -76,6 +77,7 @@ use postgres::Postgres;
 use select_into::as_definition;
 use servers::take_server;
 use short_forms::spell_short_forms;
+use synonyms::spell_synonyms;
 use unlogged::take_unlogged;
 use variadic::spell_variadic;
 use whole_tables::spell_tables;
@@ -151,6 +153,7 @@ pub(crate) fn pieces<O, P>(
 /// # Errors
 /// As [`pieces`].
 fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
+    spell_synonyms(&mut tokens);
     let deferrable = take_deferrable(&mut tokens);
     take_unlogged(&mut tokens);
     take_with_data(&mut tokens);
