@@ -48,6 +48,7 @@ mod rounding;
 mod series;
 mod set_operations;
 mod settle;
+mod shifts;
 mod sleep;
 mod subquery_order;
 mod subscripts;

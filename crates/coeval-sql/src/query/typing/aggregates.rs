@@ -9,6 +9,7 @@
 //! | `min`, `max` of intervals | by length | by months, then days, then time |
 //! | `variance`, `stddev` of integers and `numeric` | `numeric`, exactly | floats |
 //! | `corr`, `covar_...`, `regr_...` | NaN of infinities | NULL, or what is left of them |
+//! | `lag`, `lead` of numbers with a default of another type | of the type of both | of the first one |
 //! | ORDER BY of `jsonb`, intervals, enums | by their order | by what they are kept as |
 //! | `count(DISTINCT x)`, PARTITION BY of `jsonb`, intervals, floats | equal values are one | by what they are kept as |
 
@@ -16,6 +17,7 @@ use super::instants::settle_default;
 use super::interval_best::Best;
 use super::regressions::Regression;
 use super::settle::doubles;
+use super::shifts::settle_shift;
 use super::unreversed::unreversed;
 use super::variances::Spread;
 use super::{array_keys, documents, float_frames, group_keys, jsonb, window_keys};
@@ -81,6 +83,7 @@ pub(super) fn settled_window(call: &WindowFunction, schema: &DFSchema) -> Result
     let steps = [
         window_keys::by_keys,
         settle_default,
+        settle_shift,
         jsonb::settle_window,
         array_keys::settle_window,
         group_keys::settle_window,
