@@ -82,26 +82,16 @@ const ENTRIES: &[Entry] = &[
     entry("coeval_json_get_text", 2..=2, Gives::Text, |call, row| Ok(call.step(row).and_then(plain))),
     entry("coeval_json_path", 2..=2, Gives::Same, |call, row| Ok(call.path(row)?.map(text))),
     entry("coeval_json_path_text", 2..=2, Gives::Text, |call, row| Ok(call.path(row)?.and_then(plain))),
-    entry("coeval_json_contains", 2..=2, Gives::Bool, |call, row| {
-        let (Some(left), Some(right)) = (call.document(0, row), call.given(1, row)?) else { return Ok(None) };
-        Ok(Some(Answer::Truth(contains(left, Part::of(&right), Level::Top, call.meter)?)))
-    }),
-    entry("coeval_json_exists", 2..=2, Gives::Bool, |call, row| {
-        let (Some(document), Some(key)) = (call.document(0, row), call.text(1, row)) else { return Ok(None) };
-        Ok(Some(Answer::Truth(exists(document, key))))
-    }),
-    entry("coeval_json_exists_any", 2..=2, Gives::Bool, |call, row| {
-        let (Some(document), Some(keys)) = (call.document(0, row), call.texts(1, row)?) else {
-            return Ok(None);
-        };
-        Ok(Some(Answer::Truth(call.is_any(&keys, |key| exists(document, key))?)))
-    }),
-    entry("coeval_json_exists_all", 2..=2, Gives::Bool, |call, row| {
-        let (Some(document), Some(keys)) = (call.document(0, row), call.texts(1, row)?) else {
-            return Ok(None);
-        };
-        Ok(Some(Answer::Truth(!call.is_any(&keys, |key| !exists(document, key))?)))
-    }),
+    entry("coeval_json_contains", 2..=2, Gives::Bool, |call, row| call.contains(0, 1, row)),
+    entry("coeval_json_exists", 2..=2, Gives::Bool, |call, row| Ok(call.has_key(row))),
+    entry("coeval_json_exists_any", 2..=2, Gives::Bool, |call, row| call.has_any(row)),
+    entry("coeval_json_exists_all", 2..=2, Gives::Bool, |call, row| call.has_all(row)),
+    // The functions behind PostgreSQL's operators: `?` is a parameter to some drivers.
+    entry("jsonb_contains", 2..=2, Gives::Bool, |call, row| call.contains(0, 1, row)),
+    entry("jsonb_contained", 2..=2, Gives::Bool, |call, row| call.contains(1, 0, row)),
+    entry("jsonb_exists", 2..=2, Gives::Bool, |call, row| Ok(call.has_key(row))),
+    entry("jsonb_exists_any", 2..=2, Gives::Bool, |call, row| call.has_any(row)),
+    entry("jsonb_exists_all", 2..=2, Gives::Bool, |call, row| call.has_all(row)),
     entry("jsonb_set", 3..=4, Gives::Jsonb, |call, row| {
         let (Some(value), Some(creates)) = (call.given(2, row)?, call.truth(3, row).unwrap_or(Some(true)))
         else {
@@ -300,6 +290,42 @@ impl<'a> Arguments<'a> {
         let Some(text) = self.text(index, row) else { return Ok(None) };
         crate::types::parse_value(text, ColumnType::Json, Tz::UTC)?;
         canonical(text).map(Some)
+    }
+
+    /// Whether one argument contains the other.
+    fn contains(
+        &self,
+        whole: usize,
+        part: usize,
+        row: usize,
+    ) -> std::result::Result<Option<Answer>, SqlError> {
+        let (Some(whole), Some(part)) = (self.jsonb(whole, row)?, self.jsonb(part, row)?) else {
+            return Ok(None);
+        };
+        let is_there = contains(Part::of(&whole), Part::of(&part), Level::Top, self.meter)?;
+        Ok(Some(Answer::Truth(is_there)))
+    }
+
+    /// Whether the document has a key or a text of the second argument.
+    fn has_key(&self, row: usize) -> Option<Answer> {
+        let (document, key) = (self.document(0, row)?, self.text(1, row)?);
+        Some(Answer::Truth(exists(document, key)))
+    }
+
+    /// Whether it has any of the keys.
+    fn has_any(&self, row: usize) -> std::result::Result<Option<Answer>, SqlError> {
+        let (Some(document), Some(keys)) = (self.document(0, row), self.texts(1, row)?) else {
+            return Ok(None);
+        };
+        Ok(Some(Answer::Truth(self.is_any(&keys, |key| exists(document, key))?)))
+    }
+
+    /// Whether it has all of the keys.
+    fn has_all(&self, row: usize) -> std::result::Result<Option<Answer>, SqlError> {
+        let (Some(document), Some(keys)) = (self.document(0, row), self.texts(1, row)?) else {
+            return Ok(None);
+        };
+        Ok(Some(Answer::Truth(!self.is_any(&keys, |key| !exists(document, key))?)))
     }
 
     /// What a search gives by the path of the second argument in the document of the first one, with the values of its variables
