@@ -70,7 +70,7 @@ use identity::order_identity_options;
 use like_columns::spell_like;
 use locks_last::put_locks_last;
 use merge_actions::spell_merge;
-use operators::{spell_operators, split_signs};
+use operators::{spell_named, spell_operators, split_signs};
 use order_operators::spell_orders;
 use overriding::{put_overriding, take_overriding};
 use postgres::Postgres;
@@ -154,6 +154,7 @@ pub(crate) fn pieces<O, P>(
 /// As [`pieces`].
 fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
     spell_synonyms(&mut tokens);
+    spell_named(&mut tokens);
     let deferrable = take_deferrable(&mut tokens);
     take_unlogged(&mut tokens);
     take_with_data(&mut tokens);

@@ -48,6 +48,7 @@ mod dotted_names;
 mod excluded_rows;
 mod grouping;
 mod merged_columns;
+mod named_arguments;
 mod ordered_sets;
 mod overlaps;
 mod part_columns;
@@ -271,6 +272,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
 
 /// What stands in the place of a call; `None` if it stays.
 fn rewritten_call(function: &mut Function) -> Result<Option<Expr>, SqlError> {
+    named_arguments::put_in_places(function);
     if let Some(both) = excluded_rows::rewritten(function)? {
         return Ok(Some(both));
     }
@@ -587,7 +589,6 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     }
     let filled = match name.as_str() {
         "age" => age_of_today(arguments_of(function)),
-        "make_interval" => interval_of_parts(function),
         "normalize" => normal_form(arguments_of(function)),
         _ => None,
     };
@@ -643,31 +644,6 @@ fn normal_form(arguments: Vec<Expr>) -> Option<Expr> {
     let [given, Expr::Identifier(form)] = <[Expr; 2]>::try_from(arguments).ok()? else { return None };
     let is_form = matches!(fold(&form).as_str(), "nfc" | "nfd" | "nfkc" | "nfkd");
     is_form.then(|| call("normalize", vec![given, text(&form.value)]))
-}
-
-/// `make_interval(days => 1, ...)` with the arguments in their places.
-fn interval_of_parts(function: &Function) -> Option<Expr> {
-    const PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
-    let FunctionArguments::List(list) = &function.args else { return None };
-    let mut parts: Vec<Expr> = PARTS.iter().map(|_| number("0")).collect();
-    let mut has_names = false;
-    for (place, argument) in list.args.iter().enumerate() {
-        match argument {
-            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. }
-            | FunctionArg::ExprNamed {
-                name: Expr::Identifier(name),
-                arg: FunctionArgExpr::Expr(value),
-                ..
-            } => {
-                let named = PARTS.iter().position(|part| *part == fold(name))?;
-                parts[named] = value.clone();
-                has_names = true;
-            }
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => *parts.get_mut(place)? = value.clone(),
-            _ => return None,
-        }
-    }
-    has_names.then(|| call("make_interval", parts))
 }
 
 /// An aggregate of documents: the array of its values, each as JSON, made one document. Or of texts with delimiters of their own.
