@@ -134,7 +134,8 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         order_once(query);
-        let checked = recursion::check(query).and_then(|()| distinct_on::follow_order(query));
+        let checked = recursion::check(query).and_then(|()| windows::write_out_order(query));
+        let checked = checked.and_then(|()| distinct_on::follow_order(query));
         if let Err(error) = checked.and_then(|()| row_counts::rewrite(query)) {
             return ControlFlow::Break(error);
         }

@@ -9,7 +9,8 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::walk::WalkMut;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, NamedWindowDefinition, NamedWindowExpr, Query, Select, VisitorMut, WindowSpec, WindowType,
+    Expr, Function, NamedWindowDefinition, NamedWindowExpr, Query, Select, SetExpr, VisitorMut, WindowSpec,
+    WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -19,24 +20,8 @@ use std::ops::ControlFlow;
 /// `42704` for a name that no window before has, `42P20` for one that is defined twice, and for a window that divides or
 /// orders otherwise what it takes from another.
 pub(super) fn write_out(select: &mut Select) -> Result<(), SqlError> {
-    let mut known = Windows(Vec::with_capacity(select.named_window.len()));
-    for NamedWindowDefinition(name, window) in &mut select.named_window {
-        let name = fold(name);
-        if known.find(&name).is_ok() {
-            let message = format!("window \"{name}\" is already defined");
-            return Err(SqlError::new(SqlState::WindowingError, message));
-        }
-        let spec = match window {
-            NamedWindowExpr::NamedWindow(other) => known.find(&fold(other))?.clone(),
-            NamedWindowExpr::WindowSpec(spec) => {
-                known.fill(spec)?;
-                spec.clone()
-            }
-        };
-        *window = NamedWindowExpr::WindowSpec(spec.clone());
-        known.0.push((name, spec));
-    }
-    let mut calls = Calls { known: &known, depth: 0 };
+    let known = Windows::of(select)?;
+    let mut calls = Calls { known: &known, place: Place::SelectList, depth: 0 };
     for item in &mut select.projection {
         if let ControlFlow::Break(error) = item.walk_mut(&mut calls) {
             return Err(error);
@@ -50,10 +35,50 @@ pub(super) fn write_out(select: &mut Select) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// Writes out the windows of a query's ORDER BY, whose names DataFusion does not know there.
+///
+/// # Errors
+/// As [`write_out`].
+pub(super) fn write_out_order(query: &mut Query) -> Result<(), SqlError> {
+    let (Some(order), SetExpr::Select(select)) = (&mut query.order_by, query.body.as_mut()) else {
+        return Ok(());
+    };
+    if select.named_window.is_empty() {
+        return Ok(());
+    }
+    let known = Windows::of(select)?;
+    match order.walk_mut(&mut Calls { known: &known, place: Place::OrderBy, depth: 0 }) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
 /// The windows that have names, in the order of their definitions.
 struct Windows(Vec<(String, WindowSpec)>);
 
 impl Windows {
+    /// Those of a SELECT, in which each is written out.
+    fn of(select: &mut Select) -> Result<Self, SqlError> {
+        let mut known = Self(Vec::with_capacity(select.named_window.len()));
+        for NamedWindowDefinition(name, window) in &mut select.named_window {
+            let name = fold(name);
+            if known.find(&name).is_ok() {
+                let message = format!("window \"{name}\" is already defined");
+                return Err(SqlError::new(SqlState::WindowingError, message));
+            }
+            let spec = match window {
+                NamedWindowExpr::NamedWindow(other) => known.find(&fold(other))?.clone(),
+                NamedWindowExpr::WindowSpec(spec) => {
+                    known.fill(spec)?;
+                    spec.clone()
+                }
+            };
+            *window = NamedWindowExpr::WindowSpec(spec.clone());
+            known.0.push((name, spec));
+        }
+        Ok(known)
+    }
+
     fn find(&self, name: &str) -> Result<&WindowSpec, SqlError> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, spec)| spec).ok_or_else(|| {
@@ -84,9 +109,18 @@ impl Windows {
     }
 }
 
+/// Where calls over windows stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Where DataFusion finds windows by their names.
+    SelectList,
+    OrderBy,
+}
+
 /// Writes out the windows of calls; `depth` says how many subqueries there are around the place.
 struct Calls<'w> {
     known: &'w Windows,
+    place: Place,
     depth: usize,
 }
 
@@ -94,7 +128,7 @@ impl Calls<'_> {
     fn write_out(&self, call: &mut Function) -> Result<(), SqlError> {
         if let Some(WindowType::NamedWindow(name)) = &call.over {
             let spec = self.known.find(&fold(name))?;
-            if leaves_out_current_row(spec) {
+            if self.place == Place::OrderBy || leaves_out_current_row(spec) {
                 call.over = Some(WindowType::WindowSpec(spec.clone()));
             }
             return Ok(());
