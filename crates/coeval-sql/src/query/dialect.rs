@@ -239,6 +239,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             casts::rewritten(expr, data_type).or_else(|| casts::rounded(expression))
         }
         Expr::TypedString(typed) => casts::rounded_literal(typed),
+        Expr::Interval(literal) => casts::rounded_interval(literal),
         Expr::UnaryOp { op, expr } => sign(*op, expr),
         Expr::Function(function) => rewritten_call(function)?,
         Expr::Case { conditions, else_result: Some(otherwise), .. } => {
