@@ -324,8 +324,8 @@ fn float_division(
         DataType::Float64 => any_value::<Float64Type>(divisors, |value| value == 0.0),
         _ => false,
     };
-    // NULL divided by zero is NULL.
-    if has_zero && any_row(left, right, |_, divisor| divisor == 0.0) {
+    // NULL divided by zero is NULL, and NaN is NaN.
+    if has_zero && any_row(left, right, |dividend, divisor| divisor == 0.0 && !dividend.is_nan()) {
         return Err(ArrowError::ExternalError(Box::new(division_by_zero())));
     }
     without_overflow(left, right, operation)

@@ -123,7 +123,10 @@ fn floats(op: ArithmeticOp, left: f64, right: f64) -> Result<f64, SqlError> {
         ArithmeticOp::Add => left + right,
         ArithmeticOp::Subtract => left - right,
         ArithmeticOp::Multiply => left * right,
-        ArithmeticOp::Divide | ArithmeticOp::Remainder if right == 0.0 => return Err(division_by_zero()),
+        // What is no number stays none.
+        ArithmeticOp::Divide | ArithmeticOp::Remainder if right == 0.0 && !left.is_nan() => {
+            return Err(division_by_zero());
+        }
         ArithmeticOp::Divide => left / right,
         ArithmeticOp::Remainder => left % right,
     };
