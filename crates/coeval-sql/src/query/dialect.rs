@@ -139,6 +139,7 @@ impl VisitorMut for Dialect {
         if let Err(error) = checked.and_then(|()| row_counts::rewrite(query)) {
             return ControlFlow::Break(error);
         }
+        recursion::keep_inner_parts(query);
         dotted_names::rename_parts(query);
         part_columns::name_all(query);
         merged_columns::name_by_table(query, self.depth);

@@ -6,6 +6,7 @@ use super::unqualified;
 use crate::error::{SqlError, SqlState};
 use crate::functions::is_aggregate;
 use crate::names::fold;
+use crate::select::of_body;
 use crate::walk::{Walk, any_outside_queries};
 use datafusion::sql::sqlparser::ast::{
     Cte, Expr, LimitClause, ObjectNamePart, Query, Select, SelectItem, SetExpr, SetOperator, Statement,
@@ -88,6 +89,22 @@ fn refuse_order(query: &Query) -> Result<(), SqlError> {
     let message = format!("{clause} in a recursive query is not implemented");
     Err(SqlError::new(SqlState::FeatureNotSupported, message)
         .with_hint("Order and limit the rows in the query that reads them."))
+}
+
+/// Writes a WITH inside of a recursive part into both of its sides: DataFusion plans these by themselves, and forgets it.
+pub(super) fn keep_inner_parts(query: &mut Query) {
+    let parts = query.with.iter_mut().filter(|with| with.recursive).flat_map(|with| &mut with.cte_tables);
+    for part in parts {
+        let inner = part.query.as_mut();
+        if let SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } = inner.body.as_mut()
+            && let Some(with) = inner.with.take()
+        {
+            for side in [left, right] {
+                let body = side.as_ref().clone();
+                **side = SetExpr::Query(Box::new(of_body(Some(with.clone()), body)));
+            }
+        }
+    }
 }
 
 /// Counts who reads the rows of the step before. Breaks off with nothing where another part of this name hides them.
