@@ -130,9 +130,11 @@ const ENTRIES: &[Entry] = &[
         Ok(call.given(0, row)?.map(|document| Answer::Text(order_key(Part::of(&document)))))
     }),
     entry("json_extract_path", 2..=MANY, Gives::Json, |call, row| Ok(call.steps(row).map(text))),
-    entry("jsonb_extract_path", 2..=MANY, Gives::Jsonb, |call, row| Ok(call.steps(row).map(text))),
+    entry("jsonb_extract_path", 2..=MANY, Gives::Jsonb, |call, row| {
+        call.jsonb_steps(row, |at| Some(text(at)))
+    }),
     entry("json_extract_path_text", 2..=MANY, Gives::Text, |call, row| Ok(call.steps(row).and_then(plain))),
-    entry("jsonb_extract_path_text", 2..=MANY, Gives::Text, |call, row| Ok(call.steps(row).and_then(plain))),
+    entry("jsonb_extract_path_text", 2..=MANY, Gives::Text, |call, row| call.jsonb_steps(row, plain)),
     entry("json_typeof", 1..=1, Gives::Text, type_of),
     entry("jsonb_typeof", 1..=1, Gives::Text, type_of),
     entry("json_array_length", 1..=1, Gives::Int, length),
@@ -382,6 +384,16 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// Whether an argument is neither an array nor a row nor a document.
+    fn is_scalar(&self, index: usize) -> bool {
+        let ty = self.fields.get(index).and_then(|field| column_type_of_field(field));
+        let is_document = matches!(ty, Some(ColumnType::Json | ColumnType::Jsonb));
+        let is_enum = matches!(ty, Some(ColumnType::Enum(_)));
+        let is_made_of_others =
+            matches!(self.arrays[index].data_type(), DataType::List(_) | DataType::Struct(_));
+        !is_document && (is_enum || !is_made_of_others)
+    }
+
     fn is_jsonb(&self, index: usize) -> bool {
         let ty = self.fields.get(index).and_then(|field| column_type_of_field(field));
         ty == Some(ColumnType::Jsonb)
@@ -459,6 +471,18 @@ impl<'a> Arguments<'a> {
         (1..self.arrays.len()).try_fold(self.document(0, row)?, |at, index| at.step(self.text(index, row)?))
     }
 
+    /// The same in a document as `jsonb` is written.
+    fn jsonb_steps(
+        &self,
+        row: usize,
+        answer: fn(Part<'_>) -> Option<Answer>,
+    ) -> std::result::Result<Option<Answer>, SqlError> {
+        let Some(document) = self.jsonb(0, row)? else { return Ok(None) };
+        let mut keys = 1..self.arrays.len();
+        let found = keys.try_fold(Part::of(&document), |at, index| at.step(self.text(index, row)?));
+        Ok(found.and_then(answer))
+    }
+
     fn unless_null(
         &self,
         row: usize,
@@ -487,6 +511,9 @@ impl<'a> Arguments<'a> {
         for index in (0..self.arrays.len()).step_by(2) {
             if self.arrays[index].is_null(row) {
                 return Err(wrong(format!("argument {}: key must not be null", index + 1)));
+            }
+            if !self.is_scalar(index) {
+                return Err(wrong("key value must be scalar, not array, composite, or json".to_owned()));
             }
             out.push_str(if index == 0 { "" } else { ", " });
             self.push_key(index, row, &mut out)?;
