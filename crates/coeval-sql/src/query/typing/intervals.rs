@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Intervals: compared by their length, multiplied and divided by numbers.
 
-use crate::error::{SqlError, division_by_zero, out_of_range};
+use crate::error::{SqlError, SqlState, division_by_zero};
 use crate::types::scaled_interval;
 use arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::cast;
@@ -127,7 +127,7 @@ pub(super) fn mean_lengths(sums: &ArrayRef, counts: &ArrayRef) -> Result<ArrayRe
 /// An interval times or by a number.
 ///
 /// # Errors
-/// `22012` for a division by zero, `22003` for what is no interval any more.
+/// `22012` for a division by zero, `22008` for what is no interval any more.
 fn scaled(
     kind: Kind,
     interval: IntervalMonthDayNano,
@@ -137,6 +137,8 @@ fn scaled(
         return Err(ArrowError::ExternalError(Box::new(division_by_zero())));
     }
     let times = |part: f64| if kind == Kind::Part { part / number } else { part * number };
-    scaled_interval(interval, times)
-        .ok_or_else(|| ArrowError::ExternalError(Box::new(out_of_range("interval out of range"))))
+    scaled_interval(interval, times).ok_or_else(|| {
+        let message = "interval out of range";
+        ArrowError::ExternalError(Box::new(SqlError::new(SqlState::DatetimeFieldOverflow, message)))
+    })
 }
