@@ -29,6 +29,7 @@ mod select_into;
 mod servers;
 mod short_forms;
 mod synonyms;
+mod unicode_texts;
 mod unlogged;
 mod values_subquery;
 mod variadic;
@@ -78,6 +79,7 @@ use select_into::as_definition;
 use servers::take_server;
 use short_forms::spell_short_forms;
 use synonyms::spell_synonyms;
+use unicode_texts::spell_unicode_texts;
 use unlogged::take_unlogged;
 use variadic::spell_variadic;
 use whole_tables::spell_tables;
@@ -155,6 +157,7 @@ pub(crate) fn pieces<O, P>(
 fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
     spell_synonyms(&mut tokens);
     spell_named(&mut tokens);
+    spell_unicode_texts(&mut tokens);
     let deferrable = take_deferrable(&mut tokens);
     take_unlogged(&mut tokens);
     take_with_data(&mut tokens);
