@@ -215,6 +215,10 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         return Ok(Some(replaced));
     }
     Ok(match expression {
+        Expr::Substring { shorthand: true, substring_from, substring_for, .. } => {
+            [substring_from, substring_for].into_iter().flatten().for_each(|count| read_count(count));
+            None
+        }
         Expr::Substring { expr, substring_from: Some(pattern), substring_for, .. } => {
             part_by_pattern(expr, pattern, substring_for.as_deref())
         }
@@ -391,6 +395,13 @@ fn order_once(query: &mut Query) {
             known.push(one.expr.clone());
             is_new
         });
+    }
+}
+
+/// A literal that says a place or a number of letters, as a number: `substr` takes no patterns.
+fn read_count(count: &mut Expr) {
+    if is_text(count) {
+        *count = casts::cast(count.clone(), DataType::Int(None));
     }
 }
 
