@@ -215,13 +215,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         return Ok(Some(replaced));
     }
     Ok(match expression {
-        Expr::Substring { shorthand: true, substring_from, substring_for, .. } => {
-            [substring_from, substring_for].into_iter().flatten().for_each(|count| read_count(count));
-            None
-        }
-        Expr::Substring { expr, substring_from: Some(pattern), substring_for, .. } => {
-            part_by_pattern(expr, pattern, substring_for.as_deref())
-        }
+        Expr::Substring { .. } => part_of_text(expression),
         Expr::BinaryOp { left, op, right } if rows::is_comparison(left, op, right) => {
             Some(rows::comparison(left, op, right))
         }
@@ -398,10 +392,20 @@ fn order_once(query: &mut Query) {
     }
 }
 
-/// A literal that says a place or a number of letters, as a number: `substr` takes no patterns.
-fn read_count(count: &mut Expr) {
-    if is_text(count) {
-        *count = casts::cast(count.clone(), DataType::Int(None));
+/// The part that a pattern finds. What `substr` is given are places in any case, also as literals that have no type.
+fn part_of_text(expression: &mut Expr) -> Option<Expr> {
+    match expression {
+        Expr::Substring { shorthand: true, substring_from, substring_for, .. } => {
+            let counts = [substring_from, substring_for].into_iter().flatten();
+            for count in counts.filter(|count| is_text(count)) {
+                **count = casts::cast(count.as_ref().clone(), DataType::Int(None));
+            }
+            None
+        }
+        Expr::Substring { expr, substring_from: Some(pattern), substring_for, .. } => {
+            part_by_pattern(expr, pattern, substring_for.as_deref())
+        }
+        _ => None,
     }
 }
 
