@@ -5,7 +5,7 @@
 //! cast to that type, too; a date beside a timestamp becomes one, and so does a `numeric` beside a float. Texts of several lengths become
 //! texts.
 
-use super::literals::{TO_NUMERIC, cast_to, is_int_literal, is_named, own_call};
+use super::literals::{TO_NUMERIC, cast_to, is_int_literal, is_named, own_call, to_numeric};
 use crate::error::SqlError;
 use crate::query::has_subquery;
 use crate::scalar::cast_function::CAST;
@@ -36,6 +36,7 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
                     let mut cells: Vec<_> =
                         values.rows.iter_mut().map(|row| &mut row.content[column]).collect();
                     forget_lengths(&mut cells)?;
+                    read_numbers(&mut cells)?;
                     make_floats(cells);
                     continue;
                 };
@@ -67,6 +68,19 @@ fn forget_lengths(cells: &mut [&mut Expr]) -> Result<(), SqlError> {
     for cell in cells {
         if matches!(type_of(cell), Some(ColumnType::Varchar(_) | ColumnType::Char(_))) {
             **cell = own_call(cell.clone(), ColumnType::Text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads literals without a type in a column of `numeric` with the digits that they have: DataFusion gives them those of the others.
+fn read_numbers(cells: &mut [&mut Expr]) -> Result<(), SqlError> {
+    if !cells.iter().any(|cell| is_numeric(cell)) || cells.iter().any(|cell| float_type(cell).is_some()) {
+        return Ok(());
+    }
+    for cell in cells {
+        if matches!(&**cell, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_))) {
+            **cell = to_numeric(cell)?;
         }
     }
     Ok(())
