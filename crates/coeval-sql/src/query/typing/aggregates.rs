@@ -9,6 +9,7 @@
 //! | `min`, `max` of intervals | by length | by months, then days, then time |
 //! | `variance`, `stddev` of integers and `numeric` | `numeric`, exactly | floats |
 //! | `corr`, `covar_...`, `regr_...` | NaN of infinities | NULL, or what is left of them |
+//! | `bool_and`, `bool_or` over a frame whose start moves | there | refused |
 //! | `lag`, `lead` of numbers with a default of another type | of the type of both | of the first one |
 //! | ORDER BY of `jsonb`, intervals, enums | by their order | by what they are kept as |
 //! | `count(DISTINCT x)`, PARTITION BY of `jsonb`, intervals, floats | equal values are one | by what they are kept as |
@@ -25,8 +26,10 @@ use crate::error::{SqlError, SqlState};
 use crate::functions::ORDERED_SET;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, WindowFunctionDefinition, when};
+use datafusion::logical_expr::{AggregateUDF, Cast, Expr, ExprSchemable, WindowFunctionDefinition, when};
+use std::sync::Arc;
 
 /// An aggregate as PostgreSQL has it; `None` if it is right as it is.
 pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Option<AggregateFunction>> {
@@ -113,7 +116,9 @@ fn typed_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<Windo
     };
     let (function, arguments) = match regression(call.fun.name(), arguments, schema) {
         Some((regression, pair)) => (Some(regression.function()), pair),
-        None => (best.or_else(spread).or_else(of_floats), arguments.clone()),
+        None => {
+            (best.or_else(spread).or_else(of_floats).or_else(|| of_sliding_truths(call)), arguments.clone())
+        }
     };
     Ok(function.map(|function| {
         let mut call = call.clone();
@@ -121,6 +126,19 @@ fn typed_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<Windo
         call.params.args = arguments;
         call
     }))
+}
+
+/// What stands for `bool_and` and `bool_or` over a frame whose start moves, from which DataFusion cannot take values away: the least or
+/// the greatest truth value, which is the same.
+fn of_sliding_truths(call: &WindowFunction) -> Option<Arc<AggregateUDF>> {
+    if call.params.window_frame.start_bound.is_unbounded() {
+        return None;
+    }
+    match call.fun.name() {
+        "bool_and" => Some(min_udaf()),
+        "bool_or" => Some(max_udaf()),
+        _ => None,
+    }
 }
 
 /// What is computed of pairs of numbers, and the pair as floats; `None` if it is something else.
