@@ -107,7 +107,7 @@ pub(crate) fn execute_with(
     with: Option<&With>,
 ) -> Result<StatementResult, SqlError> {
     crate::foreign::refuse_change(context, statement)?;
-    let evaluated = subqueries::evaluated(context, statement)?;
+    let evaluated = subqueries::evaluated(context, statement, with)?;
     match evaluated.as_ref().unwrap_or(statement) {
         Statement::Insert(insert) => insert::run(context, insert, with),
         Statement::Update(update) => update::run(context, update, with),

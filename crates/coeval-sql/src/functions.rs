@@ -8,7 +8,8 @@
 //! | file | |
 //! |---|---|
 //! | [`intervals`] | `age`, `justify_days`, `make_interval` ... |
-//! | [`numbers`] | `width_bucket`, `div`, trigonometry in degrees ... |
+//! | [`numbers`] | `width_bucket`, `div`, `gcd` ... |
+//! | [`degrees`] | trigonometry in degrees: `sind`, `atan2d` ... |
 //! | [`places`] | `pg_wal_lsn_diff`, places in a log moved by bytes |
 //! | [`number_pattern`] | `to_char` and `to_number` of numbers |
 //! | [`time_pattern`] | `to_char` of times |
@@ -32,6 +33,7 @@ mod arrays;
 mod bytes;
 mod call;
 mod choice;
+mod degrees;
 mod delimited;
 mod digests;
 mod domains;
@@ -121,9 +123,10 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 16] = [
+    let lists: [&[Entry]; 17] = [
         arrays::ENTRIES,
         bytes::ENTRIES,
+        degrees::ENTRIES,
         delimited::ENTRIES,
         digests::ENTRIES,
         domains::ENTRIES,

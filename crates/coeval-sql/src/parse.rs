@@ -35,6 +35,7 @@ mod select_into;
 mod servers;
 mod short_forms;
 mod signs;
+mod synonyms;
 mod unlogged;
 mod values_subquery;
 mod variadic;
@@ -82,7 +83,7 @@ use identity::order_identity_options;
 use like_columns::spell_like;
 use locks_last::put_locks_last;
 use merge_actions::spell_merge;
-use operators::{spell_operators, split_signs};
+use operators::{spell_named, spell_operators, split_signs};
 use order_operators::spell_orders;
 use overriding::{put_overriding, take_overriding};
 use postgres::Postgres;
@@ -90,6 +91,7 @@ use rows_from::spell_rows_from;
 use select_into::as_definition;
 use servers::take_server;
 use short_forms::spell_short_forms;
+use synonyms::spell_synonyms;
 use unlogged::take_unlogged;
 use variadic::spell_variadic;
 use whole_tables::spell_tables;
@@ -166,6 +168,8 @@ pub(crate) fn pieces<O, P>(
 /// As [`pieces`].
 fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
     let mut tokens = join_texts(tokens, sql)?;
+    spell_synonyms(&mut tokens);
+    spell_named(&mut tokens);
     let deferrable = take_deferrable(&mut tokens);
     take_unlogged(&mut tokens);
     take_with_data(&mut tokens);

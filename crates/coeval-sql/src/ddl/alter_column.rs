@@ -6,10 +6,10 @@ use super::columns::{Place, owned_sequence};
 use super::{expressions, generated_columns, lookup, rewrite, validate, view_columns};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::types::second_digits;
+use crate::types::{CastContext, has_cast, second_digits};
 use crate::user_types::{declared_domain, declared_type};
 use crate::values;
-use coeval_store::{CatalogChange, ColumnType, Identity, SECOND_DIGITS_MAX, SpaceId, TableDef};
+use coeval_store::{CatalogChange, ColumnDef, ColumnType, Identity, SECOND_DIGITS_MAX, SpaceId, TableDef};
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, DataType, Expr, GeneratedAs, ObjectName, SequenceOptions,
 };
@@ -153,6 +153,9 @@ fn set_type(
 ) -> Result<SpaceId, SqlError> {
     let ty = declared_type(data_type, context.settings, context.transaction)?;
     let column = &def.columns[index];
+    if column.generated.is_some() {
+        require_generated(column, ty, using)?;
+    }
     if let Some(view) = view_columns::views_using(context, &def.name, &column.name)?.first() {
         return Err(SqlError::new(
             SqlState::FeatureNotSupported,
@@ -176,6 +179,24 @@ fn set_type(
     let using = using.map(ToString::to_string);
     let change = rewrite::Change::Type { column: index, ty, second_digits: digits, domain, using };
     rewrite::execute(context, def, &change)
+}
+
+/// Refuses a type that the values of a generated column do not become by themselves, and USING: they are made by the column's own
+/// expression.
+///
+/// # Errors
+/// `42611`, `42804`.
+fn require_generated(column: &ColumnDef, ty: ColumnType, using: Option<&Expr>) -> Result<(), SqlError> {
+    if using.is_some() {
+        let message = "cannot specify USING when altering type of generated column";
+        return Err(SqlError::new(SqlState::InvalidColumnDefinition, message)
+            .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
+    }
+    if has_cast(column.ty, ty, CastContext::Assignment) {
+        return Ok(());
+    }
+    let message = format!("column \"{}\" cannot be cast automatically to type {ty}", column.name);
+    Err(SqlError::new(SqlState::DatatypeMismatch, message))
 }
 
 /// Whether every value of the first type is one of the second, kept alike.

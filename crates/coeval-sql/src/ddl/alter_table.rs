@@ -7,7 +7,7 @@ use super::lookup;
 use super::schema::Existing;
 use super::{
     add_column, alter_column, constraints, drop_column, drop_constraint, index_memory, naming, rename,
-    rewrite, validate,
+    rewrite, storage_parameters, validate,
 };
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -122,6 +122,7 @@ fn apply(
         AlterTableOperation::ValidateConstraint { name } => {
             return validate_constraint(context, &def, &lookup::fold(name));
         }
+        AlterTableOperation::SetOptionsParens { options } => storage_parameters::of_table(options)?,
         other => return Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
     }
     Ok(id)

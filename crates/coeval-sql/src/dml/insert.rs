@@ -22,8 +22,12 @@ use crate::failing_row::refused;
 use crate::needs;
 use crate::parse::{OVERRIDING, is_default};
 use crate::result::{CommandTag, StatementResult};
+use crate::select;
+use crate::stored::updatable::calls_sets;
 use coeval_store::{Identity, Value};
-use datafusion::sql::sqlparser::ast::{Expr, Insert, ObjectName, OnInsert, SetExpr, TableObject, With};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Insert, ObjectName, OnInsert, Query, SetExpr, TableObject, With,
+};
 use source::SelectedRows;
 use upsert::{Upsert, Written};
 use values::given_rows;
@@ -181,7 +185,8 @@ pub(super) fn run(
     let relations = [Relation::of_inserted(&shape.target)];
     let returning = Returning::compile(context, insert.returning.as_deref(), &relations)?;
     let mut given: Vec<usize> = Vec::new();
-    let rows = match insert.source.as_deref() {
+    let spread = insert.source.as_deref().map(with_sets_spread).transpose()?.flatten();
+    let rows = match spread.as_ref().or(insert.source.as_deref()) {
         None => RowsToInsert::Given(vec![vec![None; shape.target.def.columns.len()]]),
         Some(query) => match query.body.as_ref() {
             SetExpr::Values(values) if query.order_by.is_none() && query.limit_clause.is_none() => {
@@ -210,6 +215,31 @@ pub(super) fn run(
         return Ok(StatementResult::tagged(CommandTag::Insert(inserted)));
     }
     write_rows(context, &shape, rows, &options.of_given(given), upsert, returning)
+}
+
+/// `VALUES (unnest(x))` as `SELECT unnest(x)`, which gives a row for each member; `None` if no value is a set.
+///
+/// # Errors
+/// `0A000` for a set in one of several rows, or beside DEFAULT.
+fn with_sets_spread(query: &Query) -> Result<Option<Query>, SqlError> {
+    let SetExpr::Values(values) = query.body.as_ref() else { return Ok(None) };
+    if query.order_by.is_some() || query.limit_clause.is_some() {
+        return Ok(None);
+    }
+    let is_set = |value: &Expr| !matches!(value, Expr::Value(_)) && calls_sets(value);
+    if !values.rows.iter().flat_map(|row| &row.content).any(is_set) {
+        return Ok(None);
+    }
+    let [row] = values.rows.as_slice() else {
+        let message = "set-returning functions are not allowed in VALUES";
+        return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+    };
+    if row.content.iter().any(is_default) {
+        return Err(SqlError::unsupported("DEFAULT beside a set in VALUES"));
+    }
+    let named = |(place, value): (usize, &Expr)| select::item(value.clone(), format!("column{}", place + 1));
+    let outputs = row.content.iter().enumerate().map(named).collect();
+    Ok(Some(select::query(query.with.clone(), outputs, Vec::new(), None)))
 }
 
 /// The columns of a target that a list of values fills, with the values: all those of `columns`, or the first ones

@@ -13,19 +13,20 @@ use crate::walk::{WalkMut, step};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, value_at};
 use datafusion::sql::sqlparser::ast::{
-    Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, VisitorMut,
+    Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, VisitorMut, With,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use std::ops::ControlFlow;
 
-/// The statement without subqueries in RETURNING and DO UPDATE; `None` if it has none there.
+/// The statement without subqueries in RETURNING and DO UPDATE, which may name what is in front of it; `None` if it has none there.
 ///
 /// # Errors
 /// What running them meets; `0A000` for one that refers to the row.
 pub(super) fn evaluated(
     context: &mut StatementContext<'_>,
     statement: &Statement,
+    with: Option<&With>,
 ) -> Result<Option<Statement>, SqlError> {
     let is_there = match statement {
         Statement::Insert(insert) => has_subquery(&insert.returning) || has_subquery(&insert.on),
@@ -37,7 +38,7 @@ pub(super) fn evaluated(
         return Ok(None);
     }
     let mut statement = statement.clone();
-    let mut evaluation = Evaluation { context };
+    let mut evaluation = Evaluation { context, with };
     match &mut statement {
         Statement::Insert(insert) => {
             returned(&mut insert.returning, &mut evaluation)?;
@@ -69,6 +70,8 @@ fn returned(list: &mut Option<Vec<SelectItem>>, evaluation: &mut Evaluation<'_, 
 
 struct Evaluation<'e, 'c> {
     context: &'e mut StatementContext<'c>,
+    /// What is in front of the statement.
+    with: Option<&'e With>,
 }
 
 impl VisitorMut for Evaluation<'_, '_> {
@@ -94,7 +97,9 @@ impl VisitorMut for Evaluation<'_, '_> {
 
 impl Evaluation<'_, '_> {
     fn rows(&mut self, query: &Query) -> Result<RowSet, SqlError> {
-        query::collect(self.context, query).map_err(|error| {
+        let mut query = query.clone();
+        query.with = merged(self.with, query.with);
+        query::collect(self.context, &query).map_err(|error| {
             if error.may_name_outer_row() {
                 return SqlError::unsupported("a subquery that refers to the row in this clause")
                     .with_detail(error.message);
@@ -120,6 +125,22 @@ impl Evaluation<'_, '_> {
             (None, _) => Ok(Expr::Value(Value::Null.into())),
             (Some(_), false) => Err(SqlError::several_rows()),
         }
+    }
+}
+
+/// The common table expressions in front of the statement and those in front of its query.
+pub(super) fn merged(outer: Option<&With>, inner: Option<With>) -> Option<With> {
+    match (outer.cloned(), inner) {
+        (Some(mut outer), Some(inner)) => {
+            outer.recursive |= inner.recursive;
+            // The inner ones hide outer ones of the same name.
+            outer
+                .cte_tables
+                .retain(|table| !inner.cte_tables.iter().any(|hiding| hiding.alias.name == table.alias.name));
+            outer.cte_tables.extend(inner.cte_tables);
+            Some(outer)
+        }
+        (outer, inner) => outer.or(inner),
     }
 }
 

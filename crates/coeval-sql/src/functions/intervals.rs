@@ -4,7 +4,7 @@
 use super::call::{Call, invalid};
 use super::choice::{Form, Takes};
 use super::{Entry, strict};
-use crate::error::{SqlError, SqlState, out_of_range};
+use crate::error::{SqlError, SqlState};
 use crate::types::{
     Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, is_date, is_timestamp, utc_to_local,
 };
@@ -176,7 +176,7 @@ fn days_in_month(time: NaiveDateTime) -> i32 {
 }
 
 fn interval_out_of_range() -> SqlError {
-    out_of_range("interval out of range")
+    SqlError::new(SqlState::DatetimeFieldOverflow, "interval out of range")
 }
 
 /// Moves whole days out of the time, so that both have one sign.

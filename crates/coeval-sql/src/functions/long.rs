@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions of text that DataFusion has in a form for whole columns: fast, but without a look whether the statement is to end, and
 //! some in time that grows with the product of two texts. They are called where that is little work. Else each has a form here that
-//! looks on its way, in time that grows with the sum.
+//! looks on its way, in time that grows with the sum. Some of them have forms of bytes, too, which DataFusion has not.
 
 use super::call::{Call, text};
 use super::choice::{Form, Takes};
@@ -12,16 +12,21 @@ use crate::error::{SqlError, SqlState};
 use crate::wrapped::as_wrapped;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, FieldRef};
 use coeval_store::{ColumnType, Value};
+use datafusion::common::types::{NativeType, logical_binary, logical_int32, logical_int64};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::{string, unicode};
-use datafusion::logical_expr::{ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
+use datafusion::logical_expr::{
+    Coercion, ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, TypeSignature, TypeSignatureClass,
+};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 const TEXT: Takes = Takes::Type(ColumnType::Text);
 const BIGINT: Takes = Takes::Type(ColumnType::BigInt);
+const BYTEA: Takes = Takes::Type(ColumnType::Bytea);
 
 /// Steps of a function of DataFusion, each of about a nanosecond, that are little work.
 pub(crate) const LITTLE_WORK: u64 = 1 << 24;
@@ -39,8 +44,38 @@ enum Work {
 pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
     FORMS.iter().map(|forms| {
         let (usual, own) = ((forms.usual)(), Function::new(&forms.own));
-        ScalarUDF::new_from_impl(Long { usual, own, work: forms.work })
+        let signature = with_bytes(usual.signature(), &forms.own);
+        ScalarUDF::new_from_impl(Long { usual, own, work: forms.work, signature })
     })
+}
+
+/// What DataFusion's form takes, and what ours takes of bytes.
+fn with_bytes(usual: &Signature, own: &Entry) -> Signature {
+    let taken = own.forms.iter().filter(|form| form.takes.first() == Some(&BYTEA));
+    let taken = taken.flat_map(|form| form.counts().map(move |count| &form.takes[..count]));
+    let of_bytes = taken.map(|takes| TypeSignature::Coercible(takes.iter().map(coercion).collect()));
+    let mut signatures = match &usual.type_signature {
+        TypeSignature::OneOf(signatures) => signatures.clone(),
+        signature => vec![signature.clone()],
+    };
+    let count = signatures.len();
+    signatures.extend(of_bytes);
+    if signatures.len() == count {
+        return usual.clone();
+    }
+    Signature { type_signature: TypeSignature::OneOf(signatures), ..usual.clone() }
+}
+
+/// How DataFusion finds an argument of a form of bytes: bytes themselves, or a whole number.
+fn coercion(takes: &Takes) -> Coercion {
+    match takes {
+        Takes::Type(ColumnType::BigInt) => Coercion::new_implicit(
+            TypeSignatureClass::Native(logical_int64()),
+            vec![TypeSignatureClass::Native(logical_int32())],
+            NativeType::Int64,
+        ),
+        _ => Coercion::new_exact(TypeSignatureClass::Native(logical_binary())),
+    }
 }
 
 /// A function twice.
@@ -85,7 +120,13 @@ const FORMS: &[Forms] = &[
     forms(
         unicode::substr,
         Work::Sum,
-        strict("substr", &[Form::new(&[TEXT, BIGINT, BIGINT], ColumnType::Text, part).optional(1)]),
+        strict(
+            "substr",
+            &[
+                Form::new(&[TEXT, BIGINT, BIGINT], ColumnType::Text, part).optional(1),
+                Form::new(&[BYTEA, BIGINT, BIGINT], ColumnType::Bytea, part_of_bytes).optional(1),
+            ],
+        ),
     ),
 ];
 
@@ -114,7 +155,10 @@ pub(super) fn joined(parts: &[&str], meter: &Meter) -> Result<String, SqlError> 
     Ok(out)
 }
 
-const TRIMMED: &[Form] = &[Form::new(&[TEXT, TEXT], ColumnType::Text, trimmed).optional(1)];
+const TRIMMED: &[Form] = &[
+    Form::new(&[TEXT, TEXT], ColumnType::Text, trimmed).optional(1),
+    Form::new(&[BYTEA, BYTEA], ColumnType::Bytea, trimmed_bytes),
+];
 
 /// What is written between two looks.
 const PIECE_BYTES: usize = 1 << 20;
@@ -253,19 +297,50 @@ fn last(call: &Call<'_>) -> Result<Value, SqlError> {
 
 /// `substr(text, start [, count])`; places before the first letter count, too.
 fn part(call: &Call<'_>) -> Result<Value, SqlError> {
-    let (all, start) = (call.text(0), call.int(1));
-    let end = match call.count() {
-        3 if call.int(2) < 0 => {
-            return Err(SqlError::new(SqlState::SubstringError, "negative substring length not allowed"));
-        }
-        3 => start.saturating_add(call.int(2)),
-        _ => i64::MAX,
-    };
+    let (all, start, end) = (call.text(0), call.int(1), end_of_part(call)?);
     let before = |place: i64| usize::try_from(place.saturating_sub(1)).unwrap_or(0);
     let begin = letter_behind(all, before(start), call.meter)?;
     let rest = &all[begin..];
     let count = before(end).saturating_sub(before(start));
     Ok(text(&rest[..letter_behind(rest, count, call.meter)?]))
+}
+
+/// `substr(bytea, start [, count])`: as of a text, of bytes in the place of letters.
+fn part_of_bytes(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (all, start, end) = (call.bytes(0), call.int(1), end_of_part(call)?);
+    let before = |place: i64| usize::try_from(place.saturating_sub(1)).unwrap_or(0).min(all.len());
+    Ok(Value::Bytes(all[before(start)..before(end)].into()))
+}
+
+/// The place behind a part, which is not in front of its start.
+fn end_of_part(call: &Call<'_>) -> Result<i64, SqlError> {
+    match call.count() {
+        3 if call.int(2) < 0 => {
+            Err(SqlError::new(SqlState::SubstringError, "negative substring length not allowed"))
+        }
+        3 => Ok(call.int(1).saturating_add(call.int(2))),
+        _ => Ok(i64::MAX),
+    }
+}
+
+/// `btrim(bytea, bytes)`, `ltrim` and `rtrim`: as of a text, of bytes in the place of letters.
+fn trimmed_bytes(call: &Call<'_>) -> Result<Value, SqlError> {
+    let mut is_taken = [false; 1 << u8::BITS];
+    for byte in call.bytes(1) {
+        is_taken[usize::from(*byte)] = true;
+    }
+    let stays = |byte: &u8| !is_taken[usize::from(*byte)];
+    let all = call.bytes(0);
+    let first = all.iter().position(stays).unwrap_or(all.len());
+    let behind = all.iter().rposition(stays).map_or(0, |last| last + 1);
+    let start = if call.name == "rtrim" { 0 } else { first };
+    let end = if call.name == "ltrim" { all.len() } else { behind };
+    Ok(Value::Bytes(all.get(start..end).unwrap_or_default().into()))
+}
+
+/// Whether a function is called with bytes.
+fn is_of_bytes(first: Option<&DataType>) -> bool {
+    matches!(first, Some(DataType::Binary | DataType::LargeBinary | DataType::BinaryView))
 }
 
 /// See the module.
@@ -274,6 +349,7 @@ struct Long {
     usual: Arc<ScalarUDF>,
     own: Function,
     work: Work,
+    signature: Signature,
 }
 
 impl Long {
@@ -338,16 +414,32 @@ impl Size {
 }
 
 impl ScalarUDFImpl for Long {
-    as_wrapped!(usual: name, aliases, signature, return_type, return_field_from_args, coerce_types);
-    as_wrapped!(usual: evaluate_bounds, output_ordering);
+    as_wrapped!(usual: name, aliases, coerce_types, evaluate_bounds, output_ordering);
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        if is_of_bytes(types.first()) { self.own.return_type(types) } else { self.usual.return_type(types) }
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        if is_of_bytes(arguments.arg_fields.first().map(|field| field.data_type())) {
+            return self.own.return_field_from_args(arguments);
+        }
+        self.usual.return_field_from_args(arguments)
+    }
 
     fn documentation(&self) -> Option<&Documentation> {
         self.usual.documentation()
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let first = arguments.args.first().map(ColumnarValue::data_type);
         // What is wrong our own form says.
-        if !self.is_long(&arguments)
+        if !is_of_bytes(first.as_ref())
+            && !self.is_long(&arguments)
             && let Ok(done) = self.usual.invoke_with_args(arguments.clone())
         {
             return Ok(done);
@@ -375,9 +467,8 @@ fn as_type(value: ScalarValue, ty: &DataType) -> Result<ScalarValue> {
 mod tests {
     use super::*;
     use arrow::array::{Int64Array, StringArray, StringViewArray};
-    use arrow::datatypes::{Field, FieldRef};
+    use arrow::datatypes::Field;
     use datafusion::common::config::ConfigOptions;
-    use datafusion::logical_expr::ReturnFieldArgs;
 
     /// Both forms, of texts that are short.
     fn assert_same(name: &str, texts: &[&[&str]], numbers: &[i64]) {

@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 const TEXT: Takes = Takes::Type(ColumnType::Text);
+const BYTEA: Takes = Takes::Type(ColumnType::Bytea);
 const BOOLEAN: Takes = Takes::Type(ColumnType::Boolean);
 const INT: Takes = Takes::Type(ColumnType::Int);
 const BIGINT: Takes = Takes::Type(ColumnType::BigInt);
@@ -29,7 +30,13 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("replace", &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Text, replaced)]),
     strict("lpad", &[Form::new(&[TEXT, BIGINT, TEXT], ColumnType::Text, padded).optional(1)]),
     strict("rpad", &[Form::new(&[TEXT, BIGINT, TEXT], ColumnType::Text, padded).optional(1)]),
-    strict("overlay", &[Form::new(&[TEXT, TEXT, INT, INT], ColumnType::Text, overlaid).optional(1)]),
+    strict(
+        "overlay",
+        &[
+            Form::new(&[TEXT, TEXT, INT, INT], ColumnType::Text, overlaid).optional(1),
+            Form::new(&[BYTEA, BYTEA, INT, INT], ColumnType::Bytea, overlaid_bytes).optional(1),
+        ],
+    ),
     strict("split_part", &[Form::new(&[TEXT, TEXT, INT], ColumnType::Text, field)]),
     strict("translate", &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Text, translated)]),
     strict("initcap", &[Form::new(&[TEXT], ColumnType::Text, with_capitals)]),
@@ -422,19 +429,40 @@ fn padded(call: &Call<'_>) -> Result<Value, SqlError> {
 /// `overlay(text placing other from start [for count])`: the other one in the place of so many letters, of as many as it has if that is
 /// not said.
 fn overlaid(call: &Call<'_>) -> Result<Value, SqlError> {
-    let (all, other, start) = (call.text(0), call.text(1), call.int(2));
+    let (all, other) = (call.text(0), call.text(1));
+    let (start, end) = replaced_part(call, || letters(other.as_bytes(), call.meter))?;
+    let place = |letter: i64| letter_behind(all, usize::try_from(letter - 1).unwrap_or(0), call.meter);
+    let (before, behind) = (&all[..place(start)?], &all[place(end)?..]);
+    Ok(text(joined(&[before, other, behind], call.meter)?))
+}
+
+/// `overlay(bytea placing other from start [for count])`: as of a text, of bytes in the place of letters.
+fn overlaid_bytes(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (all, other) = (call.bytes(0), call.bytes(1));
+    let (start, end) = replaced_part(call, || Ok(other.len()))?;
+    let place = |byte: i64| usize::try_from(byte - 1).unwrap_or(0).min(all.len());
+    Ok(Value::Bytes([&all[..place(start)], other, &all[place(end)..]].concat().into()))
+}
+
+/// Where the part begins that is replaced, and what is behind it. It is as long as the other one if nothing is said.
+///
+/// # Errors
+/// `22011` for a start in front of the first, `22003` beyond 32 bits; those of `length`.
+fn replaced_part(
+    call: &Call<'_>,
+    length: impl FnOnce() -> Result<usize, SqlError>,
+) -> Result<(i64, i64), SqlError> {
+    let start = call.int(2);
     if start <= 0 {
         return Err(SqlError::new(SqlState::SubstringError, "negative substring length not allowed"));
     }
-    let count = if call.count() == 4 { call.int(3) } else { letters(other.as_bytes(), call.meter)? as i64 };
+    let count = if call.count() == 4 { call.int(3) } else { length()? as i64 };
     // Both are integers of 32 bits, or the length of a value.
     let end = start + count;
     if i32::try_from(end).is_err() {
         return Err(SqlError::new(SqlState::NumericValueOutOfRange, "integer out of range"));
     }
-    let place = |letter: i64| letter_behind(all, usize::try_from(letter - 1).unwrap_or(0), call.meter);
-    let (before, behind) = (&all[..place(start)?], &all[place(end)?..]);
-    Ok(text(joined(&[before, other, behind], call.meter)?))
+    Ok((start, end))
 }
 
 /// `split_part(text, delimiter, number)`; negative numbers count from the end.

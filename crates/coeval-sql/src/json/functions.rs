@@ -83,26 +83,16 @@ const ENTRIES: &[Entry] = &[
     entry("coeval_json_get_text", 2..=2, Gives::Text, |call, row| Ok(call.step(row).and_then(plain))),
     entry("coeval_json_path", 2..=2, Gives::Same, |call, row| Ok(call.path(row)?.map(text))),
     entry("coeval_json_path_text", 2..=2, Gives::Text, |call, row| Ok(call.path(row)?.and_then(plain))),
-    entry("coeval_json_contains", 2..=2, Gives::Bool, |call, row| {
-        let (Some(left), Some(right)) = (call.document(0, row), call.given(1, row)?) else { return Ok(None) };
-        Ok(Some(Answer::Truth(contains(left, Part::of(&right), Level::Top, call.meter)?)))
-    }),
-    entry("coeval_json_exists", 2..=2, Gives::Bool, |call, row| {
-        let (Some(document), Some(key)) = (call.document(0, row), call.text(1, row)) else { return Ok(None) };
-        Ok(Some(Answer::Truth(exists(document, key))))
-    }),
-    entry("coeval_json_exists_any", 2..=2, Gives::Bool, |call, row| {
-        let (Some(document), Some(keys)) = (call.document(0, row), call.texts(1, row)?) else {
-            return Ok(None);
-        };
-        Ok(Some(Answer::Truth(call.is_any(&keys, |key| exists(document, key))?)))
-    }),
-    entry("coeval_json_exists_all", 2..=2, Gives::Bool, |call, row| {
-        let (Some(document), Some(keys)) = (call.document(0, row), call.texts(1, row)?) else {
-            return Ok(None);
-        };
-        Ok(Some(Answer::Truth(!call.is_any(&keys, |key| !exists(document, key))?)))
-    }),
+    entry("coeval_json_contains", 2..=2, Gives::Bool, |call, row| call.contains(0, 1, row)),
+    entry("coeval_json_exists", 2..=2, Gives::Bool, |call, row| Ok(call.has_key(row))),
+    entry("coeval_json_exists_any", 2..=2, Gives::Bool, |call, row| call.has_any(row)),
+    entry("coeval_json_exists_all", 2..=2, Gives::Bool, |call, row| call.has_all(row)),
+    // The functions behind PostgreSQL's operators: `?` is a parameter to some drivers.
+    entry("jsonb_contains", 2..=2, Gives::Bool, |call, row| call.contains(0, 1, row)),
+    entry("jsonb_contained", 2..=2, Gives::Bool, |call, row| call.contains(1, 0, row)),
+    entry("jsonb_exists", 2..=2, Gives::Bool, |call, row| Ok(call.has_key(row))),
+    entry("jsonb_exists_any", 2..=2, Gives::Bool, |call, row| call.has_any(row)),
+    entry("jsonb_exists_all", 2..=2, Gives::Bool, |call, row| call.has_all(row)),
     entry("jsonb_set", 3..=4, Gives::Jsonb, |call, row| {
         let (Some(value), Some(creates)) = (call.given(2, row)?, call.truth(3, row).unwrap_or(Some(true)))
         else {
@@ -141,9 +131,11 @@ const ENTRIES: &[Entry] = &[
         Ok(call.given(0, row)?.map(|document| Answer::Text(order_key(Part::of(&document)))))
     }),
     entry("json_extract_path", 2..=MANY, Gives::Json, |call, row| Ok(call.steps(row).map(text))),
-    entry("jsonb_extract_path", 2..=MANY, Gives::Jsonb, |call, row| Ok(call.steps(row).map(text))),
+    entry("jsonb_extract_path", 2..=MANY, Gives::Jsonb, |call, row| {
+        call.jsonb_steps(row, |at| Some(text(at)))
+    }),
     entry("json_extract_path_text", 2..=MANY, Gives::Text, |call, row| Ok(call.steps(row).and_then(plain))),
-    entry("jsonb_extract_path_text", 2..=MANY, Gives::Text, |call, row| Ok(call.steps(row).and_then(plain))),
+    entry("jsonb_extract_path_text", 2..=MANY, Gives::Text, |call, row| call.jsonb_steps(row, plain)),
     entry("json_typeof", 1..=1, Gives::Text, type_of),
     entry("jsonb_typeof", 1..=1, Gives::Text, type_of),
     entry("json_array_length", 1..=1, Gives::Int, length),
@@ -303,6 +295,37 @@ impl<'a> Arguments<'a> {
         canonical(text).map(Some)
     }
 
+    /// Whether one argument contains the other.
+    fn contains(&self, whole: usize, part: usize, row: usize) -> SqlResult<Option<Answer>> {
+        let (Some(whole), Some(part)) = (self.jsonb(whole, row)?, self.jsonb(part, row)?) else {
+            return Ok(None);
+        };
+        let is_there = contains(Part::of(&whole), Part::of(&part), Level::Top, self.meter)?;
+        Ok(Some(Answer::Truth(is_there)))
+    }
+
+    /// Whether the document has a key or a text of the second argument.
+    fn has_key(&self, row: usize) -> Option<Answer> {
+        let (document, key) = (self.document(0, row)?, self.text(1, row)?);
+        Some(Answer::Truth(exists(document, key)))
+    }
+
+    /// Whether it has any of the keys.
+    fn has_any(&self, row: usize) -> SqlResult<Option<Answer>> {
+        let (Some(document), Some(keys)) = (self.document(0, row), self.texts(1, row)?) else {
+            return Ok(None);
+        };
+        Ok(Some(Answer::Truth(self.is_any(&keys, |key| exists(document, key))?)))
+    }
+
+    /// Whether it has all of the keys.
+    fn has_all(&self, row: usize) -> SqlResult<Option<Answer>> {
+        let (Some(document), Some(keys)) = (self.document(0, row), self.texts(1, row)?) else {
+            return Ok(None);
+        };
+        Ok(Some(Answer::Truth(!self.is_any(&keys, |key| !exists(document, key))?)))
+    }
+
     /// What a search gives by the path of the second argument in the document of the first one, with the values of its variables
     /// and whether errors are left unsaid as the third and the fourth. NULL if one of them is.
     fn searched(
@@ -355,6 +378,16 @@ impl<'a> Arguments<'a> {
                 (document.kind() == Kind::Object).then(|| document.member(name))?
             }
         }
+    }
+
+    /// Whether an argument is neither an array nor a row nor a document.
+    fn is_scalar(&self, index: usize) -> bool {
+        let ty = self.fields.get(index).and_then(|field| column_type_of_field(field));
+        let is_document = matches!(ty, Some(ColumnType::Json | ColumnType::Jsonb));
+        let is_enum = matches!(ty, Some(ColumnType::Enum(_)));
+        let is_made_of_others =
+            matches!(self.arrays[index].data_type(), DataType::List(_) | DataType::Struct(_));
+        !is_document && (is_enum || !is_made_of_others)
     }
 
     fn is_jsonb(&self, index: usize) -> bool {
@@ -430,6 +463,14 @@ impl<'a> Arguments<'a> {
         (1..self.arrays.len()).try_fold(self.document(0, row)?, |at, index| at.step(self.text(index, row)?))
     }
 
+    /// The same in a document as `jsonb` is written.
+    fn jsonb_steps(&self, row: usize, answer: fn(Part<'_>) -> Option<Answer>) -> SqlResult<Option<Answer>> {
+        let Some(document) = self.jsonb(0, row)? else { return Ok(None) };
+        let mut keys = 1..self.arrays.len();
+        let found = keys.try_fold(Part::of(&document), |at, index| at.step(self.text(index, row)?));
+        Ok(found.and_then(answer))
+    }
+
     fn unless_null(
         &self,
         row: usize,
@@ -458,6 +499,9 @@ impl<'a> Arguments<'a> {
         for index in (0..self.arrays.len()).step_by(2) {
             if self.arrays[index].is_null(row) {
                 return Err(wrong(format!("argument {}: key must not be null", index + 1)));
+            }
+            if !self.is_scalar(index) {
+                return Err(wrong("key value must be scalar, not array, composite, or json".to_owned()));
             }
             out.push_str(if index == 0 { "" } else { ", " });
             self.push_key(index, row, &mut out)?;

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operators as the parser does not know them: in front of a sign (`x->-1` is `x -> -1`, where the tokenizer sees an operator
-//! `->-`), and by their full names in front of ANY and ALL (`x OPERATOR(pg_catalog.=) ANY (list)`).
+//! `->-`), by their full names in front of ANY and ALL (`x OPERATOR(pg_catalog.=) ANY (list)`), and `:=` behind the name of an
+//! argument, which is `=>` and which it takes for an assignment.
 
 use super::element_targets::skip_space;
 use super::{is_space, is_word};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Spells `f(name := value)` as `f(name => value)`. There is no other `:=` in a statement.
+pub(super) fn spell_named(tokens: &mut [TokenWithSpan]) {
+    for token in tokens.iter_mut().filter(|token| token.token == Token::Assignment) {
+        token.token = Token::RArrow;
+    }
+}
 
 /// Takes the sign off operators that end in one. In PostgreSQL no operator of these characters does.
 pub(super) fn split_signs(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {

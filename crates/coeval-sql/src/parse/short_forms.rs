@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Forms that leave something out and that the parser takes for others or does not know: `x ISNULL`, where it takes the word
 //! for the name of an output, and `trim(LEADING FROM x)`, which is `trim(LEADING x)`. And one with more words:
-//! `substring(x SIMILAR y ESCAPE z)` is `substring(x, y, z)`.
+//! `substring(x SIMILAR y ESCAPE z)` is `substring(x, y, z)`. And `interval(2) '1.234'`, which is `'1.234'::interval(2)`, and of which it
+//! forgets the digits.
 
 use super::{is_space, is_word};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
@@ -13,6 +14,9 @@ const SIDES: [&str; 3] = ["leading", "trailing", "both"];
 pub(super) fn spell_short_forms(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     if tokens.iter().any(|token| is_word(token, "substring")) {
         spell_parts(&mut tokens);
+    }
+    if tokens.iter().any(|token| is_word(token, "interval")) {
+        spell_intervals(&mut tokens);
     }
     if !tokens.iter().any(|token| is_word(token, "isnull") || is_word(token, "trim")) {
         return tokens;
@@ -46,6 +50,26 @@ fn is_of_trim(before: &[Option<&TokenWithSpan>; 3]) -> bool {
     let opens = |place: usize| before[place].is_some_and(|token| token.token == Token::LParen);
     let names_a_side = SIDES.iter().any(|side| is(0, side));
     (opens(0) && is(1, "trim")) || (names_a_side && opens(1) && is(2, "trim"))
+}
+
+/// Puts the literal behind `interval(2)` in front of it, as what is cast.
+fn spell_intervals(tokens: &mut Vec<TokenWithSpan>) {
+    let places: Vec<usize> = (0..tokens.len()).filter(|&place| !is_space(&tokens[place])).collect();
+    // From the end on, so that the places in front stay what they are.
+    for form in places.windows(5).rev() {
+        let &[interval, open, digits, close, literal] = form else { continue };
+        let is_form = is_word(&tokens[interval], "interval")
+            && tokens[open].token == Token::LParen
+            && matches!(tokens[digits].token, Token::Number(..))
+            && tokens[close].token == Token::RParen
+            && matches!(tokens[literal].token, Token::SingleQuotedString(_));
+        if is_form {
+            let text = tokens.remove(literal);
+            let cast = TokenWithSpan { token: Token::DoubleColon, span: text.span };
+            tokens.insert(interval, cast);
+            tokens.insert(interval, text);
+        }
+    }
 }
 
 /// Puts commas in the places of SIMILAR and ESCAPE between the parentheses of `substring(...)`, but not of those of a test inside of

@@ -10,7 +10,7 @@ use super::float_arithmetic::calculated;
 use super::rewriting::{Below, rewrite_node, rewrite_plan};
 use super::typing::{cast_by_zone, quotient, refuse_unknown_cast, rewritten_values, rounded};
 use crate::error::{SqlError, out_of_range};
-use crate::scalar::cast_function::{read_number, read_text};
+use crate::scalar::cast_function::{digits_of_float, read_number, read_text};
 use crate::types::type_in_words;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
@@ -91,8 +91,9 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
             match cast_by_zone(cast, &from)?.or_else(|| rounded(&cast.expr, &from, to)) {
                 Some(checked) => Some(checked),
                 None => match read_number(&cast.expr, &from, to)? {
+                    Some(read) => Some(read),
+                    None if from.is_floating() => digits_of_float(&cast.expr, &from, to)?,
                     None => read_text(&cast.expr, &from, to)?,
-                    read => read,
                 },
             }
         }

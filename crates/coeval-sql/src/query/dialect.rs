@@ -53,6 +53,7 @@ mod frame_offsets;
 mod frames;
 mod grouping;
 mod merged_columns;
+mod named_arguments;
 mod ordered_sets;
 mod overlaps;
 mod part_columns;
@@ -142,6 +143,7 @@ impl VisitorMut for Dialect {
         if let Err(error) = counted.and_then(|()| windows::write_into_order(query)) {
             return ControlFlow::Break(error);
         }
+        recursion::keep_inner_parts(query);
         dotted_names::rename_parts(query);
         part_columns::name_all(query);
         merged_columns::name_by_table(query, self.depth);
@@ -215,9 +217,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         return Ok(Some(replaced));
     }
     Ok(match expression {
-        Expr::Substring { expr, substring_from: Some(pattern), substring_for, .. } => {
-            part_by_pattern(expr, pattern, substring_for.as_deref())
-        }
+        Expr::Substring { .. } => part_of_text(expression),
         Expr::BinaryOp { left, op, right } if rows::is_comparison(left, op, right) => {
             Some(rows::comparison(left, op, right))
         }
@@ -240,6 +240,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             casts::rewritten(expr, data_type).or_else(|| casts::rounded(expression))
         }
         Expr::TypedString(typed) => casts::rounded_literal(typed),
+        Expr::Interval(literal) => casts::rounded_interval(literal),
         Expr::UnaryOp { op, expr } => sign(*op, expr),
         Expr::Function(function) => rewritten_call(function)?,
         Expr::Case { conditions, else_result: Some(otherwise), .. } => {
@@ -277,6 +278,7 @@ fn rewritten_call(function: &mut Function) -> Result<Option<Expr>, SqlError> {
     if let Some(WindowType::WindowSpec(window)) = &function.over {
         frames::check(window)?;
     }
+    named_arguments::put_in_places(function);
     if let Some(both) = excluded_rows::rewritten(function)? {
         return Ok(Some(both));
     }
@@ -393,6 +395,23 @@ fn order_once(query: &mut Query) {
             known.push(one.expr.clone());
             is_new
         });
+    }
+}
+
+/// The part that a pattern finds. What `substr` is given are places in any case, also as literals that have no type.
+fn part_of_text(expression: &mut Expr) -> Option<Expr> {
+    match expression {
+        Expr::Substring { shorthand: true, substring_from, substring_for, .. } => {
+            let counts = [substring_from, substring_for].into_iter().flatten();
+            for count in counts.filter(|count| is_text(count)) {
+                **count = casts::cast(count.as_ref().clone(), DataType::Int(None));
+            }
+            None
+        }
+        Expr::Substring { expr, substring_from: Some(pattern), substring_for, .. } => {
+            part_by_pattern(expr, pattern, substring_for.as_deref())
+        }
+        _ => None,
     }
 }
 
@@ -594,7 +613,6 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     }
     let filled = match name.as_str() {
         "age" => age_of_today(arguments_of(function)),
-        "make_interval" => interval_of_parts(function),
         "normalize" => normal_form(arguments_of(function)),
         _ => None,
     };
@@ -650,31 +668,6 @@ fn normal_form(arguments: Vec<Expr>) -> Option<Expr> {
     let [given, Expr::Identifier(form)] = <[Expr; 2]>::try_from(arguments).ok()? else { return None };
     let is_form = matches!(fold(&form).as_str(), "nfc" | "nfd" | "nfkc" | "nfkd");
     is_form.then(|| call("normalize", vec![given, text(&form.value)]))
-}
-
-/// `make_interval(days => 1, ...)` with the arguments in their places.
-fn interval_of_parts(function: &Function) -> Option<Expr> {
-    const PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
-    let FunctionArguments::List(list) = &function.args else { return None };
-    let mut parts: Vec<Expr> = PARTS.iter().map(|_| number("0")).collect();
-    let mut has_names = false;
-    for (place, argument) in list.args.iter().enumerate() {
-        match argument {
-            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. }
-            | FunctionArg::ExprNamed {
-                name: Expr::Identifier(name),
-                arg: FunctionArgExpr::Expr(value),
-                ..
-            } => {
-                let named = PARTS.iter().position(|part| *part == fold(name))?;
-                parts[named] = value.clone();
-                has_names = true;
-            }
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => *parts.get_mut(place)? = value.clone(),
-            _ => return None,
-        }
-    }
-    has_names.then(|| call("make_interval", parts))
 }
 
 /// An aggregate of documents: the array of its values, each as JSON, made one document. Or of texts with delimiters of their own.

@@ -51,6 +51,7 @@ mod rounding;
 mod series;
 mod set_operations;
 mod settle;
+mod shifts;
 mod sleep;
 mod subquery_order;
 mod subscripts;

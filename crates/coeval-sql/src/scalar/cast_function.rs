@@ -107,6 +107,19 @@ pub(crate) fn read_text(input: &Expr, from: &DataType, to: &DataType) -> Result<
     }
 }
 
+/// A cast of a float to `numeric` as a call of our own function: the result has the six digits that a `real` keeps, or the fifteen of a
+/// `double precision`, where Arrow has all that the binary number has. `None` for other casts.
+///
+/// # Errors
+/// If the type cannot be described: a bug.
+pub(crate) fn digits_of_float(
+    input: &Expr,
+    from: &DataType,
+    to: &DataType,
+) -> Result<Option<Expr>, SqlError> {
+    if from.is_floating() && to.is_decimal() { called_for(input, to) } else { Ok(None) }
+}
+
 /// The cast of a literal; its error does not wait for rows. `None` if Arrow reads it.
 fn read_literal(input: &Expr, literal: &ScalarValue, to: &DataType) -> Result<Option<Expr>, SqlError> {
     let is_read = literal.cast_to(to).is_ok();

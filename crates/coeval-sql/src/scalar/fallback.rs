@@ -97,6 +97,15 @@ fn asks_statement(function: &Function) -> bool {
     }
 }
 
+/// Whether a function asks the session about its sequences, which an expression by itself does not know.
+fn asks_session(function: &Function) -> bool {
+    const NAMES: [&str; 3] = ["currval", "lastval", "setval"];
+    match function.name.0.last() {
+        Some(ObjectNamePart::Identifier(name)) => NAMES.contains(&folded(name).as_str()),
+        _ => false,
+    }
+}
+
 impl VisitorMut for Places<'_> {
     type Break = SqlError;
 
@@ -104,6 +113,10 @@ impl VisitorMut for Places<'_> {
         let is_input = match expression {
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
             Expr::Value(value) => matches!(value.value, ast::Value::Placeholder(_)),
+            Expr::Function(function) if asks_session(function) => {
+                let what = format!("{} in this expression", function.name);
+                return ControlFlow::Break(SqlError::unsupported(what));
+            }
             Expr::Function(function) => asks_statement(function),
             Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
                 return ControlFlow::Break(SqlError::unsupported("a subquery in this expression"));

@@ -288,6 +288,14 @@ fn name_of(function: &Function) -> String {
     split_name(&function.name).map(|(_, name)| name).unwrap_or_default()
 }
 
+/// Whether an expression calls a function that gives several rows, those in subqueries aside.
+pub(crate) fn calls_sets(expression: &Expr) -> bool {
+    any_outside_queries(
+        expression,
+        |part| matches!(part, Expr::Function(function) if gives_sets(&name_of(function))),
+    )
+}
+
 /// Whether functions of this name give several rows.
 fn gives_sets(name: &str) -> bool {
     const SETS: [&str; 6] = [

@@ -9,8 +9,8 @@ use crate::stored::updatable::Updatable;
 use crate::temporary::is_temporary;
 use crate::types;
 use coeval_store::{
-    CheckOption, ColumnDef, ColumnState, ColumnType, Identity, SECOND_DIGITS_MAX, Transaction, ValueRef,
-    ViewDef,
+    CheckOption, ColumnDef, ColumnState, ColumnType, Identity, SECOND_DIGITS_MAX, SequenceDef, Transaction,
+    ValueRef, ViewDef,
 };
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub(super) fn tables(transaction: &Transaction) -> Rows {
 pub(super) fn views(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[
         (TEXT, "table_catalog table_schema table_name view_definition check_option is_updatable"),
-        (TEXT, "is_insertable_into"),
+        (TEXT, "is_insertable_into is_trigger_updatable is_trigger_deletable is_trigger_insertable_into"),
     ]);
     for view in transaction.catalog().views() {
         let is_updatable = is_updatable(view, transaction);
@@ -71,6 +71,10 @@ pub(super) fn views(transaction: &Transaction) -> Rows {
             }),
             yes_or_no(is_updatable),
             yes_or_no(is_updatable),
+            // There are no triggers.
+            yes_or_no(false),
+            yes_or_no(false),
+            yes_or_no(false),
         ]);
     }
     rows
@@ -137,9 +141,19 @@ struct Place<'a> {
     is_updatable: bool,
 }
 
-/// What is the same for the columns of tables and of views.
-fn push_column(rows: &mut Rows, place: &Place<'_>, column: &ColumnDef, default: Option<&str>) {
+/// What is the same for the columns of tables and of views. An identity column takes its values of a sequence.
+fn push_column(
+    rows: &mut Rows,
+    place: &Place<'_>,
+    column: &ColumnDef,
+    default: Option<&str>,
+    identity: Option<&SequenceDef>,
+) {
     let number = NumberFacts::of(column.ty);
+    let bounds = identity.map(|sequence| {
+        [sequence.start, sequence.increment, sequence.max, sequence.min].map(|bound| bound.to_string())
+    });
+    let bound = |place: usize| bounds.as_ref().map_or(ValueRef::Null, |bounds| text(&bounds[place]));
     rows.push([
         text(DATABASE_NAME),
         text(place.schema),
@@ -166,7 +180,11 @@ fn push_column(rows: &mut Rows, place: &Place<'_>, column: &ColumnDef, default: 
             Some(Identity::ByDefault) => text("BY DEFAULT"),
             None => ValueRef::Null,
         },
-        yes_or_no(false),
+        bound(0),
+        bound(1),
+        bound(2),
+        bound(3),
+        yes_or_no(identity.is_some_and(|sequence| sequence.cycle)),
         text(if column.generated.is_some() { "ALWAYS" } else { "NEVER" }),
         column.generated.as_deref().map_or(ValueRef::Null, text),
         yes_or_no(place.is_updatable),
@@ -181,7 +199,8 @@ pub(super) fn columns(transaction: &Transaction, view_columns: &ViewColumns) -> 
         (INT, "character_maximum_length character_octet_length numeric_precision"),
         (INT, "numeric_precision_radix numeric_scale datetime_precision"),
         (TEXT, "udt_catalog udt_schema udt_name dtd_identifier is_self_referencing is_identity"),
-        (TEXT, "identity_generation identity_cycle is_generated generation_expression is_updatable"),
+        (TEXT, "identity_generation identity_start identity_increment identity_maximum identity_minimum"),
+        (TEXT, "identity_cycle is_generated generation_expression is_updatable"),
     ]);
     for (name, def) in table_defs(transaction) {
         for (position, (_, column)) in def.live_columns().enumerate() {
@@ -194,7 +213,9 @@ pub(super) fn columns(transaction: &Transaction, view_columns: &ViewColumns) -> 
                 is_updatable: true,
             };
             let default = default.filter(|_| column.generated.is_none());
-            push_column(&mut rows, &place, column, default.as_deref());
+            let identity = column.sequence.filter(|_| column.identity.is_some());
+            let identity = identity.and_then(|sequence| transaction.catalog().sequence(sequence));
+            push_column(&mut rows, &place, column, default.as_deref(), identity.map(Arc::as_ref));
         }
     }
     for (name, columns) in view_columns {
@@ -209,7 +230,7 @@ pub(super) fn columns(transaction: &Transaction, view_columns: &ViewColumns) -> 
                 position: position + 1,
                 is_updatable: updatable.get(position).copied().unwrap_or(false),
             };
-            push_column(&mut rows, &place, &ColumnDef::new(column, ty), None);
+            push_column(&mut rows, &place, &ColumnDef::new(column, ty), None, None);
         }
     }
     rows

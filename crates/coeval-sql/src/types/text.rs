@@ -213,10 +213,7 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
         ColumnType::Timestamp => Value::Int64(read_timestamp(text, None).map_err(no_time)?),
         ColumnType::TimestampTz => Value::Int64(read_timestamp(text, Some(zone)).map_err(no_time)?),
         ColumnType::Interval => Value::Interval(read_interval(text).map_err(no_time)?),
-        ColumnType::Uuid => {
-            let plain = text.trim().trim_start_matches('{').trim_end_matches('}');
-            Value::Uuid(uuid::Uuid::try_parse(plain).map_err(|_| bad())?.into_bytes())
-        }
+        ColumnType::Uuid => Value::Uuid(read_uuid(text).ok_or_else(bad)?),
         ColumnType::PgLsn => Value::Int64(kept_place(read_place(text).ok_or_else(bad)?.get())),
         ColumnType::Enum(ty) => parse_label(text, ty)?,
         ColumnType::Array(element) => parse_list(text, element, zone)?,
@@ -231,6 +228,24 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
             Value::from(canonical(text)?)
         }
     })
+}
+
+/// The bytes of a UUID, two hexadecimal digits each. A hyphen may stand behind each fourth digit, and braces around them all.
+fn read_uuid(text: &str) -> Option<[u8; 16]> {
+    let digits = match text.strip_prefix('{') {
+        Some(rest) => rest.strip_suffix('}')?,
+        None => text,
+    };
+    let digit = |letter: u8| char::from(letter).to_digit(16).map(|digit| digit as u8);
+    let mut rest = digits.as_bytes();
+    let mut bytes = [0; 16];
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        let (&[high, low], behind) = rest.split_first_chunk::<2>()?;
+        *byte = digit(high)? << 4 | digit(low)?;
+        let ends_fourth = place % 2 == 1 && behind.len() > 1;
+        rest = if ends_fourth { behind.strip_prefix(b"-").unwrap_or(behind) } else { behind };
+    }
+    rest.is_empty().then_some(bytes)
 }
 
 /// A place in a log: two numbers of one to eight hexadecimal digits, and nothing else.

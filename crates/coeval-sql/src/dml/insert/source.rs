@@ -6,6 +6,7 @@ use crate::context::StatementContext;
 use crate::dml::environment::{self, StatementEnvironment};
 use crate::dml::generated::Generator;
 use crate::dml::selected::{self, SourceType, source_types};
+use crate::dml::subqueries::merged;
 use crate::dml::writing::Writing;
 use crate::error::SqlError;
 use crate::query;
@@ -144,20 +145,4 @@ fn generated(
 fn schema_of(def: &TableDef) -> SchemaRef {
     let fields = def.columns.iter().map(|column| Field::new(&column.name, column.ty.arrow(), true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// The common table expressions in front of the statement and those in front of its query.
-fn merged(outer: Option<&With>, inner: Option<With>) -> Option<With> {
-    match (outer.cloned(), inner) {
-        (Some(mut outer), Some(inner)) => {
-            outer.recursive |= inner.recursive;
-            // The inner ones hide outer ones of the same name.
-            outer
-                .cte_tables
-                .retain(|table| !inner.cte_tables.iter().any(|hiding| hiding.alias.name == table.alias.name));
-            outer.cte_tables.extend(inner.cte_tables);
-            Some(outer)
-        }
-        (outer, inner) => outer.or(inner),
-    }
 }

@@ -16,6 +16,9 @@ const MICROS_PER_SECOND: i64 = 1_000_000;
 const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 const UNIX_EPOCH_DAY_FROM_CE: i64 = 719_163;
 
+/// The moment from which PostgreSQL counts, 2000-01-01, in microseconds since 1970.
+const POSTGRES_EPOCH: i64 = 946_684_800 * MICROS_PER_SECOND;
+
 /// The days since 1970-01-01 of a date.
 ///
 /// # Errors
@@ -36,7 +39,8 @@ pub(super) fn timestamp(text: &str, pattern: &str, zone: Tz) -> Result<i64, SqlE
         Some(seconds) => Some(local - seconds * MICROS_PER_SECOND),
         None => local_to_utc(local, zone),
     };
-    instant.filter(|&micros| is_timestamp(micros)).ok_or_else(|| out_of_range(text))
+    let instant = instant.filter(|&micros| is_timestamp(micros)).ok_or_else(|| out_of_range(text))?;
+    Ok(read.rounded(instant))
 }
 
 fn out_of_range(text: &str) -> SqlError {
@@ -65,11 +69,13 @@ struct Read {
     second: i64,
     second_of_day: Option<i64>,
     micros: i64,
+    /// To how many digits of seconds the pattern rounds.
+    second_digits: Option<u32>,
     is_half_day: bool,
     is_afternoon: bool,
     zone_sign: i64,
     zone_hours: Option<i64>,
-    zone_minutes: i64,
+    zone_minutes: Option<i64>,
 }
 
 impl Read {
@@ -136,7 +142,9 @@ impl Read {
             (None, Some(century)) => (century - 1) * 100 + 1,
             (None, None) => return 0,
         };
-        if self.is_before_christ { 1 - year } else { year }
+        let year = if self.is_before_christ { -year } else { year };
+        // 1 BC is the year before 1.
+        if year < 0 { year + 1 } else { year }
     }
 
     /// Microseconds since midnight.
@@ -153,7 +161,8 @@ impl Read {
         let seconds = self.second_of_day.unwrap_or(hour * 3_600 + self.minute * 60 + self.second);
         let is_time =
             (0..24).contains(&hour) && (0..60).contains(&self.minute) && (0..60).contains(&self.second);
-        if !is_time || !(0..86_400).contains(&seconds) {
+        let is_fraction = (0..MICROS_PER_SECOND).contains(&self.micros);
+        if !is_time || !is_fraction || !(0..86_400).contains(&seconds) {
             return Err(out_of_range(text));
         }
         Ok(seconds * MICROS_PER_SECOND + self.micros)
@@ -161,7 +170,20 @@ impl Read {
 
     /// Seconds east of UTC, if the text says so.
     fn offset(&self) -> Option<i64> {
-        self.zone_hours.map(|hours| self.zone_sign * (hours * 3_600 + self.zone_minutes * 60))
+        if self.zone_hours.is_none() && self.zone_minutes.is_none() {
+            return None;
+        }
+        let (hours, minutes) = (self.zone_hours.unwrap_or(0), self.zone_minutes.unwrap_or(0));
+        Some(self.zone_sign * (hours * 3_600 + minutes * 60))
+    }
+
+    /// The instant with the digits of seconds that the pattern has. Halves are rounded away from where PostgreSQL counts from.
+    fn rounded(&self, instant: i64) -> i64 {
+        let Some(digits) = self.second_digits else { return instant };
+        let unit = 10_i64.pow(6_u32.saturating_sub(digits));
+        let since = instant - POSTGRES_EPOCH;
+        let rounded = (since.abs() + unit / 2) / unit * unit;
+        POSTGRES_EPOCH + if since < 0 { -rounded } else { rounded }
     }
 }
 
@@ -339,8 +361,12 @@ impl Reader<'_> {
             "MI" => read.minute = number,
             "SS" => read.second = number,
             "SSSS" | "SSSSS" => read.second_of_day = Some(number),
-            "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => read.micros = micros(length),
-            "TZM" => read.zone_minutes = number,
+            "MS" | "US" => read.micros = micros(length),
+            "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+                read.micros = micros(length);
+                read.second_digits = word[2..].parse().ok();
+            }
+            "TZM" => read.zone_minutes = Some(number),
             // A quarter says nothing of a date.
             _ => {}
         }

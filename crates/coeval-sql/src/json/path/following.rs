@@ -366,7 +366,12 @@ impl<'p, 'd> Following<'p, 'd> {
         if let [only] = values.as_slice()
             && let Some(number) = number_of(only)?
         {
-            return Ok(number.whole());
+            let place = number.whole();
+            if i32::try_from(place).is_err() {
+                let message = "jsonpath array subscript is out of integer range";
+                return of_path(SqlState::InvalidSqlJsonSubscript, message);
+            }
+            return Ok(place);
         }
         let message = "jsonpath array subscript is not a single numeric value";
         of_path(SqlState::InvalidSqlJsonSubscript, message)
@@ -380,6 +385,9 @@ impl<'p, 'd> Following<'p, 'd> {
         wanted: (Option<usize>, Option<usize>),
         take: &mut dyn FnMut(&Item<'d>) -> Outcome,
     ) -> Outcome {
+        if wanted.1.is_some_and(|last| level > last) {
+            return Ok(());
+        }
         let below = match part(item).kind() {
             Kind::Array => elements(item),
             Kind::Object => members(item).into_iter().map(|(_, value)| value).collect(),

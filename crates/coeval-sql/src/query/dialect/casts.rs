@@ -6,8 +6,8 @@ use crate::names::fold;
 pub(super) use crate::select::cast;
 use crate::stack::with_room;
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, DataType, Expr, Ident, ObjectName, Query, SelectItem, SetExpr, TimezoneInfo,
-    TypedString, Value,
+    ArrayElemTypeDef, DataType, DateTimeField, Expr, Ident, Interval, ObjectName, Query, SelectItem, SetExpr,
+    TimezoneInfo, TypedString, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -72,6 +72,14 @@ pub(super) fn rounded(cast: &mut Expr) -> Option<Expr> {
 /// The same of a literal that is written behind its type: `timestamp(0) '2026-01-01 10:00:00.6'`.
 pub(super) fn rounded_literal(literal: &TypedString) -> Option<Expr> {
     rounded(&mut cast(Expr::Value(literal.value.clone()), literal.data_type.clone()))
+}
+
+/// The same of an interval that says so behind its last field: `interval '1.25' second(1)`.
+pub(super) fn rounded_interval(literal: &mut Interval) -> Option<Expr> {
+    let of_last = literal.fractional_seconds_precision.take();
+    let of_only = literal.leading_precision.take_if(|_| literal.leading_field == Some(DateTimeField::Second));
+    let digits = super::number(&of_last.or(of_only)?.min(6).to_string());
+    Some(call(crate::query::ROUNDED_TIME, vec![Expr::Interval(literal.clone()), digits]))
 }
 
 /// The type of the column that a cast to this type is one to; `None` if it is to what only the catalog has.

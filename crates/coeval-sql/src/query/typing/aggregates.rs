@@ -11,6 +11,8 @@
 //! | `variance`, `stddev` of integers and `numeric` | `numeric`, exactly | floats |
 //! | `variance`, `stddev` of floats | NaN of infinities, an error if they overflow | a NaN with a sign, an infinity |
 //! | `corr`, `covar_...`, `regr_...` | NaN of infinities | NULL, or what is left of them |
+//! | `bool_and`, `bool_or` over a frame whose start moves | there | refused |
+//! | `lag`, `lead` of numbers with a default of another type | of the type of both | of the first one |
 //! | ORDER BY of `jsonb`, intervals, enums | by their order | by what they are kept as |
 //! | `count(DISTINCT x)`, PARTITION BY of `jsonb`, intervals, floats | equal values are one | by what they are kept as |
 
@@ -19,6 +21,7 @@ use super::instants::settle_default;
 use super::interval_best::Best;
 use super::regressions::Regression;
 use super::settle::doubles;
+use super::shifts::settle_shift;
 use super::unreversed::unreversed;
 use super::variances::Spread;
 use super::{array_keys, documents, float_spreads, group_keys, jsonb, window_keys};
@@ -26,6 +29,7 @@ use crate::error::{SqlError, SqlState};
 use crate::functions::ORDERED_SET;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
 use datafusion::logical_expr::{AggregateUDF, Cast, Expr, ExprSchemable, WindowFunctionDefinition, when};
 use std::sync::Arc;
@@ -84,6 +88,7 @@ pub(super) fn settled_window(call: &WindowFunction, schema: &DFSchema) -> Result
     let steps = [
         window_keys::by_keys,
         settle_default,
+        settle_shift,
         jsonb::settle_window,
         array_keys::settle_window,
         group_keys::settle_window,
@@ -105,7 +110,7 @@ fn typed_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<Windo
     let spread = || spread(call.fun.name(), arguments, schema).filter(|_| !call.params.distinct);
     let (function, arguments) = match regression(call.fun.name(), arguments, schema) {
         Some((regression, pair)) => (Some(regression.function()), pair),
-        None => (extreme.or_else(spread), arguments.clone()),
+        None => (extreme.or_else(spread).or_else(|| of_sliding_truths(call)), arguments.clone()),
     };
     Ok(function.map(|function| {
         let mut call = call.clone();
@@ -113,6 +118,19 @@ fn typed_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<Windo
         call.params.args = arguments;
         call
     }))
+}
+
+/// What stands for `bool_and` and `bool_or` over a frame whose start moves, from which DataFusion cannot take values away: the least or
+/// the greatest truth value, which is the same.
+fn of_sliding_truths(call: &WindowFunction) -> Option<Arc<AggregateUDF>> {
+    if call.params.window_frame.start_bound.is_unbounded() {
+        return None;
+    }
+    match call.fun.name() {
+        "bool_and" => Some(min_udaf()),
+        "bool_or" => Some(max_udaf()),
+        _ => None,
+    }
 }
 
 /// What is computed of pairs of numbers, and the pair as floats; `None` if it is something else.

@@ -2,7 +2,7 @@
 //! Intervals: compared by their length, multiplied and divided by numbers.
 
 use crate::constants::made_of_columns;
-use crate::error::{SqlError, division_by_zero, out_of_range};
+use crate::error::{SqlError, SqlState, division_by_zero};
 use crate::types::scaled_interval;
 use arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::cast;
@@ -108,7 +108,7 @@ fn value(interval: IntervalMonthDayNano) -> IntervalValue {
 /// Sums of intervals by how many were added up; where there were none, the sum is NULL.
 ///
 /// # Errors
-/// `22003` for what is no interval any more.
+/// `22008` for what is no interval any more.
 pub(super) fn mean_lengths(sums: &ArrayRef, counts: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let counts = cast(counts, &DataType::Float64)?;
     let means: PrimitiveArray<IntervalMonthDayNanoType> = try_binary(
@@ -122,7 +122,7 @@ pub(super) fn mean_lengths(sums: &ArrayRef, counts: &ArrayRef) -> Result<ArrayRe
 /// An interval times or by a number.
 ///
 /// # Errors
-/// `22012` for a division by zero, `22003` for what is no interval any more.
+/// `22012` for a division by zero, `22008` for what is no interval any more.
 fn scaled(
     kind: Kind,
     interval: IntervalMonthDayNano,
@@ -132,6 +132,8 @@ fn scaled(
         return Err(ArrowError::ExternalError(Box::new(division_by_zero())));
     }
     let times = |part: f64| if kind == Kind::Part { part / number } else { part * number };
-    scaled_interval(interval, times)
-        .ok_or_else(|| ArrowError::ExternalError(Box::new(out_of_range("interval out of range"))))
+    scaled_interval(interval, times).ok_or_else(|| {
+        let message = "interval out of range";
+        ArrowError::ExternalError(Box::new(SqlError::new(SqlState::DatetimeFieldOverflow, message)))
+    })
 }

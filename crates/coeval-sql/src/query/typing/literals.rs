@@ -278,7 +278,8 @@ fn number(expression: &Expr, text: &str) -> Result<Option<Expr>, SqlError> {
     })
 }
 
-fn to_numeric(input: &Expr) -> Result<Expr, SqlError> {
+/// A number as it is written, or anything else, as a `numeric` with the digits that it has.
+pub(super) fn to_numeric(input: &Expr) -> Result<Expr, SqlError> {
     if let Expr::Value(value) = input
         && let Some(text) = value.value.clone().into_string()
         && let (_, ColumnType::Numeric { precision, scale }) = decimal_literal(&text)?

@@ -202,8 +202,10 @@ impl ScalarUDFImpl for NumberFunction {
                 }
                 (Kind::Nullable, [input]) => Arc::clone(input),
                 (Kind::Rounded(to), [input]) => rounded_array(input, to)?,
-                // Arrow goes down by recursion on the digits of a text.
-                (Kind::ToNumeric, [input]) if input.data_type().is_string() => {
+                // Arrow goes down by recursion on the digits of a text, and gives a float more digits than it keeps.
+                (Kind::ToNumeric, [input])
+                    if input.data_type().is_string() || input.data_type().is_floating() =>
+                {
                     let unknown = || SqlError::internal("a numeric that is none");
                     let to = column_type_of_arrow(to).ok_or_else(unknown)?;
                     cast_array(input, to, session_zone(&arguments.config_options))?

@@ -13,6 +13,7 @@
 use super::group_keys::{keyed_columns, with_keys};
 use super::{instants, trimmed};
 use crate::scalar::cast_function::{called, literal_as};
+use crate::scalar::decimal_literal;
 use crate::types::{
     column_type_of_arrow, column_type_of_field, common_arrow_type, is_text, require_common_type,
 };
@@ -63,7 +64,30 @@ fn common(inputs: &[&LogicalPlan], place: usize) -> Common {
         }
     }
     let types: Vec<&DataType> = inputs.iter().map(|input| input.schema().field(place).data_type()).collect();
-    type_of_all(&types).map_or(Common::Kept, Common::Of)
+    let ty = type_of_all(&types).or_else(|| with_digits_of_literals(inputs, place, &types));
+    ty.map_or(Common::Kept, Common::Of)
+}
+
+/// The `numeric` of a column in which some inputs have a literal without a type, which DataFusion would give the digits of the others;
+/// `None` of any other column.
+fn with_digits_of_literals(inputs: &[&LogicalPlan], place: usize, types: &[&DataType]) -> Option<DataType> {
+    let texts = inputs.iter().zip(types).filter(|(_, ty)| ty.is_string());
+    let of_literals = texts.map(|(input, _)| {
+        let text = text_of_literal(output(input, place)?)?;
+        decimal_literal(text).ok().map(|(_, ty)| ty.arrow())
+    });
+    let of_literals: Vec<DataType> = of_literals.collect::<Option<_>>()?;
+    let others = types.iter().copied().filter(|ty| !ty.is_string());
+    common_arrow_type(others.chain(&of_literals)).filter(DataType::is_decimal)
+}
+
+/// The text of a literal, whatever it is called.
+fn text_of_literal(output: &Expr) -> Option<&str> {
+    match output {
+        Expr::Alias(alias) => text_of_literal(&alias.expr),
+        Expr::Literal(value, _) => value.try_as_str().flatten(),
+        _ => None,
+    }
 }
 
 /// The type of a column of several inputs; `None` if DataFusion is to find it, or to refuse them. Texts beside another type are
@@ -148,15 +172,20 @@ fn of_type(input: &LogicalPlan, place: usize, column: Expr, ty: &DataType) -> Re
 
 /// Whether a column of an input is a literal of no type of its own, or a parameter.
 fn is_literal(input: &LogicalPlan, place: usize) -> bool {
+    output(input, place).is_some_and(is_untyped)
+}
+
+/// What a column of an input is in its select list; `None` if it has none.
+fn output(input: &LogicalPlan, place: usize) -> Option<&Expr> {
     match input {
-        LogicalPlan::Projection(projection) => projection.expr.get(place).is_some_and(is_untyped),
-        LogicalPlan::Limit(limit) => is_literal(&limit.input, place),
-        LogicalPlan::Sort(sort) => is_literal(&sort.input, place),
+        LogicalPlan::Projection(projection) => projection.expr.get(place),
+        LogicalPlan::Limit(limit) => output(&limit.input, place),
+        LogicalPlan::Sort(sort) => output(&sort.input, place),
         // What tells sides apart that have columns of one name.
-        LogicalPlan::SubqueryAlias(alias) => is_literal(&alias.input, place),
+        LogicalPlan::SubqueryAlias(alias) => output(&alias.input, place),
         // The first side of INTERSECT and EXCEPT.
-        LogicalPlan::Distinct(Distinct::All(input)) => is_literal(input, place),
-        _ => false,
+        LogicalPlan::Distinct(Distinct::All(input)) => output(input, place),
+        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ use super::conditions::refuse_others;
 use super::declared::{is_char, without_blanks};
 use super::instants::{midnight_of, settle_choices, settle_nullif};
 use super::intervals::length;
-use super::numbers::nullable;
+use super::numbers::{nullable, quotient};
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
@@ -123,6 +123,7 @@ pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<
             None => heeding_at_once(&expression, schema)?,
             settled => settled,
         },
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) => exact(left, right, schema),
         Expr::BinaryExpr(_) => heeding_at_once(&expression, schema)?,
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
@@ -242,6 +243,16 @@ fn exact_window_sum(call: &WindowFunction, schema: &DFSchema) -> Option<Expr> {
     let mut call = call.clone();
     call.params.args = vec![wide];
     Some(Expr::WindowFunction(Box::new(call)))
+}
+
+/// A quotient of what is a `numeric` only now, as a sum of `bigint` is: what is above has to know how many digits it has. `None` for
+/// quotients of other types.
+fn exact(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let (left_type, right_type) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
+    if !left_type.is_decimal() && !right_type.is_decimal() {
+        return None;
+    }
+    quotient(left.clone(), &left_type, right.clone(), &right_type)
 }
 
 /// The argument of a `sum` over `bigint` as a `numeric`; `None` for anything else.

@@ -5,7 +5,7 @@
 //! cast to that type, too; a date beside a timestamp becomes one, and so does a `numeric` beside a float. Texts of several lengths become
 //! texts.
 
-use super::literals::{TO_NUMERIC, is_int_literal, is_named, own_call};
+use super::literals::{TO_NUMERIC, is_int_literal, is_named, own_call, to_numeric};
 use crate::error::SqlError;
 use crate::query::has_subquery;
 use crate::scalar::cast_function::CAST;
@@ -37,9 +37,13 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
                     let mut cells: Vec<_> =
                         values.rows.iter_mut().map(|row| &mut row.content[column]).collect();
                     forget_lengths(&mut cells)?;
+                    read_numbers(&mut cells)?;
                     make_floats(cells);
                     continue;
                 };
+                // A literal is not cut off at the length of others.
+                let has_longer = values.rows.iter().any(|row| is_longer(&row.content[column], ty));
+                let ty = if has_longer { ColumnType::Text } else { ty };
                 for row in &mut values.rows {
                     let cell = &mut row.content[column];
                     if is_open(cell) || type_of(cell).is_some_and(|own| own != ty) {
@@ -53,11 +57,31 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
     }
 }
 
+/// Whether a cell is a literal of more letters than texts of this type have.
+fn is_longer(cell: &Expr, ty: ColumnType) -> bool {
+    let (ColumnType::Varchar(length) | ColumnType::Char(length)) = ty else { return false };
+    matches!(cell, Expr::Value(value) if matches!(&value.value, Value::SingleQuotedString(text)
+        if text.chars().nth(length as usize).is_some()))
+}
+
 /// Casts texts of some length to texts, which others in their column may be: DataFusion takes marks of one type alone.
 fn forget_lengths(cells: &mut [&mut Expr]) -> Result<(), SqlError> {
     for cell in cells {
         if matches!(type_of(cell), Some(ColumnType::Varchar(_) | ColumnType::Char(_))) {
             **cell = own_call(cell.clone(), ColumnType::Text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads literals without a type in a column of `numeric` with the digits that they have: DataFusion gives them those of the others.
+fn read_numbers(cells: &mut [&mut Expr]) -> Result<(), SqlError> {
+    if !cells.iter().any(|cell| is_numeric(cell)) || cells.iter().any(|cell| float_type(cell).is_some()) {
+        return Ok(());
+    }
+    for cell in cells {
+        if matches!(&**cell, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_))) {
+            **cell = to_numeric(cell)?;
         }
     }
     Ok(())
