@@ -44,6 +44,7 @@ mod texts;
 mod values;
 mod work;
 
+use crate::packed_groups::with_packed_groups;
 use arrow::array::RecordBatch;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -85,11 +86,29 @@ pub fn with_coded_groups(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executi
     Ok(coded.data)
 }
 
+/// The plan whose operators of this kind leave rows to [`PackedGroupsExec`](crate::packed_groups::PackedGroupsExec) where that can stand for
+/// DataFusion's.
+///
+/// # Errors
+///
+/// Those of making operators with other inputs.
+pub fn with_packed_remainders(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let packed = plan.transform_up(|node| {
+        Ok(match node.downcast_ref::<CodedGroupsExec>() {
+            Some(coded) => Transformed::yes(Arc::new(coded.with_packed_rest()) as Arc<dyn ExecutionPlan>),
+            None => Transformed::no(node),
+        })
+    })?;
+    Ok(packed.data)
+}
+
 /// See the module.
 pub struct CodedGroupsExec {
     /// What it stands for.
     aggregate: AggregateExec,
     plan: Arc<Plan>,
+    /// Whether rows that are left are grouped by packed keys.
+    packs_rest: bool,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -105,8 +124,19 @@ impl CodedGroupsExec {
         Ok(Some(Self {
             aggregate: aggregate.clone(),
             plan: Arc::new(plan),
+            packs_rest: false,
             metrics: ExecutionPlanMetricsSet::new(),
         }))
+    }
+
+    /// The same that groups the rows that are left by packed keys, if it can.
+    fn with_packed_rest(&self) -> Self {
+        Self {
+            aggregate: self.aggregate.clone(),
+            plan: Arc::clone(&self.plan),
+            packs_rest: true,
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
     }
 }
 
@@ -163,7 +193,7 @@ impl ExecutionPlan for CodedGroupsExec {
             return internal_err!("an aggregate with other input is one");
         };
         Ok(match Self::in_place_of(aggregate)? {
-            Some(coded) => Arc::new(coded),
+            Some(coded) => Arc::new(Self { packs_rest: self.packs_rest, ..coded }),
             None => Arc::new(aggregate.clone()),
         })
     }
@@ -178,6 +208,7 @@ impl ExecutionPlan for CodedGroupsExec {
             reservation: MemoryConsumer::new(CONSUMER).register(pool),
             rest: Rest {
                 aggregate: self.aggregate.clone(),
+                is_packed: self.packs_rest,
                 partition,
                 task,
                 left_rows: counted("left_rows"),
@@ -209,6 +240,8 @@ struct Grouping {
 /// What does the rows that are left.
 struct Rest {
     aggregate: AggregateExec,
+    /// Whether it is by packed keys.
+    is_packed: bool,
     partition: usize,
     task: Arc<TaskContext>,
     left_rows: Count,
@@ -248,7 +281,7 @@ impl Grouping {
 }
 
 impl Rest {
-    /// What DataFusion's operator makes of these rows.
+    /// What DataFusion's operator makes of these rows, or the one that stands in its place.
     fn run(
         self,
         rows: SendableRecordBatchStream,
@@ -262,6 +295,7 @@ impl Rest {
         let rows = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
         let remainder = Remainder::new(self.aggregate.input(), self.partition, rows);
         let aggregate = replace_children_if_necessary(Arc::new(self.aggregate), vec![Arc::new(remainder)])?;
+        let aggregate = if self.is_packed { with_packed_groups(aggregate)? } else { aggregate };
         aggregate.execute(self.partition, self.task)
     }
 }

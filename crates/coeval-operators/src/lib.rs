@@ -25,5 +25,6 @@ mod inputs;
 #[cfg(test)]
 mod model;
 pub mod narrow_decimals;
+pub mod packed_groups;
 pub mod shared_subplans;
 pub mod unordered;

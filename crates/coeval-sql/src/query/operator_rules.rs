@@ -2,9 +2,10 @@
 //! The rules that put operators and expressions of `coeval-operators` into plans, in the order in which they come.
 
 use crate::plan_rule::PlanRule;
-use coeval_operators::coded_groups::with_coded_groups;
+use coeval_operators::coded_groups::{with_coded_groups, with_packed_remainders};
 use coeval_operators::grouping_sets::with_grouping_sets;
 use coeval_operators::narrow_decimals::with_narrow_decimals;
+use coeval_operators::packed_groups::with_packed_groups;
 use coeval_operators::unordered::with_unordered_groups;
 
 /// Comes first of all: rows that are in the order of some of the columns they are grouped by are grouped as if they were not.
@@ -27,3 +28,12 @@ pub(crate) const NARROW_DECIMALS: PlanRule =
 pub(crate) const CODED_GROUPS: PlanRule =
     PlanRule::new("coeval_coded_groups", |plan, _| with_coded_groups(plan))
         .switched_by("coeval.coded_groups");
+
+/// Behind the one that groups by codes, which is quicker while groups are few: this one is for the steps that are left, and for the rows
+/// that the codes leave over.
+pub(crate) const PACKED_GROUPS: PlanRule =
+    PlanRule::new("coeval_packed_groups", |plan, _| with_packed_remainders(with_packed_groups(plan)?))
+        .switched_by("coeval.packed_groups");
+
+#[cfg(test)]
+mod tests;

@@ -37,11 +37,12 @@ use std::sync::Arc;
 use std::task::Poll;
 
 /// Operators that give many batches for one that they read, or all of them at the end.
-const MAKE_MORE: [&str; 10] = [
+const MAKE_MORE: [&str; 11] = [
     "AggregateExec",
     "CrossJoinExec",
     "HashJoinExec",
     "NestedLoopJoinExec",
+    "PackedGroupsExec",
     "PiecewiseMergeJoinExec",
     "RecursiveQueryExec",
     SERIES_EXEC,

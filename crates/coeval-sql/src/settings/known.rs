@@ -119,6 +119,11 @@ pub(super) const KNOWN: &[Known] = &[
         "on",
         "Whether decimals are computed by 64-bit integers where they fit.",
     ),
+    switch(
+        "coeval.packed_groups",
+        "on",
+        "Whether GROUP BY takes several integers, dates and times as one value where they fit into 128 bits.",
+    ),
     fixed(
         "coeval.peers",
         "",

@@ -47,7 +47,9 @@ fn begins_below(session: &mut Session, sql: &str) -> bool {
     let plan: Vec<String> = rows(session, &format!("EXPLAIN {sql}")).into_iter().flatten().collect();
     let depth = |line: &String| line.len() - line.trim_start().len();
     let join = plan.iter().position(|line| line.contains("JoinExec")).expect("the query joins");
-    plan[join..].iter().any(|line| line.contains("AggregateExec") && depth(line) > depth(&plan[join]))
+    let is_grouping =
+        |line: &String| ["AggregateExec", "PackedGroupsExec"].iter().any(|name| line.contains(name));
+    plan[join..].iter().any(|line| is_grouping(line) && depth(line) > depth(&plan[join]))
 }
 
 /// Asks a query with `amount`, `weight` and `units` as columns and as expressions.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which plans have keys in the place of several columns, and which have none.
+
+use crate::engine::Engine;
+use crate::session::Session;
+use arrow::util::display::array_value_to_string;
+use coeval_store::{Store, StoreOptions};
+
+fn session() -> Session {
+    let mut session = Engine::new(Store::in_memory(StoreOptions::default())).unwrap().session();
+    session
+        .execute(
+            "CREATE TABLE t (a int, b int NOT NULL, c int NOT NULL, d date, e bigint, f bigint, g text);
+             INSERT INTO t SELECT i % 7, i % 5, i, date '2024-01-01' + i % 30, i, i, 'text ' || i % 3
+             FROM generate_series(1, 40000) i;
+             CHECKPOINT",
+        )
+        .unwrap();
+    session
+}
+
+/// How many steps of the query's plan go by keys, and of how many bits these are.
+fn packed(session: &mut Session, sql: &str) -> (usize, Vec<String>) {
+    let results = session.execute(&format!("EXPLAIN {sql}")).unwrap();
+    let mut lines = Vec::new();
+    for batch in results.iter().filter_map(|result| result.rows.as_ref()).flat_map(|rows| &rows.batches) {
+        for row in 0..batch.num_rows() {
+            let text = array_value_to_string(batch.columns().last().unwrap(), row).unwrap();
+            lines.extend(text.lines().map(str::to_owned).collect::<Vec<_>>());
+        }
+    }
+    let steps: Vec<String> = lines.into_iter().filter(|line| line.contains("PackedGroupsExec")).collect();
+    let bits = |line: &String| {
+        let (_, bits) = line.rsplit_once("bits=")?;
+        Some(bits.chars().take_while(char::is_ascii_digit).collect::<String>())
+    };
+    (steps.len(), steps.iter().filter_map(bits).collect())
+}
+
+#[test]
+fn columns_that_fit_into_a_key_are_grouped_by_it() {
+    let mut session = session();
+    for (columns, bits) in [("b, c", "64"), ("a, b", "65"), ("b, c, d", "97"), ("e, a", "98")] {
+        let sql = format!("SELECT {columns}, count(*) FROM t GROUP BY {columns}");
+        let (steps, found) = packed(&mut session, &sql);
+        assert!(steps > 0, "{sql}");
+        assert!(found.iter().all(|found| found == bits), "{sql}: {found:?}");
+    }
+    for columns in ["a", "a, g", "e, f"] {
+        let sql = format!("SELECT {columns}, count(*) FROM t GROUP BY {columns}");
+        assert_eq!(packed(&mut session, &sql).0, 0, "{sql}");
+    }
+}
+
+#[test]
+fn a_setting_switches_keys_off() {
+    let mut session = session();
+    let sql = "SELECT a, b, sum(c) FROM t GROUP BY a, b";
+    assert!(packed(&mut session, sql).0 > 0);
+    session.execute("SET coeval.packed_groups = off").unwrap();
+    assert_eq!(packed(&mut session, sql).0, 0);
+    session.execute("RESET coeval.packed_groups").unwrap();
+    assert!(packed(&mut session, sql).0 > 0);
+}
