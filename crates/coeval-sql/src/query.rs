@@ -81,7 +81,9 @@ pub(crate) use group_top::{GROUP_TOP, GroupTopExec, Ranking, Top};
 pub(crate) use independent_laterals::IndependentLaterals;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_sides::JoinSides;
-pub(crate) use operator_rules::{CODED_GROUPS, GROUPING_SETS, NARROW_DECIMALS, UNORDERED_GROUPS};
+pub(crate) use operator_rules::{
+    CODED_GROUPS, GROUPING_SETS, NARROW_DECIMALS, RUNNING_WINDOWS, UNORDERED_GROUPS,
+};
 pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;
 pub(crate) use recursive_schemas::RecursiveSchemas;

@@ -8,8 +8,8 @@ use crate::provider::BEGIN_BRICK_AGGREGATES;
 use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CountSpreading,
     DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP,
-    GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, NARROW_DECIMALS, RecursiveSchemas,
-    SHARED_SUBPLANS, STREAM_SERIES, UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
+    GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, NARROW_DECIMALS, RUNNING_WINDOWS,
+    RecursiveSchemas, SHARED_SUBPLANS, STREAM_SERIES, UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -160,7 +160,8 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 /// grouped. What a plan has several times is computed once from where joins begin to tell scans what they look for. Once the plan stands,
 /// groups that keep all are made in one step, rows beyond the best of their group are dropped before they are sorted, what can be done where
 /// the bricks of spread tables are becomes pieces, grouping sets are made of the finest groups, aggregates of brick tables are begun at the
-/// bricks, decimals are computed by integers, other aggregates are begun by codes of their groups, and conditions guard each other.
+/// bricks, decimals are computed by integers, other aggregates are begun by codes of their groups, windows are computed batch by batch, and
+/// conditions guard each other.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(STREAM_SERIES), Arc::new(UNORDERED_GROUPS)];
@@ -174,7 +175,7 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         let own = clear.or_else(sides);
         rules.push(own.unwrap_or(rule));
     }
-    let last: [PhysicalRule; 8] = [
+    let last: [PhysicalRule; 9] = [
         Arc::new(WHOLE_GROUPS),
         Arc::new(GROUP_TOP),
         Arc::clone(pieces) as _,
@@ -182,6 +183,7 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         Arc::new(BEGIN_BRICK_AGGREGATES),
         Arc::new(NARROW_DECIMALS),
         Arc::new(CODED_GROUPS),
+        Arc::new(RUNNING_WINDOWS),
         Arc::new(GuardConditions),
     ];
     rules.extend(last);

@@ -548,11 +548,12 @@ impl Carry for StatementEnvironment {
 }
 
 /// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule).
-const RULE_SETTINGS: [&str; 5] = [
+const RULE_SETTINGS: [&str; 6] = [
     "coeval.coded_groups",
     "coeval.group_top",
     "coeval.grouping_sets",
     "coeval.narrow_decimals",
+    "coeval.running_windows",
     SHARED_SUBPLANS_SETTING,
 ];
 
