@@ -15,9 +15,10 @@
 //!
 //! So rows whose last peer has not come yet are kept, or those of one partition, never more; their memory is reserved.
 //!
-//! Done here are `count`, `sum`, `min` and `max` of whole numbers and decimals, `min` and `max` of dates and instants, `count` of all plain
-//! types, and `sum` of floats by ROWS: they are added one by one there, in one order. A sum that leaves its range, or is no finite number, is
-//! asked of the aggregate itself, so that an error or an infinity is the one that it knows. A node with anything else stays DataFusion's.
+//! Done here are `count`, `sum`, `min` and `max` of whole numbers and decimals, `min` and `max` of dates and instants, `count` of all
+//! plain types, and `sum` of floats by ROWS: they are added one by one there, in one order. A sum that leaves its range, or is no finite
+//! number, is asked of the aggregate itself, so that an error or an infinity is the one that it knows. A node with anything else stays
+//! DataFusion's.
 //!
 //! ```text
 //! calls.rs      which aggregates are computed here, and which rows share a value
@@ -32,11 +33,10 @@ mod totals;
 mod work;
 
 use crate::over_one_input;
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use calls::Calls;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::AggregateUDF;
@@ -50,7 +50,7 @@ use datafusion::physical_plan::{
 use futures::{TryStreamExt, stream};
 use std::fmt;
 use std::sync::Arc;
-use work::Work;
+use work::{Rows, Work};
 
 /// What its memory is reserved as.
 const CONSUMER: &str = "the rows of a window";
@@ -162,18 +162,15 @@ impl ExecutionPlan for RunningWindowsExec {
         let (schema, metrics) = (self.schema(), BaselineMetrics::new(&self.metrics, partition));
         let reservation = MemoryConsumer::new(CONSUMER).register(task.memory_pool());
         let rows = self.rows.execute(partition, task)?;
-        let work = Work::new(
-            rows,
-            Arc::clone(&self.calls),
-            Arc::clone(&schema),
-            reservation,
-            metrics.elapsed_compute().clone(),
-        );
-        let batches = stream::try_unfold(work, Work::next);
-        let each = |batches: Vec<RecordBatch>| {
-            stream::iter(batches.into_iter().map(Ok::<RecordBatch, DataFusionError>))
+        let time = metrics.elapsed_compute().clone();
+        let work = Work::new(rows, Arc::clone(&self.calls), reservation, time);
+        let output = Arc::clone(&schema);
+        // One batch after the other: values that many rows share take no memory before somebody wants them.
+        let batches_of = move |complete: Vec<Rows>| {
+            let output = Arc::clone(&output);
+            stream::iter(complete.into_iter().map(move |rows| rows.into_batch(&output)))
         };
-        let batches = batches.map_ok(each).try_flatten();
+        let batches = stream::try_unfold(work, Work::next).map_ok(batches_of).try_flatten();
         let batches = batches.inspect_ok(move |batch| metrics.record_output(batch.num_rows()));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }

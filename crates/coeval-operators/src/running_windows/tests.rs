@@ -3,8 +3,14 @@
 
 use super::with_running_windows;
 use crate::model::{Rows, both_ways, differences};
-use datafusion::error::Result;
-use datafusion::physical_plan::ExecutionPlan;
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::Int64Type;
+use datafusion::datasource::MemTable;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::{SessionConfig, SessionContext, col};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
@@ -136,5 +142,43 @@ async fn other_windows_stay_as_they_are() -> Result<()> {
     let query = "SELECT small, sum(small) FILTER (WHERE flag) OVER (ORDER BY small) FROM t";
     let (ours, _) = both_ways(&rows, query, |plan| with_running_windows(plan, |_| false), None).await?;
     assert_eq!(ours.replaced, 0, "{query}");
+    Ok(())
+}
+
+/// What comes of a query over rows in the order of `k`, a hundred of its values with a batch each, with memory for some batches.
+async fn with_little_memory(query: &str) -> Result<Vec<RecordBatch>> {
+    const MEMORY_BYTES: usize = 1 << 20;
+    const BATCH_ROWS: usize = 8192;
+    let batch = |k: i64| {
+        let columns: [(&str, ArrayRef); 2] = [
+            ("k", Arc::new(Int64Array::from_value(k, BATCH_ROWS))),
+            ("n", Arc::new(Int64Array::from_iter_values(0..BATCH_ROWS as i64))),
+        ];
+        RecordBatch::try_from_iter(columns)
+    };
+    let batches = (0..100).map(batch).collect::<Result<Vec<_>, _>>()?;
+    let order = vec![vec![col("k").sort(true, true)]];
+    let table = MemTable::try_new(batches[0].schema(), vec![batches])?.with_sort_order(order);
+    let pool = Arc::new(GreedyMemoryPool::new(MEMORY_BYTES));
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc()?;
+    let config = SessionConfig::new().with_target_partitions(1);
+    let context = SessionContext::new_with_config_rt(config, runtime);
+    context.register_table("t", Arc::new(table))?;
+    let plan = running(context.sql(query).await?.create_physical_plan().await?)?;
+    collect(plan, context.task_ctx()).await
+}
+
+#[tokio::test]
+async fn rows_of_one_partition_are_kept_and_their_memory_is_reserved() -> Result<()> {
+    let batches =
+        with_little_memory("SELECT k, sum(n) OVER (PARTITION BY k ORDER BY k NULLS FIRST) FROM t").await?;
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 100 * 8192);
+    for batch in &batches {
+        let sums = batch.column(1).as_primitive::<Int64Type>();
+        assert!(sums.values().iter().all(|sum| *sum == 8191 * 8192 / 2), "the same for all of a partition");
+    }
+    let refused = with_little_memory("SELECT sum(n) OVER () FROM t").await;
+    let is_for_memory = |error: DataFusionError| matches!(error.find_root(), DataFusionError::ResourcesExhausted(_));
+    assert!(refused.is_err_and(is_for_memory), "all rows at once are too many");
     Ok(())
 }

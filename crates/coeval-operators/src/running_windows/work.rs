@@ -28,12 +28,12 @@ use std::sync::Arc;
 pub(super) struct Work {
     rows: SendableRecordBatchStream,
     calls: Arc<Calls>,
-    output: SchemaRef,
     /// The last row so far.
     last: Option<LastRow>,
     /// The rows of the last group so far; none if each row is a group by itself.
-    kept: Vec<Rows>,
-    reservation: MemoryReservation,
+    kept: Vec<Kept>,
+    /// For all rows that are kept: what is small is never refused, and many batches are small.
+    reservation: Arc<MemoryReservation>,
     time: Time,
     is_at_end: bool,
 }
@@ -46,26 +46,69 @@ struct LastRow {
     totals: Vec<ArrayRef>,
 }
 
-/// Rows with what the calls come to.
-struct Rows {
+/// Rows whose group has not ended yet.
+struct Kept {
     batch: RecordBatch,
     /// Of each call; `None` if the rows share the value of their group's last row.
     totals: Vec<Option<ArrayRef>>,
+    memory: Memory,
+}
+
+/// Memory that is given back when this is dropped.
+struct Memory {
+    bytes: usize,
+    reservation: Arc<MemoryReservation>,
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.reservation.shrink(self.bytes);
+    }
+}
+
+/// Rows with their values.
+pub(super) struct Rows {
+    batch: RecordBatch,
+    /// Of each call.
+    values: Vec<Values>,
+    /// If they were kept.
+    _memory: Option<Memory>,
+}
+
+enum Values {
+    OfEach(ArrayRef),
+    /// An array of one row.
+    Shared(ArrayRef),
+}
+
+impl Rows {
+    /// As a batch with a column for each call behind the others.
+    pub(super) fn into_batch(self, output: &SchemaRef) -> Result<RecordBatch> {
+        let all_first = || UInt64Array::from_value(0, self.batch.num_rows());
+        let mut columns = self.batch.columns().to_vec();
+        for values in &self.values {
+            columns.push(match values {
+                Values::OfEach(values) => Arc::clone(values),
+                Values::Shared(value) => take(value, &all_first(), None)?,
+            });
+        }
+        Ok(RecordBatch::try_new(Arc::clone(output), columns)?)
+    }
 }
 
 impl Work {
     pub(super) fn new(
         rows: SendableRecordBatchStream,
         calls: Arc<Calls>,
-        output: SchemaRef,
         reservation: MemoryReservation,
         time: Time,
     ) -> Self {
-        Self { rows, calls, output, last: None, kept: Vec::new(), reservation, time, is_at_end: false }
+        let reservation = Arc::new(reservation);
+        Self { rows, calls, last: None, kept: Vec::new(), reservation, time, is_at_end: false }
     }
 
     /// What is complete once the next batch is there; `None` behind the last one.
-    pub(super) async fn next(mut self) -> Result<Option<(Vec<RecordBatch>, Self)>> {
+    pub(super) async fn next(mut self) -> Result<Option<(Vec<Rows>, Self)>> {
         if self.is_at_end {
             return Ok(None);
         }
@@ -78,7 +121,7 @@ impl Work {
             None => {
                 self.is_at_end = true;
                 let last = self.last.take().map_or_else(Vec::new, |last| last.totals);
-                self.end_of_kept(&last)?
+                self.end_of_kept(&last)
             }
         };
         timer.done();
@@ -86,7 +129,7 @@ impl Work {
     }
 
     /// Takes in a batch that has rows, and gives what is complete by then.
-    fn take_in(&mut self, batch: &RecordBatch) -> Result<Vec<RecordBatch>> {
+    fn take_in(&mut self, batch: &RecordBatch) -> Result<Vec<Rows>> {
         let calls = Arc::clone(&self.calls);
         let partition_by = evaluate_expressions_to_arrays(&calls.partition_by, batch)?;
         let order_by = evaluate_expressions_to_arrays(&calls.order_by, batch)?;
@@ -117,10 +160,10 @@ impl Work {
         };
         let mut done = Vec::new();
         if let (Some(before), false) = (&before, is_same_group) {
-            done = self.end_of_kept(&before.totals)?;
+            done = self.end_of_kept(&before.totals);
         } else if let [first, _, ..] = groups.as_slice() {
             let last = totals.iter().map(|totals| totals.slice(first.end - 1, 1)).collect::<Vec<_>>();
-            done = self.end_of_kept(&last)?;
+            done = self.end_of_kept(&last);
         }
         let complete = groups.last().map_or(batch.num_rows(), |last| last.start);
         if complete > 0 {
@@ -142,26 +185,21 @@ impl Work {
     }
 
     /// The first rows of a batch, whose groups end among them.
-    fn complete(
-        &self,
-        batch: RecordBatch,
-        totals: &[ArrayRef],
-        groups: &[Range<usize>],
-    ) -> Result<RecordBatch> {
+    fn complete(&self, batch: RecordBatch, totals: &[ArrayRef], groups: &[Range<usize>]) -> Result<Rows> {
         let rows = batch.num_rows();
         let mut last_rows = Vec::new();
         for group in groups.iter().filter(|group| group.end <= rows) {
             last_rows.resize(group.end, (group.end - 1) as u64);
         }
         let last_rows = UInt64Array::from(last_rows);
-        let mut columns = batch.columns().to_vec();
+        let mut values = Vec::new();
         for (call, totals) in self.calls.calls.iter().zip(totals) {
-            columns.push(match call.group {
+            values.push(Values::OfEach(match call.group {
                 Group::Row => totals.slice(0, rows),
                 Group::Peers | Group::Partition => take(totals, &last_rows, None)?,
-            });
+            }));
         }
-        Ok(RecordBatch::try_new(Arc::clone(&self.output), columns)?)
+        Ok(Rows { batch, values, _memory: None })
     }
 
     /// Keeps the rows of a batch from this one on.
@@ -178,27 +216,22 @@ impl Work {
             of_rows.push(totals);
         }
         self.reservation.try_grow(bytes)?;
-        self.kept.push(Rows { batch, totals: of_rows });
+        let memory = Memory { bytes, reservation: Arc::clone(&self.reservation) };
+        self.kept.push(Kept { batch, totals: of_rows, memory });
         Ok(())
     }
 
     /// The rows that are kept, now that their group has ended with these totals.
-    fn end_of_kept(&mut self, last: &[ArrayRef]) -> Result<Vec<RecordBatch>> {
-        let kept = std::mem::take(&mut self.kept);
-        let mut done = Vec::new();
-        for rows in kept {
-            let all_first = UInt64Array::from_value(0, rows.batch.num_rows());
-            let mut columns = rows.batch.columns().to_vec();
-            for (totals, last) in rows.totals.into_iter().zip(last) {
-                columns.push(match totals {
-                    Some(totals) => totals,
-                    None => take(last, &all_first, None)?,
-                });
-            }
-            done.push(RecordBatch::try_new(Arc::clone(&self.output), columns)?);
-        }
-        self.reservation.free();
-        Ok(done)
+    fn end_of_kept(&mut self, last: &[ArrayRef]) -> Vec<Rows> {
+        let kept = std::mem::take(&mut self.kept).into_iter();
+        let rows = kept.map(|Kept { batch, totals, memory }| {
+            let values = totals.into_iter().zip(last).map(|(totals, last)| match totals {
+                Some(totals) => Values::OfEach(totals),
+                None => Values::Shared(Arc::clone(last)),
+            });
+            Rows { batch, values: values.collect(), _memory: Some(memory) }
+        });
+        rows.collect()
     }
 }
 
