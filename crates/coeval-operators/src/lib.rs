@@ -3,8 +3,8 @@
 //!
 //! # Owns
 //!
-//! How rows are grouped and added up, and decimals computed, once they are Arrow's batches, and how what a plan has several times is
-//! computed once.
+//! How rows are grouped and added up, over windows too, and decimals computed, once they are Arrow's batches, and how what a plan has
+//! several times is computed once.
 //!
 //! # Never does
 //!
@@ -19,6 +19,7 @@
 //!
 //! [`coded_groups`]; [`shared_subplans`].
 
+mod bytes;
 pub mod coded_groups;
 pub mod grouping_sets;
 mod inputs;
@@ -26,5 +27,6 @@ mod inputs;
 mod model;
 pub mod narrow_decimals;
 pub mod packed_groups;
+pub mod running_windows;
 pub mod shared_subplans;
 pub mod unordered;

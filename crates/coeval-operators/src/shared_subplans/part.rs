@@ -3,9 +3,9 @@
 
 use super::lock;
 use super::waiting::Waiting;
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, SchemaRef};
-use arrow::error::ArrowError;
+use crate::bytes::bytes_of;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use datafusion::common::{internal_datafusion_err, internal_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -294,21 +294,6 @@ impl Part {
         if bytes > 0 {
             self.reservation.shrink(bytes);
         }
-    }
-}
-
-/// What the rows of a batch take; of columns that are parts of larger ones it is the part.
-fn bytes_of(batch: &RecordBatch) -> Result<usize, ArrowError> {
-    let of_column = |column: &ArrayRef| Ok(column.to_data().get_slice_memory_size()? + beside(column));
-    batch.columns().iter().map(of_column).sum()
-}
-
-/// Texts that stand beside their views, which Arrow does not count.
-fn beside(column: &ArrayRef) -> usize {
-    match column.data_type() {
-        DataType::Utf8View => column.as_string_view().total_buffer_bytes_used(),
-        DataType::BinaryView => column.as_binary_view().total_buffer_bytes_used(),
-        _ => 0,
     }
 }
 

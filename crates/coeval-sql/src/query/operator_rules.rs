@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules that put operators and expressions of `coeval-operators` into plans, in the order in which they come.
 
+use super::windowed::is_unfiltered;
 use crate::plan_rule::PlanRule;
 use coeval_operators::coded_groups::{with_coded_groups, with_packed_remainders};
 use coeval_operators::grouping_sets::with_grouping_sets;
 use coeval_operators::narrow_decimals::with_narrow_decimals;
 use coeval_operators::packed_groups::with_packed_groups;
+use coeval_operators::running_windows::with_running_windows;
 use coeval_operators::unordered::with_unordered_groups;
 
 /// Comes first of all: rows that are in the order of some of the columns they are grouped by are grouped as if they were not.
@@ -34,6 +36,11 @@ pub(crate) const CODED_GROUPS: PlanRule =
 pub(crate) const PACKED_GROUPS: PlanRule =
     PlanRule::new("coeval_packed_groups", |plan, _| with_packed_remainders(with_packed_groups(plan)?))
         .switched_by("coeval.packed_groups");
+
+/// Behind those that look for DataFusion's windows: the one that keeps the best rows of groups, and the one that finds subplans again.
+pub(crate) const RUNNING_WINDOWS: PlanRule =
+    PlanRule::new("coeval_running_windows", |plan, _| with_running_windows(plan, is_unfiltered))
+        .switched_by("coeval.running_windows");
 
 #[cfg(test)]
 mod tests;

@@ -554,6 +554,7 @@ const RULE_SETTINGS: [&str; 6] = [
     "coeval.grouping_sets",
     "coeval.narrow_decimals",
     "coeval.packed_groups",
+    "coeval.running_windows",
     SHARED_SUBPLANS_SETTING,
 ];
 

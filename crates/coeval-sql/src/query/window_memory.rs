@@ -5,6 +5,8 @@
 //! first one. DataFusion's operator keeps all batches, joins them, and makes a value for each row, without asking for memory.
 //! So two operators stand round it: the one below counts each batch that goes in, the one above holds what was counted until
 //! the last row has gone out.
+//!
+//! The operator of `coeval-operators`, `running_windows.rs`, which stands in the place of many of them, counts what it keeps by itself.
 
 use crate::memory::{bytes_of_rows, bytes_of_slots};
 use arrow::array::RecordBatch;

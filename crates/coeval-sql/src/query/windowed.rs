@@ -25,26 +25,36 @@ const STEP_BYTES: usize = 64 << 10;
 const COPIES: usize = 2;
 
 /// The function of a window, as one that looks; `None` if it does already or is no aggregate.
-pub(super) fn windowed(function: &WindowFunctionDefinition) -> Option<WindowFunctionDefinition> {
+pub(super) fn windowed(
+    function: &WindowFunctionDefinition,
+    has_filter: bool,
+) -> Option<WindowFunctionDefinition> {
     match function {
         WindowFunctionDefinition::AggregateUDF(plain)
             if plain.inner().downcast_ref::<Windowed>().is_none() =>
         {
-            Some(WindowFunctionDefinition::AggregateUDF(Windowed::over(plain)))
+            Some(WindowFunctionDefinition::AggregateUDF(Windowed::over(plain, has_filter)))
         }
         _ => None,
     }
+}
+
+/// Whether it is the function of a window without a FILTER, made by [`windowed`].
+pub(super) fn is_unfiltered(function: &AggregateUDF) -> bool {
+    function.inner().downcast_ref::<Windowed>().is_some_and(|windowed| !windowed.has_filter)
 }
 
 /// An aggregate over a window.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Windowed {
     plain: Arc<AggregateUDF>,
+    /// Kept here because the physical expression of a window does not tell it.
+    has_filter: bool,
 }
 
 impl Windowed {
-    fn over(plain: &Arc<AggregateUDF>) -> Arc<AggregateUDF> {
-        Arc::new(AggregateUDF::new_from_impl(Self { plain: Arc::clone(plain) }))
+    fn over(plain: &Arc<AggregateUDF>, has_filter: bool) -> Arc<AggregateUDF> {
+        Arc::new(AggregateUDF::new_from_impl(Self { plain: Arc::clone(plain), has_filter }))
     }
 }
 
@@ -90,8 +100,10 @@ impl AggregateUDFImpl for Windowed {
         beneficial_ordering: bool,
     ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
         let plain = Arc::clone(self.plain.inner()).with_beneficial_ordering(beneficial_ordering)?;
-        Ok(plain
-            .map(|plain| Arc::new(Self { plain: Arc::new(AggregateUDF::new_from_shared_impl(plain)) }) as _))
+        let has_filter = self.has_filter;
+        Ok(plain.map(|plain| {
+            Arc::new(Self { plain: Arc::new(AggregateUDF::new_from_shared_impl(plain)), has_filter }) as _
+        }))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -100,7 +112,7 @@ impl AggregateUDFImpl for Windowed {
 
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.plain.reverse_udf() {
-            ReversedUDAF::Reversed(plain) => ReversedUDAF::Reversed(Self::over(&plain)),
+            ReversedUDAF::Reversed(plain) => ReversedUDAF::Reversed(Self::over(&plain, self.has_filter)),
             kept => kept,
         }
     }

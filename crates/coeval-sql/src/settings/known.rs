@@ -147,6 +147,11 @@ pub(super) const KNOWN: &[Known] = &[
         Domain::OneOf(&["auto", "safe", "current"]),
         "Snapshot of READ ONLY transactions at SERIALIZABLE.",
     ),
+    switch(
+        "coeval.running_windows",
+        "on",
+        "Whether aggregates over windows that begin with their partition are computed batch by batch where they can be.",
+    ),
     duration(
         SAFE_SNAPSHOT_MAX_LAG,
         "0",
