@@ -4,42 +4,52 @@
 
 use super::is_space;
 use crate::error::{SqlError, character_position};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
+
+/// How a text is written, and with it those that continue it.
+#[derive(Clone, Copy)]
+enum Form {
+    Plain,
+    Escaped,
+    Unicode,
+}
 
 /// Makes one literal of those that continue each other.
 ///
 /// # Errors
-/// `42601` for two of them in one line.
+/// `42601` for two of them in one line, or with a comment between them that does not end with its line.
 pub(super) fn join_texts(tokens: Vec<TokenWithSpan>, sql: &str) -> Result<Vec<TokenWithSpan>, SqlError> {
     if !has_any(&tokens) {
         return Ok(tokens);
     }
     let mut joined: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
-    // Where the last word is, if that is a text, and whether a line has ended behind it.
-    let mut text_at: Option<usize> = None;
-    let mut is_new_line = false;
+    // Where the last word is, if that is a text, and its form.
+    let mut text_at: Option<(usize, Form)> = None;
+    // Whether a line has ended behind it, and whether a comment of the other kind stands there, which separates them.
+    let (mut is_new_line, mut is_apart) = (false, false);
     for mut token in tokens {
         if is_space(&token) {
             is_new_line |= ends_line(&token.token);
+            is_apart |= matches!(token.token, Token::Whitespace(Whitespace::MultiLineComment(_)));
             joined.push(token);
             continue;
         }
-        if let (Token::SingleQuotedString(more), Some(at)) = (&token.token, text_at) {
-            if !is_new_line {
-                return Err(unexpected(&token, sql));
-            }
+        if let (Token::SingleQuotedString(more), Some((at, form))) = (&token.token, text_at) {
+            let more = continuation(more, form).filter(|_| is_new_line && !is_apart);
+            let Some(more) = more else { return Err(unexpected(&token, sql)) };
             joined.truncate(at + 1);
             if let Some(text) = joined.last_mut().and_then(|last| text_of(&mut last.token)) {
-                text.push_str(more);
+                text.push_str(&more);
             }
         } else {
+            text_at = form_of(&token.token).map(|form| (joined.len(), form));
             if let Token::UnicodeStringLiteral(text) = &mut token.token {
                 token.token = Token::SingleQuotedString(std::mem::take(text));
             }
-            text_at = is_text(&token.token).then_some(joined.len());
             joined.push(token);
         }
-        is_new_line = false;
+        (is_new_line, is_apart) = (false, false);
     }
     Ok(joined)
 }
@@ -49,16 +59,34 @@ fn has_any(tokens: &[TokenWithSpan]) -> bool {
     let mut is_behind_text = false;
     tokens.iter().filter(|token| !is_space(token)).any(|token| {
         let continues = is_behind_text && matches!(token.token, Token::SingleQuotedString(_));
-        is_behind_text = is_text(&token.token);
+        is_behind_text = form_of(&token.token).is_some();
         continues || matches!(token.token, Token::UnicodeStringLiteral(_))
     })
 }
 
-fn is_text(token: &Token) -> bool {
-    matches!(
-        token,
-        Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::UnicodeStringLiteral(_)
-    )
+fn form_of(token: &Token) -> Option<Form> {
+    match token {
+        Token::SingleQuotedString(_) => Some(Form::Plain),
+        Token::EscapedStringLiteral(_) => Some(Form::Escaped),
+        Token::UnicodeStringLiteral(_) => Some(Form::Unicode),
+        _ => None,
+    }
+}
+
+/// What a text that continues one of this form says: behind `E'a'`, the text `'\n'` is the end of a line. `None` if it is no text of
+/// that form.
+fn continuation(more: &str, form: Form) -> Option<String> {
+    let prefix = match form {
+        Form::Plain => return Some(more.to_owned()),
+        Form::Escaped => "E",
+        Form::Unicode => "U&",
+    };
+    let literal = format!("{prefix}'{}'", more.replace('\'', "''"));
+    let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, &literal).tokenize().ok()?.into_iter();
+    match (tokens.next(), tokens.next()) {
+        (Some(Token::EscapedStringLiteral(text) | Token::UnicodeStringLiteral(text)), None) => Some(text),
+        _ => None,
+    }
 }
 
 fn text_of(token: &mut Token) -> Option<&mut String> {

@@ -127,9 +127,14 @@ impl Filter {
         self.rows_out += passed;
     }
 
+    /// Whether it only saves work.
+    pub(super) fn is_optional(&self) -> bool {
+        matches!(self.form, Form::Moving { .. })
+    }
+
     /// Whether it takes away what it has to, or enough.
     pub(super) fn is_worth_it(&self) -> bool {
-        !matches!(self.form, Form::Moving { .. })
+        !self.is_optional()
             || self.rows_in < TRIAL_ROWS
             || (self.rows_in - self.rows_out) * 100 >= self.rows_in * SAVING_PERCENT_MIN
     }

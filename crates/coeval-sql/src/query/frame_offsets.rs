@@ -166,7 +166,9 @@ fn with_offset(
         let Expr::ScalarFunction(offset) = offset else { continue };
         let [which, side, offset] = offset.args.as_slice() else { continue };
         let (which, side) = (literal_text(which), literal_text(side));
+        let is_at_least = matches!((which, side), ("starting", "following") | ("ending", "preceding"));
         let value = checked(computed(offset, options)?, &ty, which, units)?;
+        let value = of_type(in_steps(value, &ty, is_at_least), &ty)?;
         let bound = match side {
             "preceding" => WindowFrameBound::Preceding(value),
             _ => WindowFrameBound::Following(value),
@@ -215,7 +217,7 @@ fn computed(offset: &Expr, options: &ConfigOptions) -> Result<ScalarValue> {
     }
 }
 
-/// The offset as a value of this type. One that is beyond the type is beyond all rows.
+/// The offset, if it can be one beside what is of this type.
 ///
 /// # Errors
 /// `22004` for NULL, `22013` for one below zero, `0A000` for one that cannot be added to what the window is ordered by.
@@ -225,7 +227,11 @@ fn checked(value: ScalarValue, ty: &DataType, which: &str, units: WindowFrameUni
         return Err(SqlError::new(SqlState::NullValueNotAllowed, message).into());
     }
     let (given, is_interval) = (value.data_type(), matches!(ty, DataType::Interval(_)));
-    let fits = if is_interval { given == *ty } else { given.is_numeric() && ty.is_numeric() };
+    let fits = if is_interval {
+        given == *ty
+    } else {
+        given.is_numeric() && ty.is_numeric() && (given.is_integer() || !ty.is_integer())
+    };
     if !fits {
         let (key, given) = (type_in_words(ty), type_in_words(&given));
         let error = SqlError::unsupported(format!("RANGE with an offset of type {given} instead of {key}"));
@@ -240,9 +246,29 @@ fn checked(value: ScalarValue, ty: &DataType, which: &str, units: WindowFrameUni
         };
         return Err(SqlError::new(SqlState::InvalidPrecedingOrFollowingSize, message).into());
     }
-    if is_interval {
-        return Ok(value);
+    Ok(value)
+}
+
+/// The offset without the decimal places that the window's values do not have, so that the frame has the same ones: what is at most 1.5
+/// above a whole number is at most 1 above it, and what is at least 1.5 above it is at least 2 above it.
+fn in_steps(offset: ScalarValue, ty: &DataType, is_at_least: bool) -> ScalarValue {
+    let (&ScalarValue::Decimal128(Some(number), precision, scale), &DataType::Decimal128(_, of_values)) =
+        (&offset, ty)
+    else {
+        return offset;
+    };
+    let places = u32::try_from(scale.saturating_sub(of_values)).unwrap_or(0);
+    let Some(step) = 10_i128.checked_pow(places) else { return offset };
+    let at_most = number - number.rem_euclid(step);
+    let whole = if is_at_least && at_most < number { at_most.saturating_add(step) } else { at_most };
+    ScalarValue::Decimal128(Some(whole), precision, scale)
+}
+
+/// The offset as a value of this type. One that is beyond the type is beyond all rows.
+fn of_type(offset: ScalarValue, ty: &DataType) -> Result<ScalarValue> {
+    if offset.data_type() == *ty {
+        return Ok(offset);
     }
     // A bound without a value is that of all rows.
-    value.cast_to(ty).or_else(|_| ScalarValue::try_new_null(ty))
+    offset.cast_to(ty).or_else(|_| ScalarValue::try_new_null(ty))
 }

@@ -6,7 +6,7 @@
 //! is an input of its join like any other.
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
@@ -29,17 +29,22 @@ impl OptimizerRule for IndependentLaterals {
         if !has_lateral(&plan)? {
             return Ok(Transformed::no(plan));
         }
-        plan.transform_down_with_subqueries(|node| match node {
-            LogicalPlan::Subquery(lateral) if !names_outer(&lateral.subquery)? => {
-                Ok(Transformed::yes(Arc::unwrap_or_clone(lateral.subquery)))
-            }
-            node => Ok(Transformed::no(node)),
-        })
+        plan.transform_down_with_subqueries(|node| node.map_children(independent))
+    }
+}
+
+/// The input of a plan: what is left of a LATERAL subquery, or what it is. A subquery in an expression is the input of none, and stays one.
+fn independent(input: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    match input {
+        LogicalPlan::Subquery(lateral) if !names_outer(&lateral.subquery)? => {
+            Ok(Transformed::yes(Arc::unwrap_or_clone(lateral.subquery)))
+        }
+        input => Ok(Transformed::no(input)),
     }
 }
 
 fn has_lateral(plan: &LogicalPlan) -> Result<bool> {
-    exists(plan, |node| matches!(node, LogicalPlan::Subquery(_)))
+    exists(plan, |node| node.inputs().iter().any(|input| matches!(input, LogicalPlan::Subquery(_))))
 }
 
 /// Whether a plan, or a subquery of it, names columns of queries around it.

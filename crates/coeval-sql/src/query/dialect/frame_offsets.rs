@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Offsets of a window's frame that are no literals: `ROWS $1 PRECEDING`, `RANGE interval '1 day' * 7 PRECEDING`.
+//! Offsets of a window's frame that are no plain literals: `ROWS $1 PRECEDING`, `RANGE interval '1 day' * 7 PRECEDING`,
+//! `RANGE 0.75 PRECEDING`.
 //!
 //! DataFusion has values for them in its plans. So the offset goes into a call of [`FRAME_OFFSET`] that is the first thing which the
 //! window is divided by, the same for all rows, and the bound is that of the current row until the offset is known
@@ -36,7 +37,7 @@ fn taken(end: &str, bound: &mut WindowFrameBound, units: WindowFrameUnits) -> Op
         WindowFrameBound::Following(Some(offset)) => ("following", offset.as_ref()),
         _ => return None,
     };
-    if is_literal(offset, units) || names_columns(offset) || has_subquery(offset) {
+    if is_literal(offset) || names_columns(offset) || has_subquery(offset) {
         return None;
     }
     let offset = match units {
@@ -50,14 +51,13 @@ fn taken(end: &str, bound: &mut WindowFrameBound, units: WindowFrameUnits) -> Op
 }
 
 /// Whether DataFusion takes the offset as it is written.
-fn is_literal(offset: &Expr, units: WindowFrameUnits) -> bool {
+fn is_literal(offset: &Expr) -> bool {
     match offset {
-        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_literal(inner, units),
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_literal(inner),
         Expr::Interval(interval) => matches!(interval.value.as_ref(), Expr::Value(_)),
         Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => {
-                units == WindowFrameUnits::Range || digits.bytes().all(|digit| digit.is_ascii_digit())
-            }
+            // DataFusion rounds one of a range to the decimal places of what the window is ordered by.
+            Value::Number(digits, _) => digits.bytes().all(|digit| digit.is_ascii_digit()),
             Value::SingleQuotedString(_) => true,
             _ => false,
         },
