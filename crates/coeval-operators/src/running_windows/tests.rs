@@ -28,7 +28,8 @@ const CALLS: [&str; 8] = [
     "count(word) OVER w, count(flag) OVER w, count(real) OVER w",
 ];
 
-const PARTITIONS: [&str; 4] = ["", "PARTITION BY tiny", "PARTITION BY word, flag", "PARTITION BY small, date"];
+const PARTITIONS: [&str; 4] =
+    ["", "PARTITION BY tiny", "PARTITION BY word, flag", "PARTITION BY small, date"];
 
 const ORDER: &str = "ORDER BY date, small, wide, amount, long, moment, tiny, word, flag, real";
 
@@ -57,8 +58,9 @@ async fn values_by_rows_are_those_of_datafusion() -> Result<()> {
             let calls = CALLS[random.random_range(0..CALLS.len())];
             let partition = PARTITIONS[random.random_range(0..PARTITIONS.len())];
             let window = format!("{partition} {ORDER} ROWS UNBOUNDED PRECEDING");
-            let query =
-                format!("SELECT date, small, wide, amount, sum(real) OVER w, {calls} FROM t WINDOW w AS ({window})");
+            let query = format!(
+                "SELECT date, small, wide, amount, sum(real) OVER w, {calls} FROM t WINDOW w AS ({window})"
+            );
             is_the_same(&rows, &query, seed).await?;
         }
     }
@@ -118,7 +120,8 @@ async fn groups_go_on_from_batch_to_batch() -> Result<()> {
 #[tokio::test]
 async fn sums_of_floats_that_are_not_finite_are_those_of_datafusion() -> Result<()> {
     let rows = Rows::random(&mut SmallRng::seed_from_u64(7));
-    let values = "(VALUES (1, 1e0), (2, NULL), (3, 1e308), (4, 1e308), (5, -1e308), (6, 'NaN'::double), (7, 2e0))";
+    let values =
+        "(VALUES (1, 1e0), (2, NULL), (3, 1e308), (4, 1e308), (5, -1e308), (6, 'NaN'::double), (7, 2e0))";
     let query =
         format!("SELECT n, sum(x) OVER (ORDER BY n ROWS UNBOUNDED PRECEDING) FROM {values} AS v (n, x)");
     is_the_same(&rows, &query, 7).await
@@ -178,7 +181,8 @@ async fn rows_of_one_partition_are_kept_and_their_memory_is_reserved() -> Result
         assert!(sums.values().iter().all(|sum| *sum == 8191 * 8192 / 2), "the same for all of a partition");
     }
     let refused = with_little_memory("SELECT sum(n) OVER () FROM t").await;
-    let is_for_memory = |error: DataFusionError| matches!(error.find_root(), DataFusionError::ResourcesExhausted(_));
+    let is_for_memory =
+        |error: DataFusionError| matches!(error.find_root(), DataFusionError::ResourcesExhausted(_));
     assert!(refused.is_err_and(is_for_memory), "all rows at once are too many");
     Ok(())
 }

@@ -98,12 +98,7 @@ impl Call {
         Ok(aggregate.evaluate()?.to_array()?.as_primitive::<R>().value(0))
     }
 
-    fn extremes(
-        &self,
-        values: &ArrayRef,
-        partitions: &Partitions<'_>,
-        extreme: Extreme,
-    ) -> Result<ArrayRef> {
+    fn extremes(&self, values: &ArrayRef, partitions: &Partitions<'_>, extreme: Extreme) -> Result<ArrayRef> {
         match &self.ty {
             DataType::Int16 => self.extremes_of::<Int16Type>(values, partitions, extreme),
             DataType::Int32 => self.extremes_of::<Int32Type>(values, partitions, extreme),

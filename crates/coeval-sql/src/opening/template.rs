@@ -8,8 +8,8 @@ use crate::provider::BEGIN_BRICK_AGGREGATES;
 use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CountSpreading,
     DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP,
-    GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS,
-    RecursiveSchemas, SHARED_SUBPLANS, STREAM_SERIES, UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
+    GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, NARROW_DECIMALS, PACKED_GROUPS,
+    RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STREAM_SERIES, UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
