@@ -106,10 +106,10 @@ impl RunningWindowsExec {
     }
 }
 
+type Functions<'w> = &'w [Arc<dyn WindowExpr>];
+
 /// The functions of a window whose rows come partition by partition, and its input.
-fn functions_in_order(
-    node: &Arc<dyn ExecutionPlan>,
-) -> Option<(&[Arc<dyn WindowExpr>], &Arc<dyn ExecutionPlan>)> {
+fn functions_in_order(node: &Arc<dyn ExecutionPlan>) -> Option<(Functions<'_>, &Arc<dyn ExecutionPlan>)> {
     if let Some(window) = node.downcast_ref::<WindowAggExec>() {
         return Some((window.window_expr(), window.input()));
     }

@@ -5,6 +5,7 @@ use super::IsUnfiltered;
 use arrow::datatypes::{DataType, Schema, TimeUnit};
 use datafusion::error::Result;
 use datafusion::logical_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_plan::PhysicalExpr;
@@ -103,7 +104,7 @@ impl Call {
             && !function.is_reversed()
             && function.order_bys().is_empty()
             && is_unfiltered(function.fun());
-        let group = Group::of(window.get_window_frame(), !window.order_by().is_empty());
+        let group = Group::of(window.get_window_frame(), window.order_by());
         let arguments = function.expressions();
         let ([argument], Some(group), true) = (arguments.as_slice(), group, is_plain) else {
             return Ok(None);
@@ -131,7 +132,7 @@ impl Call {
 
 impl Group {
     /// The rows that share a value by a frame; `None` if it does not begin with the partition, or ends elsewhere.
-    fn of(frame: &WindowFrame, has_order: bool) -> Option<Self> {
+    fn of(frame: &WindowFrame, order: &[PhysicalSortExpr]) -> Option<Self> {
         if !frame.start_bound.is_unbounded() {
             return None;
         }
@@ -139,7 +140,7 @@ impl Group {
             (WindowFrameBound::Following(offset), _) => offset.is_null().then_some(Self::Partition),
             (WindowFrameBound::CurrentRow, WindowFrameUnits::Rows) => Some(Self::Row),
             (WindowFrameBound::CurrentRow, WindowFrameUnits::Range) => {
-                Some(if has_order { Self::Peers } else { Self::Partition })
+                Some(if order.is_empty() { Self::Partition } else { Self::Peers })
             }
             _ => None,
         }

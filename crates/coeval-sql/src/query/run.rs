@@ -548,7 +548,7 @@ impl Carry for StatementEnvironment {
 }
 
 /// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule).
-const RULE_SETTINGS: [&str; 6] = [
+const RULE_SETTINGS: [&str; 7] = [
     "coeval.coded_groups",
     "coeval.group_top",
     "coeval.grouping_sets",
