@@ -91,6 +91,7 @@ use rows_from::spell_rows_from;
 use select_into::as_definition;
 use servers::take_server;
 use short_forms::spell_short_forms;
+use signs::{enclose_operands, has_operators_in_row};
 use synonyms::spell_synonyms;
 use unlogged::take_unlogged;
 use variadic::spell_variadic;
@@ -188,6 +189,7 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
     cancel::check()?;
     let has_long_chain = balance::has_long_chain(&tokens);
     let compares_distinct = compares_distinct(&tokens);
+    let has_operators_in_row = has_operators_in_row(&tokens);
     let has_into = tokens.iter().any(|token| is_word(token, "into"));
     let mut syntax = parse_tokens(tokens, sql, own)?;
     cancel::check()?;
@@ -197,6 +199,9 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
         }
         if compares_distinct {
             regroup_distinct(statement);
+        }
+        if has_operators_in_row {
+            enclose_operands(statement);
         }
         if has_elements {
             put_elements(statement)?;

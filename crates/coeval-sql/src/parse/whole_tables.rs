@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `TABLE t`, which is `SELECT * FROM t`, and `ONLY t`, which is `t` where no table inherits from another: the parser
+//! `TABLE t`, which is `SELECT * FROM t`, and `ONLY t` or `ONLY (t)`, which is `t` where no table inherits from another: the parser
 //! knows them in few of the places where they may stand.
 
 use super::{is_space, is_word};
@@ -11,7 +11,7 @@ const BEFORE_A_QUERY: [&str; 7] = ["union", "except", "intersect", "all", "disti
 /// Words behind which a table stands.
 const BEFORE_A_TABLE: [&str; 3] = ["from", "join", "update"];
 
-/// Writes each `TABLE t` that is a query in full, and each `ONLY t` without the word.
+/// Writes each `TABLE t` that is a query in full, and each `ONLY t` without the word, and without the table's parentheses.
 pub(super) fn spell_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     if !tokens.iter().any(|token| is_word(token, "table") || is_word(token, "only")) {
         return tokens;
@@ -20,6 +20,8 @@ pub(super) fn spell_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut before: Option<&TokenWithSpan> = None;
     // Whether TABLE is in front, and a query.
     let mut is_behind_query = false;
+    // Whether ONLY is in front, and whether its parenthesis is open.
+    let (mut is_behind_only, mut is_in_only) = (false, false);
     for (at, token) in tokens.iter().enumerate() {
         let is_behind =
             |words: &[&str]| before.is_some_and(|before| words.iter().any(|word| is_word(before, word)));
@@ -33,15 +35,19 @@ pub(super) fn spell_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 && (is_behind_query || is_behind(&BEFORE_A_TABLE))
         };
         let is_query = is_word(token, "table") && is_named() && begins();
+        let is_only = is_only();
+        let opens = is_behind_only && token.token == Token::LParen;
+        let closes = is_in_only && token.token == Token::RParen;
         if is_query {
             let like = |word| TokenWithSpan { token: word, span: token.span };
             let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
             spelled.extend(words.map(like));
-        } else if !is_only() {
+        } else if !(is_only || opens || closes) {
             spelled.push(token.clone());
         }
         if !is_space(token) {
             (before, is_behind_query) = (Some(token), is_query);
+            (is_behind_only, is_in_only) = (is_only, opens || (is_in_only && !closes));
         }
     }
     spelled
