@@ -88,11 +88,14 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
             let to = cast.field.data_type();
             refuse_unknown_cast(&cast.expr, &from, to, schema)?;
             refuse_large(&cast.expr, to)?;
-            match cast_by_zone(cast, &from)?.or_else(|| rounded(&cast.expr, &from, to)) {
+            let checked = match digits_of_float(&cast.expr, &from, to)? {
+                Some(digits) => Some(digits),
+                None => cast_by_zone(cast, &from)?.or_else(|| rounded(&cast.expr, &from, to)),
+            };
+            match checked {
                 Some(checked) => Some(checked),
                 None => match read_number(&cast.expr, &from, to)? {
                     Some(read) => Some(read),
-                    None if from.is_floating() => digits_of_float(&cast.expr, &from, to)?,
                     None => read_text(&cast.expr, &from, to)?,
                 },
             }

@@ -166,9 +166,12 @@ fn with_offset(
         let Expr::ScalarFunction(offset) = offset else { continue };
         let [which, side, offset] = offset.args.as_slice() else { continue };
         let (which, side) = (literal_text(which), literal_text(side));
-        let is_at_least = matches!((which, side), ("starting", "following") | ("ending", "preceding"));
+        let wanted = match (which, side) {
+            ("starting", "following") | ("ending", "preceding") => Bound::AtLeast,
+            _ => Bound::AtMost,
+        };
         let value = checked(computed(offset, options)?, &ty, which, units)?;
-        let value = of_type(in_steps(value, &ty, is_at_least), &ty)?;
+        let value = of_type(in_steps(value, &ty, wanted), &ty)?;
         let bound = match side {
             "preceding" => WindowFrameBound::Preceding(value),
             _ => WindowFrameBound::Following(value),
@@ -249,9 +252,16 @@ fn checked(value: ScalarValue, ty: &DataType, which: &str, units: WindowFrameUni
     Ok(value)
 }
 
+/// How far away the rows of a frame are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    AtMost,
+    AtLeast,
+}
+
 /// The offset without the decimal places that the window's values do not have, so that the frame has the same ones: what is at most 1.5
 /// above a whole number is at most 1 above it, and what is at least 1.5 above it is at least 2 above it.
-fn in_steps(offset: ScalarValue, ty: &DataType, is_at_least: bool) -> ScalarValue {
+fn in_steps(offset: ScalarValue, ty: &DataType, wanted: Bound) -> ScalarValue {
     let (&ScalarValue::Decimal128(Some(number), precision, scale), &DataType::Decimal128(_, of_values)) =
         (&offset, ty)
     else {
@@ -260,7 +270,8 @@ fn in_steps(offset: ScalarValue, ty: &DataType, is_at_least: bool) -> ScalarValu
     let places = u32::try_from(scale.saturating_sub(of_values)).unwrap_or(0);
     let Some(step) = 10_i128.checked_pow(places) else { return offset };
     let at_most = number - number.rem_euclid(step);
-    let whole = if is_at_least && at_most < number { at_most.saturating_add(step) } else { at_most };
+    let whole =
+        if wanted == Bound::AtLeast && at_most < number { at_most.saturating_add(step) } else { at_most };
     ScalarValue::Decimal128(Some(whole), precision, scale)
 }
 

@@ -209,7 +209,7 @@ fn counted_below(part: Expr) -> Result<Transformed<Expr>> {
         Expr::WindowFunction(function) => {
             let WindowFunction { fun, mut params } = *function;
             let args = counted_all(std::mem::take(&mut params.args));
-            let looking = windowed(&fun, params.filter.is_some());
+            let looking = windowed(&fun, params.filter.as_deref());
             let is_changed = args.transformed || looking.is_some();
             let fun = looking.unwrap_or(fun);
             Transformed::new_transformed(args.data, is_changed).update_data(|args| {

@@ -13,7 +13,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, ReversedUDAF, SetMonotonicity, Signature,
+    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, ReversedUDAF, SetMonotonicity, Signature,
     WindowFunctionDefinition,
 };
 use std::sync::Arc;
@@ -24,16 +24,17 @@ const STEP_BYTES: usize = 64 << 10;
 /// A value is there by itself, and once more in the column that is made of all.
 const COPIES: usize = 2;
 
-/// The function of a window, as one that looks; `None` if it does already or is no aggregate.
+/// The function of a window with this FILTER, as one that looks; `None` if it does already or is no aggregate.
 pub(super) fn windowed(
     function: &WindowFunctionDefinition,
-    has_filter: bool,
+    filter: Option<&Expr>,
 ) -> Option<WindowFunctionDefinition> {
     match function {
         WindowFunctionDefinition::AggregateUDF(plain)
             if plain.inner().downcast_ref::<Windowed>().is_none() =>
         {
-            Some(WindowFunctionDefinition::AggregateUDF(Windowed::over(plain, has_filter)))
+            let looking = Windowed { plain: Arc::clone(plain), has_filter: filter.is_some() };
+            Some(WindowFunctionDefinition::AggregateUDF(Arc::new(AggregateUDF::new_from_impl(looking))))
         }
         _ => None,
     }
@@ -50,12 +51,6 @@ struct Windowed {
     plain: Arc<AggregateUDF>,
     /// Kept here because the physical expression of a window does not tell it.
     has_filter: bool,
-}
-
-impl Windowed {
-    fn over(plain: &Arc<AggregateUDF>, has_filter: bool) -> Arc<AggregateUDF> {
-        Arc::new(AggregateUDF::new_from_impl(Self { plain: Arc::clone(plain), has_filter }))
-    }
 }
 
 impl AggregateUDFImpl for Windowed {
@@ -112,7 +107,10 @@ impl AggregateUDFImpl for Windowed {
 
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.plain.reverse_udf() {
-            ReversedUDAF::Reversed(plain) => ReversedUDAF::Reversed(Self::over(&plain, self.has_filter)),
+            ReversedUDAF::Reversed(plain) => {
+                let reversed = Self { plain, has_filter: self.has_filter };
+                ReversedUDAF::Reversed(Arc::new(AggregateUDF::new_from_impl(reversed)))
+            }
             kept => kept,
         }
     }

@@ -81,11 +81,17 @@ fn refuse_order(query: &Query) -> Result<(), SqlError> {
         .with_hint("Order and limit the rows in the query that reads them."))
 }
 
-/// Writes a WITH inside of a recursive part into both of its sides: DataFusion plans these by themselves, and forgets it.
+/// Writes a WITH inside of a recursive part into both of its sides: DataFusion plans these by themselves, and forgets it. A part that does not
+/// read its own rows becomes a query of that query: else DataFusion takes its UNION for a recursion, and forgets its order and limit.
 pub(super) fn keep_inner_parts(query: &mut Query) {
     let parts = query.with.iter_mut().filter(|with| with.recursive).flat_map(|with| &mut with.cte_tables);
     for part in parts {
+        let name = fold(&part.alias.name);
         let inner = part.query.as_mut();
+        if !reads(&inner.body, &name) && matches!(*inner.body, SetExpr::SetOperation { .. }) {
+            *inner = of_body(None, SetExpr::Query(Box::new(inner.clone())));
+            continue;
+        }
         if let SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } = inner.body.as_mut()
             && let Some(with) = inner.with.take()
         {

@@ -8,7 +8,7 @@ use crate::column::ColumnBuilder;
 use crate::key_column::KeyColumnBuilder;
 use crate::types::{ColumnType, ElementType};
 use crate::value::{IntervalValue, ListEncoder, Value};
-use arrow::array::{Array, ArrayRef, AsArray, NullArray, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, NullArray, StringViewArray};
 use arrow::datatypes::DataType;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -198,7 +198,8 @@ fn keys_and_dropped_columns_come_back_as_they_were() {
 #[test]
 fn a_double_keeps_every_bit() {
     let bits = [f64::NAN.to_bits() | 5, (-0.0f64).to_bits(), f64::INFINITY.to_bits(), 1, 0];
-    let array: ArrayRef = Arc::new(Float64Array::from_iter_values((0..2_000).map(|row| f64::from_bits(bits[row % 5]))));
+    let array: ArrayRef =
+        Arc::new(Float64Array::from_iter_values((0..2_000).map(|row| f64::from_bits(bits[row % 5]))));
     let decoded = decode(&DataType::Float64, 2_000, &encoded(array.as_ref())).unwrap();
     let decoded = decoded.as_primitive::<arrow::datatypes::Float64Type>();
     assert!((0..2_000).all(|row| decoded.value(row).to_bits() == bits[row % 5]));
