@@ -552,6 +552,8 @@ fn a_cluster_whose_machines_are_all_lost_comes_back_from_a_backup() {
     let archive = archive.as_str();
     nodes.run(1, HITS);
     nodes.run(1, "CREATE TABLE words (word text)");
+    // The other nodes hear of the table a moment later.
+    nodes.all_count(&[]);
     nodes.copy(2, &rows[..2_000]);
     nodes.all_count(&rows[..2_000]);
     // Any node has them, or gets them from the others.
