@@ -32,20 +32,22 @@ mod tests;
 mod totals;
 mod work;
 
-use crate::over_one_input;
 use arrow::datatypes::SchemaRef;
 use calls::Calls;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::AggregateUDF;
-use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_expr::OrderingRequirements;
+use datafusion::physical_plan::execution_plan::{CardinalityEffect, replace_children_if_necessary};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, WindowExpr};
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, InputOrderMode, PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, InputOrderMode, PhysicalExpr,
+    PlanProperties,
 };
 use futures::{TryStreamExt, stream};
 use std::fmt;
@@ -143,12 +145,38 @@ impl ExecutionPlan for RunningWindowsExec {
         self.window.schema()
     }
 
-    over_one_input!(rows, |old, rows| Arc::new(Self {
-        window: Arc::clone(&old.window),
-        rows,
-        calls: Arc::clone(&old.calls),
-        metrics: ExecutionPlanMetricsSet::new(),
-    }));
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        self.window.input_distribution_requirements()
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        self.window.required_input_ordering()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.rows]
+    }
+
+    fn apply_expressions(
+        &self,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.window.apply_expressions(visit)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        // It knows what of its properties comes from the rows.
+        let window = replace_children_if_necessary(Arc::clone(&self.window), children)?;
+        let Some((_, rows)) = functions_in_order(&window) else {
+            return internal_err!("a window over other rows is one");
+        };
+        let rows = Arc::clone(rows);
+        let (calls, metrics) = (Arc::clone(&self.calls), ExecutionPlanMetricsSet::new());
+        Ok(Arc::new(Self { window, rows, calls, metrics }))
+    }
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]

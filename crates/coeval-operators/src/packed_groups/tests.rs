@@ -4,8 +4,14 @@
 use super::with_packed_groups;
 use crate::coded_groups::{with_coded_groups, with_packed_remainders};
 use crate::model::{Rows, both_ways, differences};
-use datafusion::error::Result;
-use datafusion::physical_plan::ExecutionPlan;
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::Int64Type;
+use datafusion::datasource::MemTable;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
+use datafusion::prelude::{SessionConfig, SessionContext};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
@@ -97,6 +103,54 @@ async fn other_groups_stay_as_they_are() -> Result<()> {
         let (ours, theirs) = both_ways(&rows, &query, with_packed_groups, None).await?;
         assert_eq!(ours.replaced, 0, "{query}");
         assert_eq!(differences(&ours.rows, &theirs.rows), None, "{query}");
+    }
+    Ok(())
+}
+
+const GROUPS: i64 = 100_000;
+
+/// A number for each group, in no order, up to the ends of 64 bits.
+fn number_of(group: i64) -> i64 {
+    (group * 7919 % GROUPS - GROUPS / 2) * 184_467_440_737_095
+}
+
+/// Keys of 128 bits, which are no decimals of 38 digits, are put aside and merged as such by DataFusion's operator.
+#[tokio::test]
+async fn groups_that_do_not_fit_are_put_aside_and_come_back() -> Result<()> {
+    const ENOUGH: usize = 1 << 30;
+    let batch = |first: i64| {
+        let groups = first..first + 1000;
+        let columns: [(&str, ArrayRef); 2] = [
+            ("a", Arc::new(Int64Array::from_iter_values(groups.clone().map(number_of)))),
+            ("b", Arc::new(Int64Array::from_iter_values(groups.map(|group| -number_of(group))))),
+        ];
+        RecordBatch::try_from_iter(columns)
+    };
+    let once = (0..GROUPS).step_by(1000).map(batch).collect::<Result<Vec<_>, _>>()?;
+    let twice = [once.clone(), once].concat();
+    let query = "SELECT count(*), sum(c), count(*) FILTER (WHERE a + b = 0)
+        FROM (SELECT a, b, count(*) AS c FROM t GROUP BY a, b)";
+    for bytes in [2 << 20, 4 << 20, 8 << 20, ENOUGH] {
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(bytes)));
+        let config = SessionConfig::new().with_target_partitions(1);
+        let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
+        let table = MemTable::try_new(twice[0].schema(), vec![twice.clone()])?;
+        context.register_table("t", Arc::new(table))?;
+        let plan = with_packed_groups(context.sql(query).await?.create_physical_plan().await?)?;
+        let shown = displayable(plan.as_ref()).indent(false).to_string();
+        assert!(shown.contains("bits=128"), "{shown}");
+        match collect(plan, context.task_ctx()).await {
+            Ok(found) => {
+                let columns = found[0].columns().iter();
+                let numbers: Vec<i64> =
+                    columns.map(|column| column.as_primitive::<Int64Type>().value(0)).collect();
+                assert_eq!(numbers, [GROUPS, 2 * GROUPS, GROUPS], "{bytes} bytes");
+            }
+            Err(error) => {
+                let is_for_memory = matches!(error.find_root(), DataFusionError::ResourcesExhausted(_));
+                assert!(is_for_memory && bytes < ENOUGH, "{bytes} bytes: {error}");
+            }
+        }
     }
     Ok(())
 }

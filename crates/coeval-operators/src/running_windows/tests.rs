@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The operator beside DataFusion's own, over random rows: the model is what it stands in the place of.
 
-use super::with_running_windows;
+use super::{RunningWindowsExec, with_running_windows};
 use crate::model::{Rows, both_ways, differences};
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::MemTable;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext, col};
 use rand::rngs::SmallRng;
@@ -184,5 +189,44 @@ async fn rows_of_one_partition_are_kept_and_their_memory_is_reserved() -> Result
     let is_for_memory =
         |error: DataFusionError| matches!(error.find_root(), DataFusionError::ResourcesExhausted(_));
     assert!(refused.is_err_and(is_for_memory), "all rows at once are too many");
+    Ok(())
+}
+
+/// What is at the bottom of a plan with one input each.
+fn bottom(node: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    node.children().first().map_or_else(|| Arc::clone(node), |below| bottom(below))
+}
+
+#[tokio::test]
+async fn other_rows_have_to_come_as_the_window_wants_them() -> Result<()> {
+    let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let batch = RecordBatch::try_from_iter([("n", column)])?;
+    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+    let table = MemTable::try_new(batch.schema(), vec![vec![batch.clone()], vec![batch]])?;
+    context.register_table("t", Arc::new(table))?;
+    let query = "SELECT n, sum(n) OVER (ORDER BY n ROWS UNBOUNDED PRECEDING) AS s FROM t";
+    let plan = running(context.sql(query).await?.create_physical_plan().await?)?;
+    let is_sound = |plan: &Arc<dyn ExecutionPlan>| {
+        SanityCheckPlan::new().optimize(Arc::clone(plan), &ConfigOptions::default()).is_ok()
+    };
+    assert!(is_sound(&plan));
+
+    let mut window = plan;
+    while window.downcast_ref::<RunningWindowsExec>().is_none() {
+        let below = Arc::clone(window.children()[0]);
+        window = below;
+    }
+    let mut expressions = 0;
+    window.apply_expressions(&mut |_| {
+        expressions += 1;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    assert!(expressions > 0, "what it computes is seen by rules");
+
+    // Two partitions of rows in any order.
+    let rows = bottom(&window);
+    let over_others = replace_children_if_necessary(window, vec![rows])?;
+    assert_eq!(over_others.properties().output_partitioning().partition_count(), 2);
+    assert!(!is_sound(&over_others));
     Ok(())
 }

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 /// Operators that give many batches for one that they read, or all of them at the end.
-const MAKE_MORE: [&str; 11] = [
+const MAKE_MORE: [&str; 12] = [
     "AggregateExec",
     "CrossJoinExec",
     "HashJoinExec",
@@ -45,6 +45,7 @@ const MAKE_MORE: [&str; 11] = [
     "PackedGroupsExec",
     "PiecewiseMergeJoinExec",
     "RecursiveQueryExec",
+    "RunningWindowsExec",
     SERIES_EXEC,
     "SortExec",
     "SortMergeJoinExec",
