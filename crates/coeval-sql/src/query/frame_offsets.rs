@@ -20,15 +20,15 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, IntervalUnit, Schema};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility, WindowFrame, WindowFrameBound, WindowFrameUnits,
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, Projection, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility, Window, WindowFrame, WindowFrameBound, WindowFrameUnits,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::physical_expr::create_physical_expr;
@@ -83,7 +83,7 @@ impl AnalyzerRule for FrameOffsets {
             return Ok(plan);
         }
         let put = |node: LogicalPlan| match node {
-            node @ LogicalPlan::Window(_) => with_offsets(node, options),
+            node @ LogicalPlan::Window(_) => with_offsets(node, options)?.transform_data(without_doubles),
             node => Ok(Transformed::no(node)),
         };
         plan.transform_up_with_subqueries(put).data()
@@ -144,6 +144,49 @@ fn with_offsets(window: LogicalPlan, options: &ConfigOptions) -> Result<Transfor
         })?;
         Ok(if done.transformed { done.update_data(|expression| name.restore(expression)) } else { done })
     })
+}
+
+/// The window without calls that are those of windows right below, now that their offsets are known: DataFusion would compute what two calls
+/// have in common before, in a projection, which knows no windows. What they give has its name by a projection above.
+fn without_doubles(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Window(window) = &plan else { return Ok(Transformed::no(plan)) };
+    let mut known: Vec<(Expr, Column)> = Vec::new();
+    let mut below = window.input.as_ref();
+    while let LogicalPlan::Window(other) = below {
+        known.extend(calls_of(other));
+        below = other.input.as_ref();
+    }
+    let (mut kept, mut outputs) = (Vec::new(), Vec::new());
+    let inputs = window.input.schema().iter().map(|(qualifier, field)| Expr::from((qualifier, field)));
+    outputs.extend(inputs);
+    for (expression, (call, column)) in window.window_expr.iter().zip(calls_of(window)) {
+        match known.iter().find(|(before, _)| *before == call) {
+            Some((_, before)) => {
+                let Column { relation, name, .. } = column;
+                outputs.push(Expr::Column(before.clone()).alias_qualified(relation, name));
+            }
+            None => {
+                outputs.push(Expr::Column(column.clone()));
+                known.push((call, column));
+                kept.push(expression.clone());
+            }
+        }
+    }
+    if kept.len() == window.window_expr.len() {
+        return Ok(Transformed::no(plan));
+    }
+    let input = Arc::clone(&window.input);
+    let rest = match kept.is_empty() {
+        true => input,
+        false => Arc::new(LogicalPlan::Window(Window::try_new(kept, input)?)),
+    };
+    Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(outputs, rest)?)))
+}
+
+/// The calls of a window, without their names, and the columns that they give.
+fn calls_of(window: &Window) -> impl Iterator<Item = (Expr, Column)> {
+    let columns = window.schema.columns().into_iter().skip(window.input.schema().fields().len());
+    window.window_expr.iter().map(|expression| expression.clone().unalias()).zip(columns)
 }
 
 /// The call with the offsets in its frame that it keeps.
