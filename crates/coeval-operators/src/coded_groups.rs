@@ -44,6 +44,7 @@ mod texts;
 mod values;
 mod work;
 
+use crate::inputs::{groups_and_calls, in_place_of_aggregate};
 use crate::packed_groups::with_packed_groups;
 use arrow::array::RecordBatch;
 use datafusion::common::internal_err;
@@ -151,10 +152,7 @@ impl DisplayAs for CodedGroupsExec {
         if matches!(t, DisplayFormatType::TreeRender) {
             return Ok(());
         }
-        let keys: Vec<String> =
-            self.aggregate.group_expr().expr().iter().map(|(key, name)| format!("{key} as {name}")).collect();
-        let calls: Vec<&str> = self.aggregate.aggr_expr().iter().map(|call| call.name()).collect();
-        write!(f, "CodedGroupsExec: gby=[{}], aggr=[{}]", keys.join(", "), calls.join(", "))?;
+        write!(f, "CodedGroupsExec: {}", groups_and_calls(&self.aggregate))?;
         let general = self.plan.calls.iter().filter(|call| matches!(call, Call::General { .. })).count();
         if general > 0 { write!(f, ", general={general}") } else { Ok(()) }
     }
@@ -165,38 +163,7 @@ impl ExecutionPlan for CodedGroupsExec {
         "CodedGroupsExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.aggregate.properties()
-    }
-
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        self.aggregate.input_distribution_requirements()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.aggregate.children()
-    }
-
-    fn apply_expressions(
-        &self,
-        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.aggregate.apply_expressions(visit)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let aggregate = replace_children_if_necessary(Arc::new(self.aggregate.clone()), children)?;
-        let Some(aggregate) = aggregate.downcast_ref::<AggregateExec>() else {
-            return internal_err!("an aggregate with other input is one");
-        };
-        Ok(match Self::in_place_of(aggregate)? {
-            Some(coded) => Arc::new(Self { packs_rest: self.packs_rest, ..coded }),
-            None => Arc::new(aggregate.clone()),
-        })
-    }
+    in_place_of_aggregate!(aggregate, |operator, coded| Self { packs_rest: operator.packs_rest, ..coded });
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = self.aggregate.input();

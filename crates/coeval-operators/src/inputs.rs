@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What operators without expressions of their own say of their inputs, which is the same for all of them.
+//! What operators of a kind say of their inputs and expressions, which is the same for all of them.
+
+use datafusion::physical_plan::aggregates::AggregateExec;
 
 /// For an [`ExecutionPlan`](datafusion::physical_plan::ExecutionPlan) with one input, which is in this field, and no expressions. The
 /// last part makes the operator over another input, of the operator as it is.
@@ -47,7 +49,57 @@ macro_rules! over_no_input {
     };
 }
 
-/// The part of both that no rule needs to look into.
+/// For an [`ExecutionPlan`](datafusion::physical_plan::ExecutionPlan) in the place of the aggregate in this field, of which it is made anew by
+/// `in_place_of` when the aggregate's input is another one. The last part makes that one of the operator as it was and the new one.
+macro_rules! in_place_of_aggregate {
+    ($field:ident, |$operator:ident, $new:ident| $made:expr) => {
+        fn properties(&self) -> &Arc<PlanProperties> {
+            self.$field.properties()
+        }
+
+        fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+            self.$field.input_distribution_requirements()
+        }
+
+        fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+            self.$field.children()
+        }
+
+        fn apply_expressions(
+            &self,
+            visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        ) -> Result<TreeNodeRecursion> {
+            self.$field.apply_expressions(visit)
+        }
+
+        fn with_new_children(
+            self: Arc<Self>,
+            children: Vec<Arc<dyn ExecutionPlan>>,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            let aggregate = replace_children_if_necessary(Arc::new(self.$field.clone()), children)?;
+            let Some(aggregate) = aggregate.downcast_ref::<AggregateExec>() else {
+                return internal_err!("an aggregate with other input is one");
+            };
+            let $operator = self;
+            Ok(match Self::in_place_of(aggregate)? {
+                Some($new) => Arc::new($made),
+                None => Arc::new(aggregate.clone()),
+            })
+        }
+    };
+}
+
+pub(crate) use in_place_of_aggregate;
+
+/// The groups and calls of an aggregate, as EXPLAIN shows them.
+pub(crate) fn groups_and_calls(aggregate: &AggregateExec) -> String {
+    let keys = aggregate.group_expr().expr().iter().map(|(key, name)| format!("{key} as {name}"));
+    let keys: Vec<String> = keys.collect();
+    let calls: Vec<&str> = aggregate.aggr_expr().iter().map(|call| call.name()).collect();
+    format!("gby=[{}], aggr=[{}]", keys.join(", "), calls.join(", "))
+}
+
+/// The part of operators without expressions that no rule needs to look into.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! without_expressions {

@@ -25,6 +25,7 @@ mod layout;
 #[cfg(test)]
 mod tests;
 
+use crate::inputs::{groups_and_calls, in_place_of_aggregate};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::internal_err;
@@ -167,17 +168,8 @@ impl DisplayAs for PackedGroupsExec {
         if matches!(t, DisplayFormatType::TreeRender) {
             return Ok(());
         }
-        let keys: Vec<String> =
-            self.aggregate.group_expr().expr().iter().map(|(key, name)| format!("{key} as {name}")).collect();
-        let calls: Vec<&str> = self.aggregate.aggr_expr().iter().map(|call| call.name()).collect();
-        write!(
-            f,
-            "PackedGroupsExec: mode={:?}, gby=[{}], aggr=[{}], bits={}",
-            self.aggregate.mode(),
-            keys.join(", "),
-            calls.join(", "),
-            self.layout.bits()
-        )
+        let (mode, shown) = (self.aggregate.mode(), groups_and_calls(&self.aggregate));
+        write!(f, "PackedGroupsExec: mode={mode:?}, {shown}, bits={}", self.layout.bits())
     }
 }
 
@@ -186,38 +178,7 @@ impl ExecutionPlan for PackedGroupsExec {
         "PackedGroupsExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.aggregate.properties()
-    }
-
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        self.aggregate.input_distribution_requirements()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.aggregate.children()
-    }
-
-    fn apply_expressions(
-        &self,
-        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.aggregate.apply_expressions(visit)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let aggregate = replace_children_if_necessary(Arc::new(self.aggregate.clone()), children)?;
-        let Some(aggregate) = aggregate.downcast_ref::<AggregateExec>() else {
-            return internal_err!("an aggregate with other input is one");
-        };
-        Ok(match Self::in_place_of(aggregate)? {
-            Some(packed) => Arc::new(packed),
-            None => Arc::new(aggregate.clone()),
-        })
-    }
+    in_place_of_aggregate!(aggregate, |_operator, packed| packed);
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (layout, output) = (Arc::clone(&self.layout), self.aggregate.schema());

@@ -38,7 +38,6 @@ pub(super) struct KeyUse {
 }
 
 /// By what a column is bounded.
-#[allow(clippy::large_enum_variant, reason = "a few of them are there while a statement is compiled")]
 pub(super) enum UseKind {
     Compare(CompareOp, Sample),
     List(Vec<Sample>),

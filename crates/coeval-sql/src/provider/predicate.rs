@@ -32,6 +32,9 @@ const FEW: usize = 16;
 /// Lists of more members are left to DataFusion, which hashes them.
 const LIST_MAX: usize = 8;
 
+/// Bounds of one column are looked for among so many conditions.
+const NARROWED_MAX: usize = 64;
+
 /// A decimal of so many digits fits into 64 bits.
 const LONG_DIGITS: u8 = 18;
 
@@ -92,13 +95,12 @@ impl Predicate {
     /// The predicate over columns of these types; `None` if there is anything in it that is left to DataFusion.
     pub(super) fn of(predicate: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Self> {
         if let Some(binary) = predicate.downcast_ref::<BinaryExpr>() {
-            return match binary.op() {
-                Operator::And => {
-                    Some(Self::all([Self::of(binary.left(), schema)?, Self::of(binary.right(), schema)?]))
-                }
-                Operator::Or => {
-                    Some(Self::any([Self::of(binary.left(), schema)?, Self::of(binary.right(), schema)?]))
-                }
+            let operator = *binary.op();
+            let of_operands =
+                || operands(predicate, operator).into_iter().map(|operand| Self::of(operand, schema));
+            return match operator {
+                Operator::And => of_operands().collect::<Option<Vec<_>>>().map(Self::all),
+                Operator::Or => of_operands().collect::<Option<Vec<_>>>().map(Self::Any),
                 _ => Comparison::of_binary(binary, schema).map(Self::Column),
             };
         }
@@ -132,36 +134,21 @@ impl Predicate {
             .iter()
             .map(|member| Comparison::of_sides(list.expr(), operator, member, schema).map(Self::Column));
         let members = members.collect::<Option<Vec<_>>>()?;
-        Some(if list.negated() { Self::all(members) } else { Self::any(members) })
+        Some(if list.negated() { Self::All(members) } else { Self::Any(members) })
     }
 
-    /// What is true if all of these are.
-    pub(super) fn all(parts: impl IntoIterator<Item = Self>) -> Self {
-        let mut all: Vec<Self> = Vec::new();
-        for part in parts {
-            match part {
-                Self::All(parts) => all.extend(parts),
-                part => all.push(part),
-            }
+    /// What is true if all of these are. Bounds of one column become one pass, in lists that are not long: each part looks at those before it.
+    pub(super) fn all(parts: Vec<Self>) -> Self {
+        if parts.len() > NARROWED_MAX {
+            return Self::All(parts);
         }
-        let mut narrowed: Vec<Self> = Vec::new();
-        for part in all {
+        let mut narrowed: Vec<Self> = Vec::with_capacity(parts.len());
+        for part in parts {
             if !narrowed.iter_mut().any(|before| before.narrow(&part)) {
                 narrowed.push(part);
             }
         }
         if narrowed.len() == 1 { narrowed.remove(0) } else { Self::All(narrowed) }
-    }
-
-    fn any(parts: impl IntoIterator<Item = Self>) -> Self {
-        let mut any: Vec<Self> = Vec::new();
-        for part in parts {
-            match part {
-                Self::Any(parts) => any.extend(parts),
-                part => any.push(part),
-            }
-        }
-        if any.len() == 1 { any.remove(0) } else { Self::Any(any) }
     }
 
     /// Makes this one true where the other one is true, too, if both have bounds for one column.
@@ -215,6 +202,18 @@ impl Predicate {
             }
         }
     }
+}
+
+/// The operands of a chain of ANDs or ORs, in their order. A chain may have thousands, each within the one before.
+fn operands(chain: &Arc<dyn PhysicalExpr>, operator: Operator) -> Vec<&Arc<dyn PhysicalExpr>> {
+    let (mut found, mut left) = (Vec::new(), vec![chain]);
+    while let Some(part) = left.pop() {
+        match part.downcast_ref::<BinaryExpr>() {
+            Some(binary) if *binary.op() == operator => left.extend([binary.right(), binary.left()]),
+            _ => found.push(part),
+        }
+    }
+    found
 }
 
 impl Comparison {

@@ -24,6 +24,7 @@ mod documents;
 mod domains;
 mod float_extremes;
 mod float_frames;
+mod float_moments;
 mod float_spreads;
 mod float_sums;
 mod group_keys;

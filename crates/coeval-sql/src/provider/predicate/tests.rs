@@ -206,3 +206,22 @@ fn bounds_of_one_column_are_one_pass() {
         Comparison { column: 3, question: Question::Between(Width::Long, 2, 8), is_negated: false };
     assert_eq!(predicate, Some(Predicate::Column(expected)));
 }
+
+#[test]
+fn long_chains_are_read_as_one_list() {
+    let all = rows(200);
+    let schema = all.schema();
+    let is = |value: i64| {
+        let column = col("long", &schema).expect("there is the column");
+        binary(column, Operator::Eq, lit(value), &schema).expect("types are the same")
+    };
+    let chain = (0..3_000)
+        .map(is)
+        .reduce(|before, next| binary(before, Operator::Or, next, &schema).expect("both are conditions"));
+    let predicate = Predicate::of(&chain.expect("there are some"), &schema).expect("all are comparisons");
+    assert!(matches!(&predicate, Predicate::Any(parts) if parts.len() == 3_000));
+    let at_least =
+        binary(col("long", &schema).expect("there is the column"), Operator::GtEq, lit(0_i64), &schema);
+    let expected = evaluated(&at_least.expect("types are the same"), &all);
+    assert_eq!(predicate.passing(&all, None), expected);
+}

@@ -5,20 +5,18 @@
 //! PostgreSQL's steps in their order, so that all digits are the same. What overflows is `22003`, where DataFusion gives an infinity;
 //! what an infinity or NaN is among is NaN. Over a frame that moves, all values in it are added anew.
 
+use super::float_moments::{All, Frame, Groups, Moments};
 use super::float_sums::added;
-use super::kept_rows::KeptRows;
 use super::variances::{Of, Spread};
-use crate::error::SqlError;
 use crate::types::{double_with_one_nan, float_overflow};
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array};
+use arrow::array::{ArrayRef, AsArray, Float64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility,
 };
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The aggregate of floats.
@@ -47,11 +45,11 @@ impl AggregateUDFImpl for FloatSpread {
     }
 
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(All { spread: self.spread, sums: Sums::default() }))
+        Ok(Box::new(All::<Sums>::new(self.spread)))
     }
 
     fn create_sliding_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Frame { spread: self.spread, values: VecDeque::new() }))
+        Ok(Box::new(Frame::<Sums>::new(self.spread)))
     }
 
     fn groups_accumulator_supported(&self, _: AccumulatorArgs<'_>) -> bool {
@@ -59,17 +57,13 @@ impl AggregateUDFImpl for FloatSpread {
     }
 
     fn create_groups_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(Groups { spread: self.spread, groups: Vec::new() }))
+        Ok(Box::new(Groups::<Sums>::new(self.spread)))
     }
 
     fn state_fields(&self, _: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
         let field = |name| Arc::new(Field::new(format!("{}[{name}]", self.name()), DataType::Float64, true));
         Ok(["count", "sum", "squares"].into_iter().map(field).collect())
     }
-}
-
-fn floats(values: &ArrayRef) -> Result<Float64Array> {
-    Ok(cast(values, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
 }
 
 /// What is known of values. The squares are those of the distances from the mean.
@@ -80,11 +74,15 @@ struct Sums {
     squares: f64,
 }
 
-impl Sums {
-    fn of(values: impl IntoIterator<Item = f64>) -> Result<Self> {
-        let mut sums = Self::default();
-        values.into_iter().try_for_each(|value| sums.add(value))?;
-        Ok(sums)
+impl Moments for Sums {
+    type Wanted = Spread;
+    type Value = f64;
+    const PARTS: usize = 3;
+
+    fn each(columns: &[ArrayRef], mut take: impl FnMut(usize, f64) -> Result<()>) -> Result<()> {
+        let values = cast(&columns[0], &DataType::Float64)?;
+        let mut values = values.as_primitive::<Float64Type>().iter().enumerate();
+        values.try_for_each(|(row, value)| value.map_or(Ok(()), |value| take(row, value)))
     }
 
     fn add(&mut self, value: f64) -> Result<()> {
@@ -126,10 +124,24 @@ impl Sums {
         Ok(())
     }
 
-    fn parts(&self) -> [f64; 3] {
-        [self.count, self.sum, self.squares]
+    fn part(&self, place: usize) -> f64 {
+        [self.count, self.sum, self.squares][place]
     }
 
+    fn of_parts(part: impl Fn(usize) -> f64) -> Self {
+        Self { count: part(0), sum: part(1), squares: part(2) }
+    }
+
+    fn outcome(&self, wanted: Spread) -> ScalarValue {
+        ScalarValue::Float64(self.result(wanted))
+    }
+
+    fn outcomes(all: &[Self], wanted: Spread) -> ArrayRef {
+        Arc::new(all.iter().map(|sums| sums.result(wanted)).collect::<Float64Array>())
+    }
+}
+
+impl Sums {
     /// The result; `None` of too few values.
     fn result(&self, spread: Spread) -> Option<f64> {
         let (Spread::Variance(of) | Spread::Deviation(of)) = spread;
@@ -140,146 +152,6 @@ impl Sums {
         let variance = self.squares / degrees;
         let result = if matches!(spread, Spread::Deviation(_)) { variance.sqrt() } else { variance };
         Some(double_with_one_nan(result))
-    }
-}
-
-/// States that are merged.
-fn states(parts: &[ArrayRef]) -> Result<Vec<Sums>> {
-    let [count, sum, squares] = parts else {
-        return Err(SqlError::internal("the state of a spread has three parts").into());
-    };
-    let [count, sum, squares] = [count, sum, squares].map(|part| part.as_primitive::<Float64Type>());
-    let sums = |row| Sums { count: count.value(row), sum: sum.value(row), squares: squares.value(row) };
-    Ok((0..count.len()).map(sums).collect())
-}
-
-/// The states as [`states`] reads them.
-fn parts_of(sums: &[Sums]) -> Vec<ArrayRef> {
-    let part = |place: usize| -> ArrayRef {
-        Arc::new(Float64Array::from_iter_values(sums.iter().map(|sums| sums.parts()[place])))
-    };
-    (0..Sums::default().parts().len()).map(part).collect()
-}
-
-/// Of all values.
-#[derive(Debug)]
-struct All {
-    spread: Spread,
-    sums: Sums,
-}
-
-impl Accumulator for All {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        floats(&values[0])?.iter().flatten().try_for_each(|value| self.sums.add(value))
-    }
-
-    fn merge_batch(&mut self, parts: &[ArrayRef]) -> Result<()> {
-        states(parts)?.iter().try_for_each(|other| self.sums.merge(other))
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(self.sums.parts().into_iter().map(|part| ScalarValue::Float64(Some(part))).collect())
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Float64(self.sums.result(self.spread)))
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self)
-    }
-}
-
-/// Of the values in a frame that moves.
-#[derive(Debug)]
-struct Frame {
-    spread: Spread,
-    values: VecDeque<f64>,
-}
-
-impl Accumulator for Frame {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.values.extend(floats(&values[0])?.iter().flatten());
-        Ok(())
-    }
-
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let gone = values[0].len() - values[0].null_count();
-        self.values.drain(..gone.min(self.values.len()));
-        Ok(())
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        true
-    }
-
-    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
-        Err(SqlError::internal("frames are not merged").into())
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Err(SqlError::internal("frames are not merged").into())
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Float64(Sums::of(self.values.iter().copied())?.result(self.spread)))
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self) + self.values.capacity() * size_of::<f64>()
-    }
-}
-
-/// Of each group.
-#[derive(Debug)]
-struct Groups {
-    spread: Spread,
-    groups: Vec<Sums>,
-}
-
-impl GroupsAccumulator for Groups {
-    fn update_batch(
-        &mut self,
-        values: &[ArrayRef],
-        groups: &[usize],
-        filter: Option<&BooleanArray>,
-        total: usize,
-    ) -> Result<()> {
-        self.groups.resize(total, Sums::default());
-        let kept_rows = KeptRows::of(filter);
-        for (row, (value, &group)) in floats(&values[0])?.iter().zip(groups).enumerate() {
-            if let Some(value) = value.filter(|_| kept_rows.has(row)) {
-                self.groups[group].add(value)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn merge_batch(&mut self, parts: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
-        self.groups.resize(total, Sums::default());
-        let states = states(parts)?;
-        states.iter().zip(groups).try_for_each(|(other, &group)| self.groups[group].merge(other))
-    }
-
-    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        Ok(parts_of(&emit_to.take_needed(&mut self.groups)))
-    }
-
-    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        let rows: Vec<usize> = (0..values[0].len()).collect();
-        let mut each = Self { spread: self.spread, groups: Vec::new() };
-        each.update_batch(values, &rows, filter, rows.len())?;
-        each.state(EmitTo::All)
-    }
-
-    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        let groups = emit_to.take_needed(&mut self.groups);
-        let results: Float64Array = groups.iter().map(|sums| sums.result(self.spread)).collect();
-        Ok(Arc::new(results))
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self) + self.groups.capacity() * size_of::<Sums>()
     }
 }
 
@@ -296,7 +168,8 @@ mod tests {
             merged.merge(&Sums::of(part.iter().copied()).expect("small numbers")).expect("small numbers");
         }
         let whole = Sums::of(all).expect("small numbers");
-        for (one, other) in merged.parts().into_iter().zip(whole.parts()) {
+        for place in 0..Sums::PARTS {
+            let (one, other) = (merged.part(place), whole.part(place));
             assert!((one - other).abs() < 1e-12, "{merged:?} {whole:?}");
         }
     }

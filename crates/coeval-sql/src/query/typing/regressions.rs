@@ -6,18 +6,17 @@
 //! PostgreSQL's steps in their order, so that all digits are the same. What overflows is `22003`; what an infinity or NaN is among is NaN.
 //! Over a frame that moves, all pairs in it are added anew.
 
-use super::kept_rows::KeptRows;
+use super::float_moments::{All, Frame, Groups, Moments};
 use crate::error::SqlError;
 use crate::types::{double_with_one_nan, float_overflow};
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array};
+use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility,
 };
-use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 
 /// What is computed.
@@ -103,11 +102,11 @@ impl AggregateUDFImpl for OfPairs {
     }
 
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(All { regression: self.regression, sums: Sums::default() }))
+        Ok(Box::new(All::<Sums>::new(self.regression)))
     }
 
     fn create_sliding_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Frame { regression: self.regression, pairs: VecDeque::new() }))
+        Ok(Box::new(Frame::<Sums>::new(self.regression)))
     }
 
     fn groups_accumulator_supported(&self, _: AccumulatorArgs<'_>) -> bool {
@@ -115,23 +114,13 @@ impl AggregateUDFImpl for OfPairs {
     }
 
     fn create_groups_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(Groups { regression: self.regression, groups: Vec::new() }))
+        Ok(Box::new(Groups::<Sums>::new(self.regression)))
     }
 
     fn state_fields(&self, _: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
         let field = |name| Arc::new(Field::new(format!("{}[{name}]", self.name), DataType::Float64, true));
         Ok(["count", "x", "xx", "y", "yy", "xy"].into_iter().map(field).collect())
     }
-}
-
-/// The pairs of two columns; `None` where one is NULL.
-fn pairs(values: &[ArrayRef]) -> Result<Vec<Option<(f64, f64)>>> {
-    let [y, x] = values else {
-        return Err(SqlError::internal("a pair has two parts").into());
-    };
-    let (y, x) = (cast(y, &DataType::Float64)?, cast(x, &DataType::Float64)?);
-    let both = y.as_primitive::<Float64Type>().iter().zip(x.as_primitive::<Float64Type>().iter());
-    Ok(both.map(|(y, x)| y.zip(x)).collect())
 }
 
 /// What is known of pairs. The squares are those of the distances from the mean.
@@ -145,11 +134,20 @@ struct Sums {
     xy: f64,
 }
 
-impl Sums {
-    fn of<'p>(pairs: impl IntoIterator<Item = &'p (f64, f64)>) -> Result<Self> {
-        let mut sums = Self::default();
-        pairs.into_iter().try_for_each(|pair| sums.add(*pair))?;
-        Ok(sums)
+impl Moments for Sums {
+    type Wanted = Regression;
+    type Value = (f64, f64);
+    const PARTS: usize = 6;
+
+    fn each(columns: &[ArrayRef], mut take: impl FnMut(usize, (f64, f64)) -> Result<()>) -> Result<()> {
+        let [y, x] = columns else {
+            return Err(SqlError::internal("a pair has two parts").into());
+        };
+        let (y, x) = (cast(y, &DataType::Float64)?, cast(x, &DataType::Float64)?);
+        let pairs = y.as_primitive::<Float64Type>().iter().zip(x.as_primitive::<Float64Type>().iter());
+        // Of a pair with a NULL nothing is known.
+        let mut pairs = pairs.map(|(y, x)| y.zip(x)).enumerate();
+        pairs.try_for_each(|(row, pair)| pair.map_or(Ok(()), |pair| take(row, pair)))
     }
 
     fn add(&mut self, (y, x): (f64, f64)) -> Result<()> {
@@ -212,6 +210,35 @@ impl Sums {
         Ok(())
     }
 
+    fn part(&self, place: usize) -> f64 {
+        self.parts()[place]
+    }
+
+    fn of_parts(part: impl Fn(usize) -> f64) -> Self {
+        let [count, x, xx, y, yy, xy] = [0, 1, 2, 3, 4, 5].map(part);
+        Self { count, x, xx, y, yy, xy }
+    }
+
+    fn outcome(&self, wanted: Regression) -> ScalarValue {
+        let result = self.result(wanted);
+        match wanted {
+            Regression::Count => ScalarValue::Int64(result.map(|count| count as i64)),
+            _ => ScalarValue::Float64(result),
+        }
+    }
+
+    fn outcomes(all: &[Self], wanted: Regression) -> ArrayRef {
+        let results = all.iter().map(|sums| sums.result(wanted));
+        match wanted {
+            Regression::Count => {
+                Arc::new(results.map(|count| count.map(|count| count as i64)).collect::<Int64Array>())
+            }
+            _ => Arc::new(results.collect::<Float64Array>()),
+        }
+    }
+}
+
+impl Sums {
     fn parts(&self) -> [f64; 6] {
         [self.count, self.x, self.xx, self.y, self.yy, self.xy]
     }
@@ -243,167 +270,6 @@ impl Sums {
         };
         result.map(double_with_one_nan)
     }
-
-    fn outcome(&self, regression: Regression) -> ScalarValue {
-        let result = self.result(regression);
-        match regression {
-            Regression::Count => ScalarValue::Int64(result.map(|count| count as i64)),
-            _ => ScalarValue::Float64(result),
-        }
-    }
-}
-
-/// States that are merged.
-fn states(parts: &[ArrayRef]) -> Result<Vec<Sums>> {
-    let [count, x, xx, y, yy, xy] = parts else {
-        return Err(SqlError::internal("the state of a regression has six parts").into());
-    };
-    let [count, x, xx, y, yy, xy] = [count, x, xx, y, yy, xy].map(|part| part.as_primitive::<Float64Type>());
-    let sums = |row| Sums {
-        count: count.value(row),
-        x: x.value(row),
-        xx: xx.value(row),
-        y: y.value(row),
-        yy: yy.value(row),
-        xy: xy.value(row),
-    };
-    Ok((0..count.len()).map(sums).collect())
-}
-
-/// The states as [`states`] reads them.
-fn parts_of(sums: &[Sums]) -> Vec<ArrayRef> {
-    let part = |place: usize| -> ArrayRef {
-        Arc::new(Float64Array::from_iter_values(sums.iter().map(|sums| sums.parts()[place])))
-    };
-    (0..Sums::default().parts().len()).map(part).collect()
-}
-
-/// Of all pairs.
-#[derive(Debug)]
-struct All {
-    regression: Regression,
-    sums: Sums,
-}
-
-impl Accumulator for All {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        pairs(values)?.into_iter().flatten().try_for_each(|pair| self.sums.add(pair))
-    }
-
-    fn merge_batch(&mut self, parts: &[ArrayRef]) -> Result<()> {
-        states(parts)?.iter().try_for_each(|other| self.sums.merge(other))
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(self.sums.parts().into_iter().map(|part| ScalarValue::Float64(Some(part))).collect())
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(self.sums.outcome(self.regression))
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self)
-    }
-}
-
-/// Of the pairs in a frame that moves.
-#[derive(Debug)]
-struct Frame {
-    regression: Regression,
-    pairs: VecDeque<(f64, f64)>,
-}
-
-impl Accumulator for Frame {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.pairs.extend(pairs(values)?.into_iter().flatten());
-        Ok(())
-    }
-
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let gone = pairs(values)?.into_iter().flatten().count();
-        self.pairs.drain(..gone.min(self.pairs.len()));
-        Ok(())
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        true
-    }
-
-    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
-        Err(SqlError::internal("frames are not merged").into())
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Err(SqlError::internal("frames are not merged").into())
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(Sums::of(&self.pairs)?.outcome(self.regression))
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self) + self.pairs.capacity() * size_of::<(f64, f64)>()
-    }
-}
-
-/// Of each group.
-#[derive(Debug)]
-struct Groups {
-    regression: Regression,
-    groups: Vec<Sums>,
-}
-
-impl GroupsAccumulator for Groups {
-    fn update_batch(
-        &mut self,
-        values: &[ArrayRef],
-        groups: &[usize],
-        filter: Option<&BooleanArray>,
-        total: usize,
-    ) -> Result<()> {
-        self.groups.resize(total, Sums::default());
-        let kept_rows = KeptRows::of(filter);
-        for (row, (pair, &group)) in pairs(values)?.into_iter().zip(groups).enumerate() {
-            if let Some(pair) = pair.filter(|_| kept_rows.has(row)) {
-                self.groups[group].add(pair)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn merge_batch(&mut self, parts: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
-        self.groups.resize(total, Sums::default());
-        let states = states(parts)?;
-        states.iter().zip(groups).try_for_each(|(other, &group)| self.groups[group].merge(other))
-    }
-
-    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        Ok(parts_of(&emit_to.take_needed(&mut self.groups)))
-    }
-
-    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        let rows: Vec<usize> = (0..values[0].len()).collect();
-        let mut each = Self { regression: self.regression, groups: Vec::new() };
-        each.update_batch(values, &rows, filter, rows.len())?;
-        each.state(EmitTo::All)
-    }
-
-    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        let groups = emit_to.take_needed(&mut self.groups);
-        let results = groups.iter().map(|sums| sums.result(self.regression));
-        let results: ArrayRef = match self.regression {
-            Regression::Count => {
-                Arc::new(results.map(|count| count.map(|count| count as i64)).collect::<Int64Array>())
-            }
-            _ => Arc::new(results.collect::<Float64Array>()),
-        };
-        Ok(results)
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self) + self.groups.capacity() * size_of::<Sums>()
-    }
 }
 
 #[cfg(test)]
@@ -411,7 +277,7 @@ mod tests {
     use super::*;
 
     fn results(pairs: &[(f64, f64)]) -> Vec<Option<f64>> {
-        let sums = Sums::of(pairs).expect("nothing overflows");
+        let sums = Sums::of(pairs.iter().copied()).expect("nothing overflows");
         ALL.into_iter().map(|(regression, _)| sums.result(regression)).collect()
     }
 
@@ -419,10 +285,10 @@ mod tests {
     fn one_pair_is_no_line_and_infinity_has_no_distances() {
         assert_eq!(Sums::default().result(Regression::Slope), None);
         assert_eq!(results(&[(1.0, 1.0)])[..4], [None, Some(0.0), None, Some(1.0)]);
-        let of_infinity = Sums::of(&[(f64::INFINITY, 1.0), (2.0, 2.0)]).expect("infinity is no overflow");
+        let of_infinity = Sums::of([(f64::INFINITY, 1.0), (2.0, 2.0)]).expect("infinity is no overflow");
         assert!(of_infinity.yy.is_nan() && of_infinity.xy.is_nan());
         assert_eq!((of_infinity.xx, of_infinity.y), (0.5, f64::INFINITY));
-        assert!(Sums::of(&[(1.0, 1e200), (2.0, -1e200)]).is_err(), "squares that overflow");
+        assert!(Sums::of([(1.0, 1e200), (2.0, -1e200)]).is_err(), "squares that overflow");
     }
 
     #[test]
@@ -431,9 +297,9 @@ mod tests {
         let (first, second) = all.split_at(1);
         let mut merged = Sums::default();
         for part in [first, &[], second] {
-            merged.merge(&Sums::of(part).expect("small numbers")).expect("small numbers");
+            merged.merge(&Sums::of(part.iter().copied()).expect("small numbers")).expect("small numbers");
         }
-        let whole = Sums::of(&all).expect("small numbers");
+        let whole = Sums::of(all).expect("small numbers");
         for (one, other) in merged.parts().into_iter().zip(whole.parts()) {
             assert!((one - other).abs() < 1e-12, "{merged:?} {whole:?}");
         }
