@@ -4,16 +4,17 @@
 //! The columns are those of db-benchmark's groupby questions. Each line has the medians of five runs of both ways, in milliseconds, and
 //! their ratio.
 
+mod timed;
+
 use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringViewArray};
 use coeval_operators::coded_groups::with_coded_groups;
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
-use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
-use std::time::Instant;
+use timed::{median, milliseconds};
 
 const BATCH_ROWS: usize = 8192;
 
@@ -46,18 +47,6 @@ fn batch(random: &mut SmallRng, groups: i32) -> Result<RecordBatch> {
     let columns = [id1, id2, id3, id4, id5, id6, v1, v2, v3];
     let names = ["id1", "id2", "id3", "id4", "id5", "id6", "v1", "v2", "v3"];
     Ok(RecordBatch::try_from_iter(names.into_iter().zip(columns))?)
-}
-
-async fn milliseconds(plan: &Arc<dyn ExecutionPlan>, context: &SessionContext) -> Result<f64> {
-    let plan = datafusion::physical_plan::execution_plan::reset_plan_states(Arc::clone(plan))?;
-    let began = Instant::now();
-    collect(plan, context.task_ctx()).await?;
-    Ok(began.elapsed().as_secs_f64() * 1e3)
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_unstable_by(f64::total_cmp);
-    times[times.len() / 2]
 }
 
 #[tokio::main]

@@ -4,18 +4,18 @@
 //! The columns are those of TPC-H's `lineitem` that its questions 1 and 6 compute with. Each line has the medians of five runs of both
 //! ways, in milliseconds, and their ratio. Groups are found by codes in both.
 
+mod timed;
+
 use arrow::array::{ArrayRef, Decimal128Array, RecordBatch, StringViewArray};
 use coeval_operators::coded_groups::with_coded_groups;
 use coeval_operators::narrow_decimals::with_narrow_decimals;
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
-use datafusion::physical_plan::execution_plan::reset_plan_states;
-use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
-use std::time::Instant;
+use timed::{median, milliseconds};
 
 const BATCH_ROWS: usize = 8192;
 
@@ -44,18 +44,6 @@ fn batch(random: &mut SmallRng) -> Result<RecordBatch> {
     let columns = [quantity, price, discount, tax, flag, status];
     let names = ["quantity", "price", "discount", "tax", "flag", "status"];
     Ok(RecordBatch::try_from_iter(names.into_iter().zip(columns))?)
-}
-
-async fn milliseconds(plan: &Arc<dyn ExecutionPlan>, context: &SessionContext) -> Result<f64> {
-    let plan = reset_plan_states(Arc::clone(plan))?;
-    let began = Instant::now();
-    collect(plan, context.task_ctx()).await?;
-    Ok(began.elapsed().as_secs_f64() * 1e3)
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_unstable_by(f64::total_cmp);
-    times[times.len() / 2]
 }
 
 #[tokio::main]

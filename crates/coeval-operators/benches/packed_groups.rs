@@ -5,18 +5,19 @@
 //! Groups are about half as many as rows, as sales by item and customer are. Both ways begin by codes, which give up. Each line has the
 //! medians of five runs of both ways, in milliseconds, and their ratio.
 
+mod timed;
+
 use arrow::array::{Array, ArrayRef, Date32Array, Int32Array, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};
 use coeval_operators::coded_groups::{with_coded_groups, with_packed_remainders};
 use coeval_operators::packed_groups::with_packed_groups;
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
-use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
-use std::time::Instant;
+use timed::{median, milliseconds};
 
 const BATCH_ROWS: usize = 8192;
 
@@ -51,18 +52,6 @@ fn batch(random: &mut SmallRng, groups: i32) -> Result<RecordBatch> {
     let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
     let columns = columns.into_iter().map(|(_, column, _)| column).collect();
     Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
-}
-
-async fn milliseconds(plan: &Arc<dyn ExecutionPlan>, context: &SessionContext) -> Result<f64> {
-    let plan = datafusion::physical_plan::execution_plan::reset_plan_states(Arc::clone(plan))?;
-    let began = Instant::now();
-    collect(plan, context.task_ctx()).await?;
-    Ok(began.elapsed().as_secs_f64() * 1e3)
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_unstable_by(f64::total_cmp);
-    times[times.len() / 2]
 }
 
 #[tokio::main]

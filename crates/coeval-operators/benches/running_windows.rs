@@ -3,17 +3,17 @@
 //!
 //! Each line has the medians of five runs of both ways, in milliseconds, and their ratio. Rows are sorted for the window in both.
 
+mod timed;
+
 use arrow::array::{ArrayRef, Decimal128Array, Int32Array, RecordBatch};
 use coeval_operators::running_windows::with_running_windows;
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
-use datafusion::physical_plan::execution_plan::reset_plan_states;
-use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
-use std::time::Instant;
+use timed::{median, milliseconds};
 
 const BATCH_ROWS: usize = 8192;
 
@@ -36,18 +36,6 @@ fn batch(random: &mut SmallRng) -> Result<RecordBatch> {
     let price = Decimal128Array::from_iter_values(prices).with_precision_and_scale(7, 2)?;
     let columns: [ArrayRef; 4] = [item, shop, day, Arc::new(price)];
     Ok(RecordBatch::try_from_iter(["item", "shop", "day", "price"].into_iter().zip(columns))?)
-}
-
-async fn milliseconds(plan: &Arc<dyn ExecutionPlan>, context: &SessionContext) -> Result<f64> {
-    let plan = reset_plan_states(Arc::clone(plan))?;
-    let began = Instant::now();
-    collect(plan, context.task_ctx()).await?;
-    Ok(began.elapsed().as_secs_f64() * 1e3)
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_unstable_by(f64::total_cmp);
-    times[times.len() / 2]
 }
 
 #[tokio::main]
