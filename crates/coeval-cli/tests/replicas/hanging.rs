@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A replica that hangs: its connection stays, and nothing comes over it.
+//! A replica that hangs, or a connection that does: it stays, and nothing comes over it.
 
+use super::network::{FORWARDING, STALLED, SUM, behind_a_proxy, insert};
 use super::*;
 
 fn signal(server: &Server, name: &str) {
@@ -65,4 +66,23 @@ fn a_comparison_that_is_stopped_has_the_replica_go_on() {
     assert_eq!(copy.value(IS_PAUSED).unwrap().unwrap(), "f");
     sql.run("INSERT INTO t VALUES (1)").unwrap();
     until_it_reads(&copy, "SELECT count(*) FROM t", "1");
+}
+
+/// Half a minute without a word: the connection is given up, on both sides, and another one is made.
+#[test]
+fn who_hears_nothing_for_half_a_minute_connects_anew() {
+    let (_parent, _primary, sql, proxy, copy_dir) = behind_a_proxy();
+    let replica = Server::start(
+        &copy_dir,
+        0,
+        &["--replica-of", &format!("host=127.0.0.1,port={},user=coeval", proxy.port)],
+    );
+    replica.until_said("the replica follows");
+    proxy.set(STALLED);
+    insert(&sql, 0..10);
+    replica.until_said("says nothing any more");
+    proxy.set(FORWARDING);
+    until_it_reads(&Sql::open(replica.port), SUM, &sql.value(SUM).unwrap().unwrap());
+    // A connection of which one side has gone is not counted for ever.
+    until_it_reads(&sql, "SELECT count(*) FROM pg_stat_replication", "1");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connections between a primary and its replica that are cut within messages, that stall and go on, and that say nothing any
-//! more.
+//! Connections between a primary and its replica that are cut within messages, and that stall and go on. Bounds of a fraction of a
+//! second are met or not: `tests/side-by-side` runs these tests alone.
 
 use super::*;
 use std::io::{ErrorKind, Read, Write};
@@ -8,13 +8,13 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::AtomicU32;
 
 /// What a proxy does with bytes.
-const FORWARDING: u32 = 0;
+pub(super) const FORWARDING: u32 = 0;
 /// They stay where they are.
-const STALLED: u32 = 1;
+pub(super) const STALLED: u32 = 1;
 
 /// Stands between a replica and its primary.
-struct Proxy {
-    port: u16,
+pub(super) struct Proxy {
+    pub(super) port: u16,
     state: Arc<AtomicU32>,
     /// Of all connections, both sides.
     sockets: Arc<Mutex<Vec<TcpStream>>>,
@@ -42,7 +42,7 @@ impl Proxy {
         proxy
     }
 
-    fn set(&self, state: u32) {
+    pub(super) fn set(&self, state: u32) {
         self.state.store(state, Ordering::SeqCst);
     }
 
@@ -74,16 +74,16 @@ fn forward(mut from: TcpStream, mut into: TcpStream, state: &AtomicU32) {
 }
 
 /// Rows that are committed meanwhile.
-fn insert(sql: &Sql, range: std::ops::Range<i32>) {
+pub(super) fn insert(sql: &Sql, range: std::ops::Range<i32>) {
     for n in range {
         sql.run(&format!("INSERT INTO t VALUES ({n}, repeat('x', {}))", n % 3_000)).unwrap();
     }
 }
 
-const SUM: &str = "SELECT count(*) || ' ' || sum(n) || ' ' || sum(length(filling)) FROM t";
+pub(super) const SUM: &str = "SELECT count(*) || ' ' || sum(n) || ' ' || sum(length(filling)) FROM t";
 
 /// A primary with a table, a proxy before it, and where a replica may lie.
-fn behind_a_proxy() -> (tempfile::TempDir, Server, Sql, Proxy, PathBuf) {
+pub(super) fn behind_a_proxy() -> (tempfile::TempDir, Server, Sql, Proxy, PathBuf) {
     let (parent, primary_dir, copy_dir) = directories();
     let primary = Server::start(&primary_dir, 0, &[]);
     let sql = Sql::open(primary.port);
@@ -249,23 +249,4 @@ fn a_replica_says_what_holds_its_safe_snapshots_back() {
 
     primary.kill();
     until_it_says(&copy, "held by the connection to the primary");
-}
-
-/// Half a minute without a word: the connection is given up, on both sides, and another one is made.
-#[test]
-fn who_hears_nothing_for_half_a_minute_connects_anew() {
-    let (_parent, _primary, sql, proxy, copy_dir) = behind_a_proxy();
-    let replica = Server::start(
-        &copy_dir,
-        0,
-        &["--replica-of", &format!("host=127.0.0.1,port={},user=coeval", proxy.port)],
-    );
-    replica.until_said("the replica follows");
-    proxy.set(STALLED);
-    insert(&sql, 0..10);
-    replica.until_said("says nothing any more");
-    proxy.set(FORWARDING);
-    until_it_reads(&Sql::open(replica.port), SUM, &sql.value(SUM).unwrap().unwrap());
-    // A connection of which one side has gone is not counted for ever.
-    until_it_reads(&sql, "SELECT count(*) FROM pg_stat_replication", "1");
 }
