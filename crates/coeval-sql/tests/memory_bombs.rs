@@ -157,6 +157,11 @@ const BOMBS: &[(&str, &[SqlState])] = &[
         "SELECT count(a[n]) FROM (SELECT a, unnest(a[1:3000]) n FROM (SELECT array_agg(n) a FROM generate_series(1, 300000) s(n)) x) y",
         NO_MEMORY,
     ),
+    // Of the elements of a long array one set is there at a time: those of all rows together would take 96 MB.
+    (
+        "SELECT count(*) FROM (SELECT array_agg(n) a FROM generate_series(1, 2000) s(n)) x, generate_series(1, 1000) g WHERE x.a @> ARRAY[1, 2, 3, 4, 5, 6, 7, 8, 9, g % 9 + 1]",
+        FINE,
+    ),
     // Of thousands of batches a row each, which operators copy, or keep, until they have a batch together.
     (
         "SELECT max(length(v)) FROM long_texts JOIN generate_series(1, 100000000) g ON n * 8192 = g % 24576",
