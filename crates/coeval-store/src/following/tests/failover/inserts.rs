@@ -138,8 +138,10 @@ fn nothing_acknowledged_or_shown_is_lost_in_a_failover() {
     assert!(counts.replicas_rewound > 0, "replicas were cut back");
 }
 
-fn first_seed(broken: Broken, is_seen: impl Fn(&Cluster<Inserts>) -> bool) -> Option<u64> {
-    (0..200).find(|seed| {
+/// The first of many seeds that shows what is looked for, from the one on that has shown it last: a change of what a store does moves
+/// that.
+fn first_seed(broken: Broken, from: u64, is_seen: impl Fn(&Cluster<Inserts>) -> bool) -> Option<u64> {
+    (from..from + 200).find(|seed| {
         let mut cluster = Cluster::new(*seed, broken, Inserts::default());
         cluster.run();
         is_seen(&cluster)
@@ -149,16 +151,16 @@ fn first_seed(broken: Broken, is_seen: impl Fn(&Cluster<Inserts>) -> bool) -> Op
 #[test]
 fn each_rule_that_is_not_kept_loses_something() {
     let rules = [
-        Broken::NoPromises,
-        Broken::FewPromises,
-        Broken::ShorterLog,
-        Broken::Unconfirmed,
-        Broken::AnySuccessor,
-        Broken::AnyUpstream,
-        Broken::AcknowledgedUnsynced,
+        (Broken::NoPromises, 10),
+        (Broken::FewPromises, 8),
+        (Broken::ShorterLog, 7),
+        (Broken::Unconfirmed, 0),
+        (Broken::AnySuccessor, 74),
+        (Broken::AnyUpstream, 82),
+        (Broken::AcknowledgedUnsynced, 0),
     ];
-    for broken in rules {
-        let found = first_seed(broken, |cluster| cluster.lost.is_some());
+    for (broken, from) in rules {
+        let found = first_seed(broken, from, |cluster| cluster.lost.is_some());
         println!("{broken:?}: lost with seed {found:?}");
         assert!(found.is_some(), "{broken:?}: nothing was lost");
     }
@@ -166,7 +168,7 @@ fn each_rule_that_is_not_kept_loses_something() {
 
 #[test]
 fn without_promises_a_term_has_two_primaries() {
-    let found = first_seed(Broken::NoPromises, |cluster| cluster.two_terms.is_some());
+    let found = first_seed(Broken::NoPromises, 15, |cluster| cluster.two_terms.is_some());
     println!("two of a term with seed {found:?}");
     assert!(found.is_some(), "no term had two primaries");
 }
