@@ -274,8 +274,8 @@ fn a_transaction_of_many_statements_ends_at_the_limit_and_gives_its_memory_back(
     let _alone = ALONE.lock();
     let engine = engine();
     let mut session = session(&engine);
-    let insert = |n: usize| format!("INSERT INTO t VALUES ({n}, repeat('x', 10000))");
-    let define = |n: usize| format!("COMMENT ON TABLE t IS '{n}{}'", "x".repeat(30_000));
+    let insert = |n: usize| format!("INSERT INTO t VALUES ({n}, repeat('x', 50000))");
+    let define = |n: usize| format!("COMMENT ON TABLE t IS '{n}{}'", "x".repeat(100_000));
     let statements: [&dyn Fn(usize) -> String; 2] = [&insert, &define];
     for statement in statements.repeat(2) {
         session.execute("BEGIN").unwrap();

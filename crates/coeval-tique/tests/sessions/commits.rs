@@ -68,13 +68,13 @@ fn with_stamped_versions_the_cache_row_carries_the_commit_timestamp() {
 }
 
 /// Transfers that each client is to get through, and what it may need for them: who is refused tries another.
-const TRANSFERS: usize = 15;
+const TRANSFERS: usize = 10;
 const ROUNDS_MOST: usize = 300;
 
 #[test]
 fn concurrent_transfers_keep_the_sum_while_checkpoints_run() {
     for options in all_options() {
-        let database = database(Options { checkpoint_at: 150, ..options });
+        let database = database(Options { checkpoint_at: 60, ..options });
         let mut setup = database.session().unwrap();
         setup
             .execute("CREATE TABLE accounts (id int PRIMARY KEY, balance int CHECK (balance >= 0))")
