@@ -335,16 +335,16 @@ mod tests {
         let mut setup = Setup::new();
         setup.commit_there();
         let early = setup.begin();
-        for _ in 0..10 * NOTES_LEAST {
+        for _ in 0..4 * NOTES_LEAST {
             setup.commit_here();
             setup.commit_there();
         }
         let late = setup.begin();
-        for _ in 0..10 * NOTES_LEAST {
+        for _ in 0..4 * NOTES_LEAST {
             setup.commit_here();
             setup.commit_there();
         }
-        let last = i64::try_from(10 * NOTES_LEAST + 1).unwrap();
+        let last = i64::try_from(4 * NOTES_LEAST + 1).unwrap();
         assert_eq!((setup.at(&early), setup.at(&late), setup.needed()), (Some(1), Some(last), Some(1)));
         let count = setup.moments.state.lock().notes.len();
         assert!(count <= 2 * (NOTES_LEAST + 2), "{count} notes for two transactions");
