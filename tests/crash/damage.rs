@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// How many places of each file are changed; `COEVAL_DAMAGE_PLACES` says otherwise.
-const PLACES_PER_FILE: usize = 24;
+const PLACES_PER_FILE: usize = 12;
 
 /// Rows of the table that takes two chunks.
 const LONG_ROWS: i64 = 66_000;
