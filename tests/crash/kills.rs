@@ -20,8 +20,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How many kills; `COEVAL_KILLS` asks for more.
-const KILLS: usize = 200;
+/// How many kills: as many as show each fault. `COEVAL_KILLS` asks for more.
+const KILLS: usize = 100;
 
 /// A fault must be seen within so many kills.
 const KILLS_WITH_FAULT: usize = 100;
