@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a hash join on several columns looks for, noted while its smaller side is read.
+//! What a hash join looks for, noted while its smaller side is read.
 //!
 //! DataFusion's join hands the scan of its larger side a filter: the least and the greatest value of each key, and a look-up of a row's keys
-//! in its own table. For a single key the look-up can be asked once for each value between these two, so that a row costs a look at a bit.
-//! For several keys it cannot: the table has hashes of a row's keys together, and does not tell which values a single column has. So each
-//! row's keys are hashed, and looked up in a table that may be far larger than the processor's caches.
+//! in its own table, which may be far larger than the processor's caches: an array of the join's rows with a place for each value between
+//! these two, or a table of hashes of a row's keys together. Neither tells its values but by being asked for each.
 //!
 //! An operator below the join notes the columns of keys instead, which costs a reference for each batch. When the smaller side has
 //! ended, the first scan that asks has a set made of them: for each column a bit for each value between its bounds, if these are not
-//! far apart, and a Bloom filter of the keys together.
+//! far apart, and otherwise, or if there are several, a Bloom filter of the keys together.
 //!
 //! ```text
 //! HashJoinExec: on=[(a, x), (b, y)]            HashJoinExec: on=[(a, x), (b, y)]

@@ -4,8 +4,8 @@
 use super::numbers::Numbers;
 use arrow::array::{Array, ArrayRef};
 
-/// Between the bounds of a column are so many values at most: half a megabyte of bits.
-const VALUES_MAX: u64 = 1 << 22;
+/// Between the bounds of a column are so many values at most: a megabyte of bits, which a processor's second cache holds.
+const VALUES_MAX: u64 = 1 << 23;
 
 const WORD_BITS: u64 = u64::BITS as u64;
 

@@ -80,10 +80,10 @@ impl KeySet {
     pub(super) fn of(batches: &[Vec<ArrayRef>]) -> Self {
         let count = batches.first().map_or(0, Vec::len);
         let pieces = |column: usize| batches.iter().map(|columns| &columns[column]).collect::<Vec<_>>();
-        Self {
-            columns: (0..count).map(|column| KeyBits::of(&pieces(column))).collect(),
-            together: KeyBloom::of(batches),
-        }
+        let columns: Vec<Option<KeyBits>> = (0..count).map(|column| KeyBits::of(&pieces(column))).collect();
+        // The bits of a single column say all that there is to say.
+        let together = if let [Some(_)] = columns[..] { None } else { KeyBloom::of(batches) };
+        Self { columns, together }
     }
 
     /// The values of the column at this place among the keys; `None` if they are too far apart.
@@ -92,7 +92,7 @@ impl KeySet {
         self.columns.get(place)?.as_ref()
     }
 
-    /// The keys together.
+    /// The keys together; `None` if the bits of their only column say more.
     #[must_use]
     pub fn together(&self) -> Option<&KeyBloom> {
         self.together.as_ref()

@@ -32,7 +32,7 @@ pub(super) struct ScanMetrics {
     chunks_pruned: Count,
     delta_rows: Count,
     rows_scanned: Count,
-    /// Rows that joins on several columns do not look for, if there are such joins above.
+    /// Rows that joins do not look for, if their keys are noted.
     rows_without_partner: Option<Count>,
 }
 
@@ -113,8 +113,12 @@ impl Batches {
         let indexes: Vec<usize> = task.columns.iter().map(|column| column.index).collect();
         let scan = task.view.scan(part, &indexes, may_match);
         let mut filters = Filter::required(fixed, &task.source);
-        filters.extend(task.join_keys.iter().flat_map(Filter::of_join_keys));
-        filters.extend(dynamic.into_iter().map(Filter::optional));
+        let several = task.join_keys.iter().filter(|keys| !keys.are_instead_of_any(&dynamic));
+        filters.extend(several.flat_map(Filter::of_join_keys));
+        filters.extend(dynamic.into_iter().map(|filter| {
+            let keys = task.join_keys.iter().find(|keys| keys.are_instead_of(&filter)).cloned();
+            Filter::optional(filter, keys)
+        }));
         let coalescer = BatchCoalescer::new(task.output.clone(), SCAN_BATCH_ROWS)
             .with_biggest_coalesce_batch_size(Some(SCAN_BATCH_ROWS / 2));
         Self {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scans that ask what hash joins on several columns above them look for.
+//! Scans that ask what hash joins above them look for.
 //!
-//! The filter that such a join hands down to a scan stays where it is: its bounds rule out chunks, and its look-up comes behind what
-//! is cheaper. What [`coeval_operators::join_keys`] notes below the join is asked before: the bits of each column, and then the filter of
-//! all of them together. Each of these is dropped by itself if it takes away too few rows (`row_filter.rs`).
+//! The filter that a join hands down to a scan goes on ruling out chunks by its bounds. Rows are asked what
+//! [`coeval_operators::join_keys`] notes below the join. Of a join on one column that is asked instead of the join's filter: the bits of its
+//! values, or their Bloom filter if these are far apart. Of a join on several columns it is asked before: the bits of each column, and then
+//! the filter of all of them together; the join's look-up comes behind. Each of these is dropped by itself if it takes away too few rows
+//! (`row_filter.rs`).
 
 use super::membership::rows_in;
 use super::prune::{SourceColumn, bounds};
@@ -68,7 +70,8 @@ fn told_inputs(join: &HashJoinExec) -> Result<Option<Vec<Arc<dyn ExecutionPlan>>
     let told = Arc::clone(join.right()).transform_up(|node| {
         let scan = node.downcast_ref::<Scan>().and_then(|scan| {
             let columns = sought.columns_in(scan)?;
-            Some(scan.with_join_keys(ScanKeys { keys: Arc::clone(&keys), columns }))
+            let of_filter = sought.is_whole().then_some(sought.filter_id);
+            Some(scan.with_join_keys(ScanKeys { keys: Arc::clone(&keys), columns, of_filter }))
         });
         Ok(match scan {
             Some(scan) => Transformed::yes(Arc::new(scan) as Arc<dyn ExecutionPlan>),
@@ -85,6 +88,8 @@ fn told_inputs(join: &HashJoinExec) -> Result<Option<Vec<Arc<dyn ExecutionPlan>>
 struct Sought {
     /// By which the join's filter is known wherever it has been handed to.
     filter_id: u64,
+    /// How many columns the join is on.
+    key_count: usize,
     keys: Vec<Key>,
 }
 
@@ -97,11 +102,10 @@ struct Key {
 }
 
 impl Sought {
-    /// `None` if the join is of another kind. With a single key its own filter is asked for bits. One that takes NULL for equal to NULL
-    /// looks for what is in no set, and of one that is divided among threads no part knows all keys.
+    /// `None` if the join is of another kind. One that takes NULL for equal to NULL looks for what is in no set, and of one that is divided
+    /// among threads no part knows all keys.
     fn by(join: &HashJoinExec) -> Option<Self> {
-        let is_of_the_kind = join.on().len() > 1
-            && join.null_equality() == NullEquality::NullEqualsNothing
+        let is_of_the_kind = join.null_equality() == NullEquality::NullEqualsNothing
             && *join.partition_mode() == PartitionMode::CollectLeft;
         if !is_of_the_kind {
             return None;
@@ -115,7 +119,12 @@ impl Sought {
             Numbers::are_of(&ty).then_some(Key { place, column, ty })
         });
         let keys: Vec<Key> = keys.collect();
-        (!keys.is_empty()).then_some(Self { filter_id, keys })
+        (!keys.is_empty()).then_some(Self { filter_id, key_count: join.on().len(), keys })
+    }
+
+    /// Whether the set says all that the join's filter does: it is of the join's only key.
+    fn is_whole(&self) -> bool {
+        self.key_count == 1
     }
 
     /// The columns of a scan that it is looked for in; `None` if the join's filter has not come there, or not as columns.
@@ -155,12 +164,14 @@ pub(super) struct ScanKeys {
     keys: Arc<JoinKeys>,
     /// One for each key.
     columns: Vec<usize>,
+    /// The filter that need not be asked where these keys are, as they are the join's only ones.
+    of_filter: Option<u64>,
 }
 
 // By hand: keys are equal if they are those of the same join.
 impl PartialEq for ScanKeys {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.keys, &other.keys) && self.columns == other.columns
+        Arc::ptr_eq(&self.keys, &other.keys) && self.columns == other.columns && self.of_filter == other.of_filter
     }
 }
 
@@ -168,6 +179,24 @@ impl ScanKeys {
     /// The columns, in the order of the keys.
     pub(super) fn columns(&self) -> &[usize] {
         &self.columns
+    }
+
+    /// Whether rows are asked these keys instead of this filter.
+    pub(super) fn are_instead_of(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
+        let moving = filter.downcast_ref::<DynamicFilterPhysicalExpr>();
+        self.of_filter.is_some() && moving.is_some_and(|moving| moving.expression_id() == self.of_filter)
+    }
+
+    /// Whether rows are asked these keys instead of one of these filters.
+    pub(super) fn are_instead_of_any(&self, filters: &[Arc<dyn PhysicalExpr>]) -> bool {
+        filters.iter().any(|filter| self.are_instead_of(filter))
+    }
+
+    /// What a row can be asked of the only key, and the keys; `None` as long as they are not known.
+    pub(super) fn only_part(&self) -> Option<(KeyPart, Arc<KeySet>)> {
+        let set = self.keys.set()?;
+        let place = set.column(0).map(|_| 0);
+        Some((KeyPart { of: self.clone(), place }, set))
     }
 
     /// What rows can be asked: each column by itself, and then all together.

@@ -20,7 +20,7 @@ const TRIAL_ROWS: usize = 65_536;
 /// Of 100 rows a filter that only saves work must take this many away.
 const SAVING_PERCENT_MIN: usize = 20;
 
-/// The same for one that looks a row up by several columns, which costs more than a bit of one.
+/// The same for one that looks a row up in a Bloom filter, which costs more than a bit.
 const LOOK_UP_SAVING_PERCENT_MIN: usize = 25;
 
 /// Bits of so many values are made before the first row is looked at.
@@ -41,7 +41,8 @@ enum Form {
     /// What DataFusion evaluates.
     Plain(Arc<dyn PhysicalExpr>),
     /// What a join or a limit makes for itself while the query runs, which only saves work: the answer is right without it.
-    Moving { filter: Arc<dyn PhysicalExpr>, generation: Option<u64>, now: Now },
+    /// With the keys that are asked instead, once they are known, if it is of a join on one column.
+    Moving { filter: Arc<dyn PhysicalExpr>, generation: Option<u64>, now: Now, keys: Option<ScanKeys> },
     /// What a join on several columns looks for, which only saves work, too; the keys, once they are known.
     JoinKeys { part: KeyPart, set: Option<Arc<KeySet>> },
 }
@@ -52,6 +53,8 @@ enum Now {
     Possible(Candidate),
     /// A bit for each value.
     There(Membership),
+    /// The keys of the join whose filter it is.
+    Noted(KeyPart, Arc<KeySet>),
     /// Comparisons, and what DataFusion evaluates.
     Parts { compared: Option<Predicate>, rest: Option<Arc<dyn PhysicalExpr>> },
 }
@@ -65,9 +68,10 @@ impl Filter {
         compared.into_iter().chain(rest).map(Self::new).collect()
     }
 
-    /// One that saves work.
-    pub(super) fn optional(filter: Arc<dyn PhysicalExpr>) -> Self {
-        Self::new(Form::Moving { filter, generation: None, now: Now::Parts { compared: None, rest: None } })
+    /// One that saves work. The keys are those that are asked instead of it, once they are known.
+    pub(super) fn optional(filter: Arc<dyn PhysicalExpr>, keys: Option<ScanKeys>) -> Self {
+        let now = Now::Parts { compared: None, rest: None };
+        Self::new(Form::Moving { filter, generation: None, now, keys })
     }
 
     /// Those that save work by what a join on several columns looks for: the cheap ones first.
@@ -89,7 +93,14 @@ impl Filter {
             }
             return;
         }
-        let Form::Moving { filter, generation, now } = &mut self.form else { return };
+        let Form::Moving { filter, generation, now, keys } = &mut self.form else { return };
+        if let Some((part, set)) = keys.as_ref().and_then(ScanKeys::only_part) {
+            *now = Now::Noted(part, set);
+            *keys = None;
+        }
+        if matches!(now, Now::Noted(..)) {
+            return;
+        }
         let newest = snapshot_generation(filter);
         if *generation != Some(newest) {
             *generation = Some(newest);
@@ -117,6 +128,7 @@ impl Filter {
                 compared.as_ref().map(|predicate| predicate.passing(batch, left))
             }
             Form::Moving { now: Now::There(membership), .. } => Some(membership.passing(batch, left)),
+            Form::Moving { now: Now::Noted(part, set), .. } => part.passing(set, batch, left),
             Form::JoinKeys { part, set } => part.passing(set.as_deref()?, batch, left),
             Form::Plain(_) | Form::Moving { .. } => None,
         }
@@ -151,15 +163,17 @@ impl Filter {
         matches!(self.form, Form::Moving { .. } | Form::JoinKeys { .. })
     }
 
-    /// Whether it is of what a join on several columns looks for.
+    /// Whether it is of the keys of a join.
     pub(super) fn is_of_join_keys(&self) -> bool {
-        matches!(self.form, Form::JoinKeys { .. })
+        matches!(self.form, Form::JoinKeys { .. } | Form::Moving { now: Now::Noted(..), .. })
     }
 
     /// Of 100 rows it must take so many away.
     fn saving_percent_min(&self) -> usize {
         match &self.form {
-            Form::JoinKeys { part, .. } if part.is_of_all() => LOOK_UP_SAVING_PERCENT_MIN,
+            Form::JoinKeys { part, .. } | Form::Moving { now: Now::Noted(part, _), .. } if part.is_of_all() => {
+                LOOK_UP_SAVING_PERCENT_MIN
+            }
             _ => SAVING_PERCENT_MIN,
         }
     }
