@@ -3,8 +3,8 @@
 //!
 //! # Owns
 //!
-//! How rows are grouped and added up, over windows too, and decimals computed, once they are Arrow's batches, and how what a plan has
-//! several times is computed once.
+//! How rows are grouped and added up, over windows too, and decimals computed, once they are Arrow's batches, what joins tell the scans
+//! of their larger sides, and how what a plan has several times is computed once.
 //!
 //! # Never does
 //!
@@ -23,6 +23,7 @@ mod bytes;
 pub mod coded_groups;
 pub mod grouping_sets;
 mod inputs;
+pub mod join_keys;
 #[cfg(test)]
 mod model;
 pub mod narrow_decimals;

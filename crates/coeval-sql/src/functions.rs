@@ -169,6 +169,11 @@ impl Function {
     }
 }
 
+/// Whether it is one of these functions: what it gives depends on its arguments and on the session's settings alone.
+pub(crate) fn is_of_settings(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<Function>().is_some()
+}
+
 impl std::fmt::Debug for Function {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.entry.name)

@@ -89,6 +89,35 @@ impl<T: Copy, F: Test<T>> Loop for BitsWhere<'_, T, F> {
     }
 }
 
+/// What a block of 64 rows is asked. `passing` must be `#[inline(always)]`, as in a [`Loop`].
+pub(crate) trait BlockTest {
+    /// Of the rows whose bits are set, those that pass; `first` is the block's first row.
+    fn passing(&self, first: usize, among: u64) -> u64;
+}
+
+/// Takes away the bits of the rows that do not pass. Blocks of which no row is left are passed over.
+pub(crate) fn narrow(words: &mut [u64], test: &impl BlockTest) {
+    vectorized(Narrow { words, test });
+}
+
+struct Narrow<'a, F> {
+    words: &'a mut [u64],
+    test: &'a F,
+}
+
+impl<F: BlockTest> Loop for Narrow<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (block, word) in self.words.iter_mut().enumerate() {
+            if *word != 0 {
+                *word = self.test.passing(block * u64::BITS as usize, *word);
+            }
+        }
+    }
+}
+
 /// The sum of all values.
 pub(crate) fn sum(values: &[i64]) -> i128 {
     vectorized(Sum { values })

@@ -707,6 +707,11 @@ impl Gives {
     }
 }
 
+/// Whether it is one of these functions: what it gives depends on its arguments and on the session's settings alone.
+pub(crate) fn is_of_settings(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<JsonFunction>().is_some()
+}
+
 impl ScalarUDFImpl for JsonFunction {
     fn name(&self) -> &str {
         self.entry.name

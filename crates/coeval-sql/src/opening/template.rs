@@ -4,7 +4,7 @@
 use crate::error::SqlError;
 use crate::guarded::GuardConditions;
 use crate::pieces::PushPieces;
-use crate::provider::BEGIN_BRICK_AGGREGATES;
+use crate::provider::{BEGIN_BRICK_AGGREGATES, JOIN_KEYS};
 use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CountSpreading,
     DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP,
@@ -161,7 +161,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 /// groups that keep all are made in one step, rows beyond the best of their group are dropped before they are sorted, what can be done where
 /// the bricks of spread tables are becomes pieces, grouping sets are made of the finest groups, aggregates of brick tables are begun at the
 /// bricks, decimals are computed by integers, other aggregates are begun by codes of their groups, what is left of them goes by packed keys,
-/// windows are computed batch by batch, and conditions guard each other.
+/// windows are computed batch by batch, scans ask what joins on several columns look for, and conditions guard each other.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(STREAM_SERIES), Arc::new(UNORDERED_GROUPS)];
@@ -175,7 +175,7 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         let own = clear.or_else(sides);
         rules.push(own.unwrap_or(rule));
     }
-    let last: [PhysicalRule; 10] = [
+    let last: [PhysicalRule; 11] = [
         Arc::new(WHOLE_GROUPS),
         Arc::new(GROUP_TOP),
         Arc::clone(pieces) as _,
@@ -185,6 +185,7 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         Arc::new(CODED_GROUPS),
         Arc::new(PACKED_GROUPS),
         Arc::new(RUNNING_WINDOWS),
+        Arc::new(JOIN_KEYS),
         Arc::new(GuardConditions),
     ];
     rules.extend(last);

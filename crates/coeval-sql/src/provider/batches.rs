@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The batches of one partition of a scan: read, filtered, gathered to full size.
 
+use super::join_keys::ScanKeys;
 use super::prune::{Pruner, SourceColumn};
 use super::row_filter::Filter;
 use crate::error::SqlError;
@@ -31,6 +32,8 @@ pub(super) struct ScanMetrics {
     chunks_pruned: Count,
     delta_rows: Count,
     rows_scanned: Count,
+    /// Rows that joins do not look for, if their keys are noted.
+    rows_without_partner: Option<Count>,
 }
 
 impl ScanMetrics {
@@ -42,6 +45,20 @@ impl ScanMetrics {
             chunks_pruned: count("chunks_pruned"),
             delta_rows: count("delta_rows"),
             rows_scanned: count("rows_scanned"),
+            rows_without_partner: None,
+        }
+    }
+
+    /// Those of a scan that asks for keys of joins.
+    pub(super) fn with_join_keys(self, metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        let rows = MetricBuilder::new(metrics).counter("rows_without_partner", partition);
+        Self { rows_without_partner: Some(rows), ..self }
+    }
+
+    /// So many rows were left before a filter was asked, and so many behind it.
+    fn note(&self, filter: &Filter, asked: usize, passed: usize) {
+        if let Some(rows) = self.rows_without_partner.as_ref().filter(|_| filter.is_of_join_keys()) {
+            rows.add(asked - passed);
         }
     }
 }
@@ -55,6 +72,7 @@ pub(super) struct ScanTask {
     /// How many of the columns go out; those behind them are only for filters.
     pub(super) output: SchemaRef,
     pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
+    pub(super) join_keys: Vec<ScanKeys>,
     pub(super) limit: Option<usize>,
 }
 
@@ -83,17 +101,24 @@ impl Batches {
         let fixed_pruner = Pruner::of_all(&fixed, &task.columns);
         let moving = dynamic.clone();
         let columns = Arc::clone(&task.columns);
+        let join_keys = task.join_keys.clone();
         let may_match: MayMatch = Box::new(move |stats| {
             fixed_pruner.may_match(stats)
                 && moving.iter().all(|filter| match snapshot_physical_expr(Arc::clone(filter)) {
                     Ok(now) => Pruner::of_all([&now], &columns).may_match(stats),
                     Err(_) => true,
                 })
+                && join_keys.iter().all(|keys| keys.may_match(stats, &columns))
         });
         let indexes: Vec<usize> = task.columns.iter().map(|column| column.index).collect();
         let scan = task.view.scan(part, &indexes, may_match);
         let mut filters = Filter::required(fixed, &task.source);
-        filters.extend(dynamic.into_iter().map(Filter::optional));
+        let several = task.join_keys.iter().filter(|keys| !keys.are_instead_of_any(&dynamic));
+        filters.extend(several.flat_map(Filter::of_join_keys));
+        filters.extend(dynamic.into_iter().map(|filter| {
+            let keys = task.join_keys.iter().find(|keys| keys.are_instead_of(&filter)).cloned();
+            Filter::optional(filter, keys)
+        }));
         let coalescer = BatchCoalescer::new(task.output.clone(), SCAN_BATCH_ROWS)
             .with_biggest_coalesce_batch_size(Some(SCAN_BATCH_ROWS / 2));
         Self {
@@ -226,6 +251,7 @@ impl Batches {
             (index, deferred) = (index + 1, 0);
             let passed = left.as_ref().map_or(batch.num_rows(), BooleanArray::true_count);
             filter.note(asked, passed);
+            self.metrics.note(filter, asked, passed);
             if passed == 0 {
                 return Ok(());
             }

@@ -8,10 +8,11 @@
 
 use super::predicate::select;
 use crate::vector::Test;
-use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Date32Type, Field, Int16Type, Int32Type, Int64Type, Schema};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use coeval_operators::join_keys::{KeyBits, Numbers};
 use datafusion::common::ScalarValue;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -74,8 +75,8 @@ impl Candidate {
     /// Those of the filter.
     pub(super) fn membership(&self) -> Result<Membership> {
         let schema = Arc::new(Schema::new(vec![Field::new("value", self.ty.clone(), true)]));
-        let mut words = vec![0_u64; self.values() as usize / 64 + 2];
-        let mut row_of_all = 0;
+        let mut bits = KeyBits::with_room(self.least, self.values());
+        let mut place = 0;
         let mut begin = self.least;
         for _ in 0..self.values().div_ceil(ASKED_VALUES) {
             let end = begin.saturating_add(ASKED_VALUES as i64 - 1).min(self.most);
@@ -88,52 +89,51 @@ impl Candidate {
             let answers = self.filter.evaluate(&batch)?.into_array(batch.num_rows())?;
             let answers = as_boolean_array(&answers)?;
             for row in 0..answers.len() {
-                words[row_of_all / 64] |=
-                    u64::from(answers.is_valid(row) && answers.value(row)) << (row_of_all % 64);
-                row_of_all += 1;
+                if answers.is_valid(row) && answers.value(row) {
+                    bits.insert(place);
+                }
+                place += 1;
             }
             begin = end.saturating_add(1);
         }
-        Ok(Membership { column: self.column, least: self.least, words })
+        Ok(Membership { column: self.column, bits })
     }
 }
 
 /// Which values pass, all between the least and the greatest one that may.
 pub(super) struct Membership {
     column: usize,
-    least: i64,
-    /// A bit for each value from the least one on, and behind them 64 that are not set.
-    words: Vec<u64>,
+    bits: KeyBits,
 }
 
 impl Membership {
     /// The rows that pass, among those whose bits are set, or of all. NULL does not: it compares with nothing.
     pub(super) fn passing(&self, batch: &RecordBatch, among: Option<&BooleanBuffer>) -> BooleanBuffer {
-        let values = batch.column(self.column);
-        let passing = match values.data_type() {
-            DataType::Int16 => select(values.as_primitive::<Int16Type>().values(), among, self),
-            DataType::Int32 => select(values.as_primitive::<Int32Type>().values(), among, self),
-            DataType::Date32 => select(values.as_primitive::<Date32Type>().values(), among, self),
-            _ => select(values.as_primitive::<Int64Type>().values(), among, self),
-        };
-        match values.nulls().map(NullBuffer::inner) {
-            Some(known) => &passing & known,
-            None => passing,
-        }
+        rows_in(batch.column(self.column), among, &self.bits)
     }
 }
 
-impl<T> Test<T> for Membership
+/// The rows whose values are in the set, among those whose bits are set, or of all. NULL is not; what is no number is let through.
+pub(super) fn rows_in(values: &ArrayRef, among: Option<&BooleanBuffer>, bits: &KeyBits) -> BooleanBuffer {
+    let passing = match Numbers::of(values) {
+        Some(Numbers::Short(values)) => select(values, among, bits),
+        Some(Numbers::Word(values)) => select(values, among, bits),
+        Some(Numbers::Long(values)) => select(values, among, bits),
+        None => return among.cloned().unwrap_or_else(|| BooleanBuffer::new_set(values.len())),
+    };
+    match values.nulls().map(NullBuffer::inner) {
+        Some(known) => &passing & known,
+        None => passing,
+    }
+}
+
+impl<T> Test<T> for KeyBits
 where
     i64: From<T>,
 {
     #[inline(always)]
     fn passes(&self, value: T) -> bool {
-        let place = i64::from(value).wrapping_sub(self.least).cast_unsigned();
-        // What is beyond all values finds one of the bits that are not set.
-        let last = self.words.len() - 1;
-        let word = self.words[((place >> 6) as usize).min(last)];
-        (word >> (place & 63)) & 1 == 1
+        self.contains(i64::from(value))
     }
 }
 

@@ -75,7 +75,7 @@ impl Pruner {
 }
 
 /// The bounds of a column; `None` if they are not known.
-fn bounds(stats: &ChunkStats, column: usize) -> Option<(&Value, &Value)> {
+pub(super) fn bounds(stats: &ChunkStats, column: usize) -> Option<(&Value, &Value)> {
     let ColumnStats { min, max, .. } = stats.columns.get(column)?;
     min.as_ref().zip(max.as_ref())
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One filter of a scan, in the form in which it is evaluated.
 
+use super::join_keys::{KeyPart, ScanKeys};
 use super::membership::{Candidate, Membership};
 use super::predicate::Predicate;
 use crate::guarded::guarded;
 use arrow::array::RecordBatch;
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Schema, SchemaRef};
+use coeval_operators::join_keys::KeySet;
 use datafusion::physical_expr::{conjunction, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr};
 use datafusion::physical_plan::PhysicalExpr;
@@ -17,6 +19,9 @@ const TRIAL_ROWS: usize = 65_536;
 
 /// Of 100 rows a filter that only saves work must take this many away.
 const SAVING_PERCENT_MIN: usize = 20;
+
+/// The same for one that looks a row up in a Bloom filter, which costs more than a bit.
+const LOOK_UP_SAVING_PERCENT_MIN: usize = 25;
 
 /// Bits of so many values are made before the first row is looked at.
 const FEW_VALUES: u64 = 8_192;
@@ -36,7 +41,10 @@ enum Form {
     /// What DataFusion evaluates.
     Plain(Arc<dyn PhysicalExpr>),
     /// What a join or a limit makes for itself while the query runs, which only saves work: the answer is right without it.
-    Moving { filter: Arc<dyn PhysicalExpr>, generation: Option<u64>, now: Now },
+    /// With the keys that are asked instead, once they are known, if it is of a join on one column.
+    Moving { filter: Arc<dyn PhysicalExpr>, generation: Option<u64>, now: Now, keys: Option<ScanKeys> },
+    /// What a join on several columns looks for, which only saves work, too; the keys, once they are known.
+    JoinKeys { part: KeyPart, set: Option<Arc<KeySet>> },
 }
 
 /// A filter that moves, as it is in this generation.
@@ -45,6 +53,8 @@ enum Now {
     Possible(Candidate),
     /// A bit for each value.
     There(Membership),
+    /// The keys of the join whose filter it is.
+    Noted(KeyPart, Arc<KeySet>),
     /// Comparisons, and what DataFusion evaluates.
     Parts { compared: Option<Predicate>, rest: Option<Arc<dyn PhysicalExpr>> },
 }
@@ -58,9 +68,15 @@ impl Filter {
         compared.into_iter().chain(rest).map(Self::new).collect()
     }
 
-    /// One that saves work.
-    pub(super) fn optional(filter: Arc<dyn PhysicalExpr>) -> Self {
-        Self::new(Form::Moving { filter, generation: None, now: Now::Parts { compared: None, rest: None } })
+    /// One that saves work. The keys are those that are asked instead of it, once they are known.
+    pub(super) fn optional(filter: Arc<dyn PhysicalExpr>, keys: Option<ScanKeys>) -> Self {
+        let now = Now::Parts { compared: None, rest: None };
+        Self::new(Form::Moving { filter, generation: None, now, keys })
+    }
+
+    /// Those that save work by what a join on several columns looks for: the cheap ones first.
+    pub(super) fn of_join_keys(keys: &ScanKeys) -> impl Iterator<Item = Self> {
+        keys.parts().map(|part| Self::new(Form::JoinKeys { part, set: None }))
     }
 
     fn new(form: Form) -> Self {
@@ -71,7 +87,20 @@ impl Filter {
     /// has come by as many rows: rows may end at any time.
     pub(super) fn prepare(&mut self, source: &SchemaRef, rows: usize) {
         self.rows_seen += rows;
-        let Form::Moving { filter, generation, now } = &mut self.form else { return };
+        if let Form::JoinKeys { part, set } = &mut self.form {
+            if set.is_none() {
+                *set = part.set();
+            }
+            return;
+        }
+        let Form::Moving { filter, generation, now, keys } = &mut self.form else { return };
+        if let Some((part, set)) = keys.as_ref().and_then(ScanKeys::only_part) {
+            *now = Now::Noted(part, set);
+            *keys = None;
+        }
+        if matches!(now, Now::Noted(..)) {
+            return;
+        }
         let newest = snapshot_generation(filter);
         if *generation != Some(newest) {
             *generation = Some(newest);
@@ -99,6 +128,8 @@ impl Filter {
                 compared.as_ref().map(|predicate| predicate.passing(batch, left))
             }
             Form::Moving { now: Now::There(membership), .. } => Some(membership.passing(batch, left)),
+            Form::Moving { now: Now::Noted(part, set), .. } => part.passing(set, batch, left),
+            Form::JoinKeys { part, set } => part.passing(set.as_deref()?, batch, left),
             Form::Plain(_) | Form::Moving { .. } => None,
         }
     }
@@ -109,34 +140,49 @@ impl Filter {
             Form::Plain(predicate) => Some(predicate),
             Form::Moving { now: Now::Possible(_), filter, .. } => Some(filter),
             Form::Moving { now: Now::Parts { rest, .. }, .. } => rest.as_ref(),
-            Form::Compared(_) | Form::Moving { .. } => None,
+            Form::Compared(_) | Form::JoinKeys { .. } | Form::Moving { .. } => None,
         }
     }
 
     /// Its place among others: those that rows have to pass first, as they are, and then those that leave the fewest of them.
     pub(super) fn rank(&self) -> (bool, usize) {
-        match self.form {
-            Form::Moving { .. } => (true, self.rows_out * 100 / self.rows_in.max(1)),
-            _ => (false, 0),
-        }
+        if self.is_optional() { (true, self.rows_out * 100 / self.rows_in.max(1)) } else { (false, 0) }
     }
 
-    /// Takes note that of so many rows so many have passed.
+    /// Takes note that of so many rows so many have passed. As long as keys are not known, nothing was asked.
     pub(super) fn note(&mut self, asked: usize, passed: usize) {
+        if matches!(self.form, Form::JoinKeys { set: None, .. }) {
+            return;
+        }
         self.rows_in += asked;
         self.rows_out += passed;
     }
 
     /// Whether it only saves work.
     pub(super) fn is_optional(&self) -> bool {
-        matches!(self.form, Form::Moving { .. })
+        matches!(self.form, Form::Moving { .. } | Form::JoinKeys { .. })
+    }
+
+    /// Whether it is of the keys of a join.
+    pub(super) fn is_of_join_keys(&self) -> bool {
+        matches!(self.form, Form::JoinKeys { .. } | Form::Moving { now: Now::Noted(..), .. })
+    }
+
+    /// Of 100 rows it must take so many away.
+    fn saving_percent_min(&self) -> usize {
+        match &self.form {
+            Form::JoinKeys { part, .. } | Form::Moving { now: Now::Noted(part, _), .. } if part.is_of_all() => {
+                LOOK_UP_SAVING_PERCENT_MIN
+            }
+            _ => SAVING_PERCENT_MIN,
+        }
     }
 
     /// Whether it takes away what it has to, or enough.
     pub(super) fn is_worth_it(&self) -> bool {
         !self.is_optional()
             || self.rows_in < TRIAL_ROWS
-            || (self.rows_in - self.rows_out) * 100 >= self.rows_in * SAVING_PERCENT_MIN
+            || (self.rows_in - self.rows_out) * 100 >= self.rows_in * self.saving_percent_min()
     }
 }
 

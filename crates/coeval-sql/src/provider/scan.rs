@@ -2,6 +2,7 @@
 //! The leaf of physical plans: a scan of one table of the statement's snapshot.
 
 use super::batches::{Batches, ScanMetrics, ScanTask};
+use super::join_keys::ScanKeys;
 use super::prune::SourceColumn;
 use super::request::ScanRequest;
 use super::selectivity::selectivity;
@@ -56,6 +57,8 @@ pub(super) struct Scan {
     source: SchemaRef,
     columns: Arc<[SourceColumn]>,
     filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// What joins on several columns look for. Hints like filters that move: rows without them are never missed.
+    join_keys: Vec<ScanKeys>,
     /// What it was planned with. It gives no more, whatever becomes of `limit`: of what is behind nothing was noted.
     rows_max: Option<usize>,
     limit: Option<usize>,
@@ -104,6 +107,7 @@ impl Scan {
             source,
             columns,
             filters,
+            join_keys: Vec::new(),
             rows_max: limit,
             limit,
             parts,
@@ -121,6 +125,28 @@ impl Scan {
         scan
     }
 
+    /// The same scan, which asks for these keys, too.
+    pub(super) fn with_join_keys(&self, keys: ScanKeys) -> Self {
+        let mut scan = self.clone();
+        scan.join_keys.push(keys);
+        scan
+    }
+
+    /// Its filters, which are over its [source](Self::source).
+    pub(super) fn filters(&self) -> &[Arc<dyn PhysicalExpr>] {
+        &self.filters
+    }
+
+    /// What is read.
+    pub(super) fn source(&self) -> &SchemaRef {
+        &self.source
+    }
+
+    /// How many rows its table has.
+    pub(super) fn row_count(&self) -> u64 {
+        self.view.row_count()
+    }
+
     /// Whether this one of the same statement gives the same rows, divided in the same way.
     pub(super) fn reads_as(&self, other: &Self) -> bool {
         let columns = |scan: &Self| scan.columns.iter().map(|column| column.index).collect::<Vec<_>>();
@@ -129,6 +155,7 @@ impl Scan {
             && self.output == other.output
             && columns(self) == columns(other)
             && self.filters == other.filters
+            && self.join_keys == other.join_keys
             && (self.rows_max, self.limit) == (other.rows_max, other.limit)
     }
 
@@ -270,6 +297,11 @@ impl DisplayAs for Scan {
                 if !filters.is_empty() {
                     write!(f, ", filter={}", filters.join(" AND "))?;
                 }
+                for keys in &self.join_keys {
+                    let name = |column: &usize| self.source.field(*column).name().as_str();
+                    let names: Vec<&str> = keys.columns().iter().map(name).collect();
+                    write!(f, ", join_keys=[{}]", names.join(", "))?;
+                }
                 if let Some(limit) = self.limit {
                     write!(f, ", limit={limit}")?;
                 }
@@ -323,9 +355,13 @@ impl ExecutionPlan for Scan {
             source: self.source.clone(),
             output: self.output.clone(),
             filters: self.filters.clone(),
+            join_keys: self.join_keys.clone(),
             limit: self.limit.or(self.rows_max),
         };
-        let metrics = ScanMetrics::new(&self.metrics, partition);
+        let mut metrics = ScanMetrics::new(&self.metrics, partition);
+        if !self.join_keys.is_empty() {
+            metrics = metrics.with_join_keys(&self.metrics, partition);
+        }
         let batches = Batches::new(task, part.clone(), metrics);
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.output.clone(), futures::stream::iter(batches))))
     }

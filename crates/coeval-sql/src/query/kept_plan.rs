@@ -6,7 +6,7 @@
 //!
 //! - definitions and rights are as they were ([`PlannedQuery::is_current`](super::plan::PlannedQuery::is_current));
 //! - settings are as they were, since constants are folded by the zone and other settings;
-//! - no constant was made of something that changes from one statement to the next, as `now()` does;
+//! - no constant was made of something that changes from one statement to the next under the same settings, as `now()` does;
 //! - tables have about as many rows as they had: the order of joins was chosen by that. A plan for other sizes gives the same rows, later.
 //!
 //! A query with parameters has a plan for the values of each execution first, as in PostgreSQL. After [`CUSTOM_PLANS`] of them one is
@@ -16,12 +16,15 @@
 
 use super::generic_plan::ForAllValues;
 use super::plan_shape::Shape;
+use super::typing::{EXTRACT, SERIES};
 use crate::provider::StatementSnapshot;
+use crate::scalar::cast_function::CAST;
 use crate::settings::Settings;
+use crate::{functions, json};
 use coeval_store::{SpaceId, TableDef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF, Volatility};
 use std::sync::Arc;
 
 /// Below so many rows the order of joins matters little.
@@ -141,11 +144,13 @@ fn are_alike(before: u64, now: u64) -> bool {
     many <= FEW_ROWS || many / GROWTH_MAX <= few
 }
 
-/// Whether folding constants makes the same of the plan at each time: no function of it is constant within a statement only.
+/// Whether folding constants makes the same of the plan at each time under the same settings: no function of it is constant within a
+/// statement only.
 pub(super) fn is_timeless(plan: &LogicalPlan) -> bool {
     let mut is_timeless = true;
     let mut look = |part: &Expr| {
         let volatility = match part {
+            Expr::ScalarFunction(function) if is_of_settings(&function.func) => Volatility::Immutable,
             Expr::ScalarFunction(function) => function.func.signature().volatility,
             Expr::AggregateFunction(function) => function.func.signature().volatility,
             Expr::WindowFunction(function) => function.fun.signature().volatility,
@@ -159,9 +164,21 @@ pub(super) fn is_timeless(plan: &LogicalPlan) -> bool {
     looked.is_ok() && is_timeless
 }
 
+/// Functions that look at the session's settings, its time zone above all, and at nothing else that changes: a plan is for settings.
+const OF_SETTINGS: [&str; 6] = [CAST, EXTRACT, SERIES, "date_part", "date_trunc", "timezone"];
+
+/// Whether a function that is constant within a statement is so for as long as settings are the same.
+fn is_of_settings(function: &ScalarUDF) -> bool {
+    OF_SETTINGS.contains(&function.name())
+        || functions::is_of_settings(function)
+        || json::is_of_settings(function)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scalar::cast_function;
+    use coeval_store::ColumnType;
     use datafusion::functions::datetime::now;
     use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
 
@@ -231,6 +248,11 @@ mod tests {
         let time = || now(&datafusion::config::ConfigOptions::default()).call(Vec::new());
         assert!(is_timeless(&rows().project([col("column1") + lit(1_i64)]).unwrap().build().unwrap()));
         assert!(!is_timeless(&rows().project([col("column1"), time()]).unwrap().build().unwrap()));
+        // The zone of the session is a setting.
+        let zoned = cast_function::function();
+        let ty = cast_function::description(ColumnType::TimestampTz).unwrap();
+        let moment = || zoned.call(vec![lit("2024-03-31 02:30"), lit(ty.clone())]);
+        assert!(is_timeless(&rows().project([col("column1"), moment()]).unwrap().build().unwrap()));
         let below = rows().project([time().alias("t")]).unwrap().project([lit(1_i64)]).unwrap();
         assert!(!is_timeless(&below.build().unwrap()));
     }

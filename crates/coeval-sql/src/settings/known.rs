@@ -105,6 +105,11 @@ pub(super) const KNOWN: &[Known] = &[
         "Whether GROUPING SETS, ROLLUP and CUBE are made of the finest groups in the place of the rows.",
     ),
     switch(
+        "coeval.join_keys",
+        "on",
+        "Whether scans ask what joins on several columns look for, and leave other rows out.",
+    ),
+    switch(
         "coeval.joined_subqueries",
         "on",
         "Whether subqueries that would run for each row become joins where that is the same and quicker.",
