@@ -16,6 +16,7 @@ mod database_settings;
 mod deferrable;
 mod description;
 mod execution;
+mod first_snapshot;
 mod frames;
 mod identity;
 mod implicit;
