@@ -353,6 +353,7 @@ pub(super) struct Block {
     deferral: Option<Deferral>,
     /// Where it began, if there were savepoints before.
     beginning: Option<Savepoint>,
+    /// Of its last statement, BEGIN among them; none of a block that nobody asked for before its first one.
     clock: Option<Clock>,
     savepoints: Vec<NamedSavepoint>,
     /// What the savepoints take.
@@ -370,7 +371,7 @@ impl Block {
             transaction: None,
             deferral: None,
             beginning: None,
-            clock: None,
+            clock: (opened == Opened::Explicitly).then(Clock::start),
             savepoints: Vec::new(),
             savepoints_share: QuotaShare::of(&quotas.savepoints),
             frame: None,
@@ -491,6 +492,7 @@ impl Session {
             State::Active(_) => {
                 self.set_modes(modes)?;
                 let State::Active(block) = &mut self.state else { return Ok(()) };
+                block.clock.get_or_insert_with(Clock::start);
                 if std::mem::replace(&mut block.opened, Opened::Explicitly) == Opened::Explicitly {
                     let message = "there is already a transaction in progress";
                     self.notices.push(SqlError::new(SqlState::ActiveSqlTransaction, message));
