@@ -15,7 +15,6 @@ use super::returning::{Done, Relation, Returning};
 use super::rows::encoded;
 use super::target::Target;
 use super::target_view::ViewChange;
-use super::writing::Writing;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::failing_row::refused;
@@ -24,6 +23,7 @@ use crate::parse::{OVERRIDING, is_default};
 use crate::result::{CommandTag, StatementResult};
 use crate::select;
 use crate::stored::updatable::calls_sets;
+use crate::writing::Writing;
 use coeval_store::{Identity, Value};
 use datafusion::sql::sqlparser::ast::{
     Expr, Insert, ObjectName, OnInsert, Query, SetExpr, TableObject, With,
