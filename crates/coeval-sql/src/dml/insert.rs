@@ -95,6 +95,13 @@ impl Shape {
         self.overriding == Overriding::User && self.target.def.columns[column].identity.is_some()
     }
 
+    /// Whether rows that have values for these columns are given numbers of sequences in others.
+    fn numbers_rows(&self, filled: &[usize]) -> bool {
+        let is_given = |column| filled.contains(&column) && !self.ignores(column);
+        let mut generators = self.generators.iter().enumerate();
+        generators.any(|(column, generator)| !is_given(column) && generator.takes_numbers())
+    }
+
     /// Refuses a value for a column that takes none.
     fn check_given(&self, column: usize) -> Result<(), SqlError> {
         let column = &self.target.def.columns[column];
