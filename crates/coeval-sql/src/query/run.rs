@@ -77,7 +77,8 @@ pub(crate) fn run(
 }
 
 /// Begins to run a planned query, on the engine's threads; its rows come as they are asked for. The stream needs
-/// the transaction no longer. A query that takes values of sequences runs to its end here.
+/// the transaction no longer. A query that takes values of sequences runs to its end here. Outside a block one of tables that are spread
+/// over a cluster comes to its first rows here: if a node goes before, it runs again.
 ///
 /// # Errors
 /// As planning and running it.
@@ -126,7 +127,12 @@ pub(crate) fn stream(
         }
     };
     let running = context.engine.runtime().spawn_in_turns(&account, work);
-    Ok(RowStream::new(planned.columns.clone(), batches, running, held))
+    let mut rows = RowStream::new(planned.columns.clone(), batches, running, held);
+    if planned.tables().iter().any(|def| def.is_spread()) && context.spread.lock().is_of_one_statement() {
+        let first = async { rows.await_first().await.map_err(DataFusionError::from) };
+        context.engine.runtime().block_on(first)?;
+    }
+    Ok(rows)
 }
 
 impl OnTheWay {
