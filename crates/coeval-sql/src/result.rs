@@ -236,7 +236,9 @@ fn behind_rows(error: SqlError) -> SqlError {
         return error;
     }
     let why = error.detail.clone().unwrap_or_default();
-    error.with_detail(format!("Rows of the answer have been sent, so the statement is not run again by itself. {why}"))
+    error.with_detail(format!(
+        "Rows of the answer have been sent, so the statement is not run again by itself. {why}"
+    ))
 }
 
 impl RowStream {

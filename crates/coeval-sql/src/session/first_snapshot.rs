@@ -58,6 +58,9 @@ mod tests {
     use crate::engine::Engine;
     use crate::session::block::tests::replica;
 
+    /// Whatever may be a table of a user needs a snapshot of them.
+    const QUERY: &str = "WITH v AS (SELECT 1 AS n) SELECT count(*) FROM v";
+
     /// So long that somebody waits by now.
     const WHILE: Duration = Duration::from_millis(60);
 
@@ -68,9 +71,7 @@ mod tests {
         let mut session = Engine::new(store).unwrap().session();
         let begun = Instant::now();
         let counted = std::thread::scope(|scope| {
-            // Whatever may be a table of a user needs a snapshot of them.
-            let query = "WITH v AS (SELECT 1 AS n) SELECT count(*) FROM v";
-            let waiting = scope.spawn(|| session.execute(query).map(drop));
+            let waiting = scope.spawn(|| session.execute(QUERY).map(drop));
             std::thread::sleep(WHILE);
             assert!(!waiting.is_finished(), "there is no safe snapshot yet");
             follower.note_boundary(version);

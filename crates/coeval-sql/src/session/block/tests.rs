@@ -80,7 +80,8 @@ fn holds(session: &mut Session, query: &str) -> bool {
 #[test]
 fn a_transaction_has_the_time_of_its_begin_and_each_statement_its_own() {
     let mut session = Engine::new(Store::in_memory(StoreOptions::default())).unwrap().session();
-    let is_older = "SELECT statement_timestamp() - now() >= interval '30 ms' AND now() = transaction_timestamp()";
+    let is_older =
+        "SELECT statement_timestamp() - now() >= interval '30 ms' AND now() = transaction_timestamp()";
     let pause = || std::thread::sleep(Duration::from_millis(30));
     assert!(!holds(&mut session, is_older), "a statement alone begins its transaction");
 
