@@ -13,7 +13,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A transaction that begins now with its first statement.
+    /// A transaction that begins now, with BEGIN or with its only statement.
     #[must_use]
     pub fn start() -> Self {
         let now = Utc::now().timestamp_micros();

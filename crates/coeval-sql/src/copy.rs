@@ -48,7 +48,7 @@ use stream::Stream;
 /// Runs a COPY statement. A statement in it that changes rows is run by `run`.
 ///
 /// # Errors
-/// 58P01 for a missing file, 22P04 for malformed input, 22P02 and its like for values, each with line and
+/// 58P01 for a missing file, 42602 for one to write that is not named from the root on, 22P04 for malformed input, 22P02 and its like for values, each with line and
 /// column; 0A000 for what is not supported. Nothing is loaded then.
 pub(crate) fn execute(
     context: &mut StatementContext<'_>,
@@ -77,6 +77,7 @@ pub(crate) fn execute(
             table_to(context, table_name, columns, path, &options)?
         }
         (CopySource::Query(query), CopyDirection::To) => {
+            refuse_relative(path)?;
             let rows = match returned_rows(context, query, run)? {
                 Some(rows) => rows,
                 None => query::collect(context, query)?,
@@ -125,6 +126,14 @@ fn refuse_files(context: &StatementContext<'_>, direction: CopyDirection) -> Res
     let message = format!("must be superuser or have privileges of the {role} role to {what}");
     Err(insufficient(message)
         .with_hint("Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone."))
+}
+
+/// A file that is written is named from the root on: nobody who sends a statement knows in which folder the program runs.
+fn refuse_relative(path: &Path) -> Result<(), SqlError> {
+    if path.is_relative() {
+        return Err(SqlError::new(SqlState::InvalidName, "relative path not allowed for COPY to file"));
+    }
+    Ok(())
 }
 
 /// The table of a COPY; views and sequences are refused in words of their own.
@@ -238,6 +247,7 @@ fn table_to(
     let indexes = copied_columns(&def, named)?;
     let columns: Vec<(String, ColumnType)> =
         indexes.iter().map(|&index| (def.columns[index].name.clone(), def.columns[index].ty)).collect();
+    refuse_relative(path)?;
     if def.bricks.is_some() {
         let (_, query) = exchange::query_of_table(context, name, named)?;
         let rows = query::collect(context, &query)?;

@@ -33,14 +33,12 @@ mod target;
 mod target_view;
 mod underlying;
 mod update;
-mod writing;
 
 pub(crate) use locks_in_front::{with_locks_in_front, without_locks};
 pub(crate) use parameters::{parameter_types, with_assigned_types};
 pub(crate) use parts::{execute_in_parts, first_change, is_in_parts, is_plain_query};
 pub(crate) use parts_described::columns_of_parts;
 pub(crate) use underlying::returned;
-pub(crate) use writing::Writing;
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};

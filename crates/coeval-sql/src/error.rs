@@ -46,6 +46,8 @@ pub struct SqlError {
     pub context: Option<Box<str>>,
     /// What its detail shows that not everybody may see.
     pub(crate) secrets: Option<Box<Secrets>>,
+    /// Whether nothing but a node is the matter that has gone with a part of the answer: others have what it had.
+    has_lost_node: bool,
 }
 
 /// The object that an error is about, in names: what drivers ask for so that they need not read the message.
@@ -93,6 +95,7 @@ impl SqlError {
             object: None,
             context: None,
             secrets: None,
+            has_lost_node: false,
         }
     }
 
@@ -175,6 +178,18 @@ impl SqlError {
     pub(crate) fn may_name_outer_row(&self) -> bool {
         self.state == SqlState::UndefinedColumn
             || (self.state == SqlState::UndefinedTable && self.message.starts_with(MISSING_FROM))
+    }
+
+    /// The same error, because a node has gone with a part of the answer.
+    #[must_use]
+    pub(crate) fn of_lost_node(mut self) -> Self {
+        self.has_lost_node = true;
+        self
+    }
+
+    /// Whether a node has gone with a part of the answer, so that the statement may succeed on the others.
+    pub(crate) fn has_lost_node(&self) -> bool {
+        self.has_lost_node
     }
 
     /// Whether the same statement may succeed when it is run again.

@@ -117,6 +117,7 @@ mod values;
 mod vector;
 mod walk;
 mod wrapped;
+mod writing;
 
 pub use archiving::{Archiving, ArchivingStatus, BackupExtent, Backups};
 pub use cancel::{CancelHandle, CancelReason, ReplicaWait, StatementNumber};

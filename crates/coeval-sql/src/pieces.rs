@@ -25,8 +25,8 @@
 //!
 //! **When a node fails** (`asking.rs`). What it has given is dropped; another one that has the bricks is asked, and if that fails too, their
 //! rows are read from wherever they are, as without pieces. So an error that the piece itself has made comes again here, with its
-//! SQLSTATE. An answer of more than is kept goes on while it comes; if the rest does not come, the statement fails with `57P03`, and may be
-//! run again.
+//! SQLSTATE. An answer of more than is kept goes on while it comes; if the rest does not come, the statement fails with `57P03`. Outside a
+//! block it is run again by itself then, as long as none of its rows has been given out (`session/attempts.rs`).
 //!
 //! **Memory.** On either side what is kept is the query's: of the statement here, of a query of its own there. An answer is made as it is
 //! taken, so no more of it is on its way than a few megabytes.

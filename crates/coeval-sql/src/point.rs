@@ -18,6 +18,7 @@ mod condition;
 mod conflict;
 mod delete;
 mod environment;
+mod found_memory;
 mod insert;
 mod key;
 mod output;
@@ -219,8 +220,9 @@ impl PointPlan {
             return Ok(None);
         }
         self.refuse_read_only(context)?;
+        let engine = context.engine;
         let environment = StatementEnvironment::new(
-            context.engine,
+            engine,
             context.clock,
             context.settings.zone(),
             context.sequences,
@@ -236,8 +238,8 @@ impl PointPlan {
                 plan.run(transaction, parameters, &environment)?
             }
             Action::Insert(plan) => Some(plan.run(transaction, parameters, &environment)?),
-            Action::Update(plan) => plan.run(transaction, parameters, &environment)?,
-            Action::Delete(plan) => plan.run(transaction, parameters, &environment)?,
+            Action::Update(plan) => plan.run(transaction, parameters, &environment, &engine.queries)?,
+            Action::Delete(plan) => plan.run(transaction, parameters, &environment, &engine.queries)?,
         };
         if outcome.is_none() {
             self.outgrown.store(true, Ordering::Relaxed);

@@ -48,6 +48,7 @@ mod pushdown;
 mod recursive_schemas;
 mod rewriting;
 mod row_counts;
+mod row_order;
 mod run;
 mod scopes;
 mod series;
@@ -88,8 +89,8 @@ pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;
 pub(crate) use recursive_schemas::RecursiveSchemas;
 pub(crate) use run::{
-    LISTED_MAX, WithoutPieces, collect, collect_with_hidden, optimized_physical_plan, run, run_to_measure,
-    single_row, stream,
+    LISTED_MAX, WithoutPieces, collect, collect_planned, collect_with_hidden, optimized_physical_plan, run,
+    run_to_measure, single_row, stream,
 };
 pub(crate) use series::STREAM_SERIES;
 pub(crate) use shared_subplans::SHARED_SUBPLANS;

@@ -118,6 +118,10 @@ impl RowSet {
 pub struct RowStream {
     schema: SchemaRef,
     source: Source,
+    /// The first rows, if they were waited for.
+    first: Option<RecordBatch>,
+    /// Whether rows have come.
+    has_given: bool,
 }
 
 /// A batch on its way to who reads the rows of a query that runs.
@@ -164,14 +168,15 @@ impl RowStream {
         query: SpawnedTask<()>,
         held: Option<HeldLifeline>,
     ) -> Self {
-        Self { schema, source: Source::Running { batches, given: None, query, _held: held } }
+        let source = Source::Running { batches, given: None, query, _held: held };
+        Self { schema, source, first: None, has_given: false }
     }
 
     /// The rows of a statement that is done.
     #[must_use]
     pub fn of_rows(rows: RowSet) -> Self {
         let source = Source::Collected { batches: rows.batches.into(), memory: rows.memory };
-        Self { schema: rows.schema, source }
+        Self { schema: rows.schema, source, first: None, has_given: false }
     }
 
     /// Names and types of the columns.
@@ -185,6 +190,9 @@ impl RowStream {
     /// # Errors
     /// What evaluating the query meets; there are no further rows then.
     pub async fn next(&mut self) -> Option<Result<RecordBatch, SqlError>> {
+        if let Some(first) = self.first.take() {
+            return Some(Ok(first));
+        }
         match &mut self.source {
             Source::Collected { batches, memory } => {
                 let next = batches.pop_front();
@@ -199,8 +207,10 @@ impl RowStream {
                 match batches.recv().await {
                     Some(Ok(SentBatch { rows, place })) => {
                         *given = place;
+                        self.has_given = true;
                         Some(Ok(rows))
                     }
+                    Some(Err(error)) if self.has_given => Some(Err(behind_rows(error))),
                     Some(Err(error)) => Some(Err(error)),
                     // The query has ended by itself, or it panicked.
                     None => match (&mut *query).await {
@@ -220,7 +230,27 @@ impl RowStream {
     }
 }
 
+/// The error of a query of which rows have been given out.
+fn behind_rows(error: SqlError) -> SqlError {
+    if !error.has_lost_node() {
+        return error;
+    }
+    let why = error.detail.clone().unwrap_or_default();
+    error.with_detail(format!(
+        "Rows of the answer have been sent, so the statement is not run again by itself. {why}"
+    ))
+}
+
 impl RowStream {
+    /// Waits for the first rows, which [`next`](Self::next) gives then: an error before them is the statement's, which may run again.
+    ///
+    /// # Errors
+    /// What evaluating the query meets before its first rows.
+    pub(crate) async fn await_first(&mut self) -> Result<(), SqlError> {
+        self.first = self.next().await.transpose()?;
+        Ok(())
+    }
+
     /// As [`next`](Self::next), for a thread that can wait: one of no runtime.
     ///
     /// # Errors

@@ -9,6 +9,7 @@
 //! In Idle each statement is a transaction of its own, which is run again if it meets a conflict.
 
 mod acknowledgement;
+mod attempts;
 mod binding;
 mod block;
 mod cursors;
@@ -16,6 +17,7 @@ mod database_settings;
 mod deferrable;
 mod description;
 mod execution;
+mod first_snapshot;
 mod frames;
 mod identity;
 mod implicit;
@@ -59,6 +61,7 @@ use crate::server_part::ServerPart;
 use crate::settings::Settings;
 use crate::spread_part::{SpreadPart, Within};
 use acknowledgement::Acknowledgements;
+use attempts::Attempts;
 use block::{Block, BlockOptions, IsQuery, Opened};
 use coeval_store::{AccessMode, Catalog, ColumnType, Priority, Publication, Transaction, Value};
 use coeval_txn::Isolation;
@@ -78,9 +81,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 use variables::{Assigned, Scope};
-
-/// How often a statement outside a transaction block is run again before its conflict is reported.
-const AUTOCOMMIT_ATTEMPTS_MAX: usize = 100;
 
 enum State {
     Idle,
@@ -602,17 +602,16 @@ impl Session {
         let engine = &self.engine;
         self.advisory_locks.end_transaction();
         let options = BlockOptions::of(&self.settings)?.of_query(is_query);
-        let (mut attempt, said) = (0, self.notices.len());
+        let (mut attempts, said) = (Attempts::default(), self.notices.len());
         loop {
-            attempt += 1;
             self.tique.get_mut().rollback();
             self.spread.get_mut().end();
             self.spread.get_mut().begin_statement(options.statement_place(Within::Statement), engine);
-            let mut transaction = if attempt == 1 {
+            let mut transaction = if attempts.have_lost() {
+                options.begin_again(engine)
+            } else {
                 let deferral = options.deferral(engine.store());
                 options.begin(engine, &mut self.floor, deferral, &self.cancel)?
-            } else {
-                options.begin_again(engine)
             };
             claim(&mut self.priority, &self.settings, engine, &mut transaction);
             begin_statement(&mut transaction, &self.settings, &self.cancel, sql)?;
@@ -631,7 +630,7 @@ impl Session {
                 settled,
             );
             match end_spread(self.spread.get_mut(), engine, &self.settings, outcome) {
-                Err(error) if options.may_run_again(&error) && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}
+                Err(error) if attempts.go_on(options, &error) => {}
                 Err(error) => return Err(self.shown(place_in(self.cancel.named(error), sql))),
                 Ok(value) => {
                     self.remove_dropped();

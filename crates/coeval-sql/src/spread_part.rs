@@ -202,6 +202,11 @@ impl SpreadPart {
         !matches!(self.change, Change::None)
     }
 
+    /// Whether the transaction is that of one statement, which may run again.
+    pub(crate) fn is_of_one_statement(&self) -> bool {
+        self.place.within == Within::Statement
+    }
+
     /// Whether the transaction may change something in the cluster, as far as it was declared.
     pub(crate) fn may_change(&self) -> bool {
         self.place.declared == Declared::Nothing

@@ -8,13 +8,13 @@ use super::returning::{Relation, Returning};
 use super::rows::{found_rows, values_of};
 use super::target::Target;
 use super::target_view::ViewChange;
-use super::writing::Writing;
 use crate::context::{StatementContext, has_written};
 use crate::error::SqlError;
 use crate::needs;
 use crate::query;
 use crate::result::{CommandTag, StatementResult};
 use crate::select;
+use crate::writing::Writing;
 use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{Delete, FromTable, With};
 

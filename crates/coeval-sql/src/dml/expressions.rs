@@ -153,6 +153,11 @@ impl ColumnExpression {
         self.scalar.is_constant()
     }
 
+    /// Whether it takes numbers of a sequence.
+    pub(super) fn takes_numbers(&self) -> bool {
+        self.scalar.takes_numbers()
+    }
+
     /// The value for these inputs, of the column's type.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use crate::error::SqlError;
 use crate::rights::{self, Kind};
 use crate::scalar::{Environment, Inputs, NoRows, Scope, parse_stored};
 use crate::sequences::as_column;
+use crate::stored::counts_rows;
 use coeval_store::{Catalog, ColumnDef, ColumnType, SequenceDef, StoreError, TableDef, Value};
 use std::sync::Arc;
 
@@ -66,6 +67,15 @@ impl Generator {
                 let inputs = Inputs { rows: &NoRows, parameters: &[], environment };
                 expression.value(inputs, environment.zone)
             }
+        }
+    }
+
+    /// Whether it gives rows numbers of a sequence, which tell in which order they came. Those of hidden row ids are nobody's.
+    pub(super) fn takes_numbers(&self) -> bool {
+        match self {
+            Self::Null => false,
+            Self::Sequence(sequence, _) => !counts_rows(sequence),
+            Self::Default(expression) => expression.takes_numbers(),
         }
     }
 

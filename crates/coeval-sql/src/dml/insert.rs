@@ -15,7 +15,6 @@ use super::returning::{Done, Relation, Returning};
 use super::rows::encoded;
 use super::target::Target;
 use super::target_view::ViewChange;
-use super::writing::Writing;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::failing_row::refused;
@@ -24,6 +23,7 @@ use crate::parse::{OVERRIDING, is_default};
 use crate::result::{CommandTag, StatementResult};
 use crate::select;
 use crate::stored::updatable::calls_sets;
+use crate::writing::Writing;
 use coeval_store::{Identity, Value};
 use datafusion::sql::sqlparser::ast::{
     Expr, Insert, ObjectName, OnInsert, Query, SetExpr, TableObject, With,
@@ -93,6 +93,13 @@ impl Shape {
     /// Whether the given value of a column is replaced by a generated one.
     fn ignores(&self, column: usize) -> bool {
         self.overriding == Overriding::User && self.target.def.columns[column].identity.is_some()
+    }
+
+    /// Whether rows that have values for these columns are given numbers of sequences in others.
+    fn numbers_rows(&self, filled: &[usize]) -> bool {
+        let is_given = |column| filled.contains(&column) && !self.ignores(column);
+        let mut generators = self.generators.iter().enumerate();
+        generators.any(|(column, generator)| !is_given(column) && generator.takes_numbers())
     }
 
     /// Refuses a value for a column that takes none.

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `SELECT ... INTO table`, which is `CREATE TABLE table AS SELECT ...`.
 
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::walk::any_select;
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
-use datafusion::sql::sqlparser::ast::{Query, Select, SelectInto, SetExpr, Statement};
+use datafusion::sql::sqlparser::ast::{CopySource, Query, Select, SelectInto, SetExpr, Statement};
 
 /// Makes a definition of a query that names a table to put its rows into.
 ///
 /// # Errors
-/// `42601` where there is no such table: in subqueries, and behind the first SELECT of a UNION.
+/// `42601` where there is no such table: in subqueries, in parts of other statements, and behind the first SELECT of a UNION; `0A000` in
+/// COPY and views.
 pub(super) fn as_definition(statement: &mut Statement) -> Result<(), SqlError> {
     if let Statement::Prepare { statement, .. } = statement {
         return as_definition(statement);
     }
+    if let Some((query, first_refused)) = part(statement) {
+        return refuse(query, first_refused);
+    }
     let Statement::Query(query) = statement else { return Ok(()) };
     let into = first_select(query).and_then(|select| select.into.take());
     if any_select(query, |select| select.into.is_some()) {
-        return Err(SqlError::syntax("SELECT ... INTO is not allowed here"));
+        return Err(not_allowed());
     }
     let Some(SelectInto { temporary, unlogged, name, .. }) = into else { return Ok(()) };
     if unlogged {
@@ -26,6 +30,42 @@ pub(super) fn as_definition(statement: &mut Statement) -> Result<(), SqlError> {
     let definition = CreateTableBuilder::new(name).temporary(temporary).query(Some(query.clone())).build();
     *statement = Statement::CreateTable(definition);
     Ok(())
+}
+
+fn not_allowed() -> SqlError {
+    SqlError::syntax("SELECT ... INTO is not allowed here")
+}
+
+fn not_copied() -> SqlError {
+    SqlError::unsupported("COPY (SELECT INTO)")
+}
+
+fn not_viewed() -> SqlError {
+    SqlError::new(SqlState::FeatureNotSupported, "views must not contain SELECT INTO")
+}
+
+/// The query that is a part of a statement which does something else with its rows, and what is said if its first SELECT names a table for
+/// them.
+fn part(statement: &mut Statement) -> Option<(&mut Query, fn() -> SqlError)> {
+    match statement {
+        Statement::Copy { source: CopySource::Query(query), .. } => Some((query.as_mut(), not_copied)),
+        Statement::CreateView(view) => Some((view.query.as_mut(), not_viewed)),
+        Statement::CreateTable(table) => Some((table.query.as_deref_mut()?, not_allowed)),
+        Statement::Insert(insert) => Some((insert.source.as_deref_mut()?, not_allowed)),
+        _ => None,
+    }
+}
+
+/// Refuses a query that names a table for its rows.
+fn refuse(query: &mut Query, first_refused: fn() -> SqlError) -> Result<(), SqlError> {
+    if matches!(query.body.as_ref(), SetExpr::Values(_)) && query.with.is_none() {
+        // Of a long list each value would be looked at.
+        return Ok(());
+    }
+    if first_select(query).is_some_and(|select| select.into.is_some()) {
+        return Err(first_refused());
+    }
+    if any_select(query, |select| select.into.is_some()) { Err(not_allowed()) } else { Ok(()) }
 }
 
 /// The first SELECT of a query, however many there are.

@@ -98,7 +98,7 @@ impl Asking {
     /// The next batch.
     ///
     /// # Errors
-    /// Those of the piece, done here; `57P03` if an answer ends of which something has gone out.
+    /// Those of the piece, done here; `57P03` of a [lost node](SqlError::has_lost_node) if an answer ends of which something has gone out.
     pub(super) async fn next(mut self) -> Result<Option<(RecordBatch, Self)>> {
         loop {
             if let Some(batch) = self.kept.pop_front() {
@@ -237,6 +237,7 @@ fn lost(node: u32, error: &DataFusionError) -> SqlError {
     SqlError::new(SqlState::CannotConnectNow, message)
         .with_detail(error.to_string())
         .with_hint("Run it again.")
+        .of_lost_node()
 }
 
 #[cfg(test)]

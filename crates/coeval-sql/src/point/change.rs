@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What UPDATE and DELETE have in common: which rows a walk is to change, and how far it may go for them.
+//! What UPDATE and DELETE have in common: which rows a walk is to change, how far it may go for them, and where it runs.
 
 use super::access::{NextColumn, Step};
 use super::select::ROWS_VISITED_MAX;
+use crate::error::SqlError;
+use crate::hand_over::aside;
+use crate::scalar::Scalar;
+use crate::writing::Writing;
 use coeval_store::Key;
 use std::collections::HashSet;
 
@@ -29,11 +33,66 @@ impl Targets {
     }
 }
 
+/// Rows that a change visits and writes before anybody who waits for its thread would notice.
+const BRIEF_ROWS_MAX: usize = 1_000;
+
+/// How far a change goes for its rows, and where.
+#[derive(Debug)]
+pub(super) struct Reach {
+    visited_max: usize,
+    finding: Finding,
+}
+
+/// Whether rows may be found twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finding {
+    Repeatable,
+    /// What is computed of them, such as numbers of a sequence, would not be the same.
+    Once,
+}
+
+impl Reach {
+    /// That of a walk that computes this of the rows it finds.
+    pub(super) fn of<'s>(steps: &[Step], mut computed: impl Iterator<Item = &'s Scalar>) -> Self {
+        let finding = if computed.any(Scalar::is_volatile) { Finding::Once } else { Finding::Repeatable };
+        Self { visited_max: rows_visited_max(steps), finding }
+    }
+
+    /// Runs a change by `run`, which is given how many rows its walk may visit, and has changed nothing if it gives `None` because it
+    /// would visit more. A change of many rows runs where nobody else waits for its thread. `None` if there are more than the point path
+    /// is for.
+    ///
+    /// # Errors
+    /// Those of `run`.
+    pub(super) fn run<T>(
+        &self,
+        mut run: impl FnMut(usize) -> Result<Option<T>, SqlError>,
+    ) -> Result<Option<T>, SqlError> {
+        let most = self.visited_max;
+        if most <= BRIEF_ROWS_MAX {
+            return run(most);
+        }
+        if self.finding == Finding::Repeatable
+            && let Some(changed) = run(BRIEF_ROWS_MAX)?
+        {
+            return Ok(Some(changed));
+        }
+        aside(|| run(most))
+    }
+}
+
+/// The rows of a change that are going to be written, for whoever waits for them or ends the statement; `None` of a single one, which is
+/// written before that.
+pub(super) fn begin_writing(rows: u64) -> Option<Writing> {
+    (rows > 1).then(|| Writing::begin(rows))
+}
+
 /// How many rows a walk visits before the change is left to the general path. That does no better with the rows of one table by a key, but
 /// it does with joins and subqueries of many rows.
-pub(super) fn rows_visited_max(steps: &[Step]) -> usize {
+fn rows_visited_max(steps: &[Step]) -> usize {
     let is_alone = |step: &Step| step.checks.is_empty() && !matches!(step.access.next, NextColumn::Found(_));
     match steps {
+        [step] if is_alone(step) && step.access.is_single() && step.lookups.is_empty() => 1,
         [step] if is_alone(step) => usize::MAX,
         _ => ROWS_VISITED_MAX,
     }

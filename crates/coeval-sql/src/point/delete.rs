@@ -3,12 +3,14 @@
 
 use super::Outcome;
 use super::access::Step;
-use super::change::{Targets, rows_visited_max};
+use super::change::{Reach, Targets, begin_writing};
 use super::choice::{Keyless, choose};
+use super::found_memory::{FoundMemory, bytes_of_key};
 use super::output::Output;
 use super::source::{Conjunct, Planner, Source, table_name};
 use super::walk::{Flow, Walk};
 use crate::error::SqlError;
+use crate::memory::QueryEnvironment;
 use crate::scalar::{Environment, Inputs, Refusal};
 use coeval_store::{Key, Privilege, TableDef, Transaction, Value};
 use coeval_txn::LockStrength;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 pub(super) struct DeletePlan {
     table: Arc<TableDef>,
     steps: Vec<Step>,
+    reach: Reach,
     output: Option<Output>,
 }
 
@@ -54,21 +57,37 @@ impl DeletePlan {
             Some(items) => Some(Output::compile(planner, &source, items, None)?),
             None => None,
         };
-        Ok(Self { table: Arc::clone(&source.tables[0]), steps, output })
+        let reach = Reach::of(&steps, output.iter().flat_map(|output| &output.columns));
+        Ok(Self { table: Arc::clone(&source.tables[0]), steps, reach, output })
     }
 
-    /// Runs it: the rows are found first and removed afterwards. `None` if it meets more rows than this path is for; then nothing is
-    /// changed.
+    /// Runs it. `None` if it meets more rows than this path is for; then nothing is changed.
     pub(super) fn run(
         &self,
         transaction: &mut Transaction,
         parameters: &[Value],
         environment: &dyn Environment,
+        queries: &QueryEnvironment,
+    ) -> Result<Option<Outcome>, SqlError> {
+        self.reach.run(|visited_max| {
+            let memory = FoundMemory::of(queries);
+            self.change(transaction, parameters, environment, memory, visited_max)
+        })
+    }
+
+    /// The rows are found first and removed afterwards. `None` if more than so many have to be visited; then nothing is changed.
+    fn change(
+        &self,
+        transaction: &mut Transaction,
+        parameters: &[Value],
+        environment: &dyn Environment,
+        mut memory: FoundMemory<'_>,
+        visited_max: usize,
     ) -> Result<Option<Outcome>, SqlError> {
         let mut found: SmallVec<[Key; 1]> = SmallVec::new();
         let mut rows = self.output.as_ref().map(Output::rows);
         let mut targets = Targets::of(&self.steps);
-        let mut walk = Walk::new(transaction, parameters, environment, rows_visited_max(&self.steps));
+        let mut walk = Walk::new(transaction, parameters, environment, visited_max);
         let flow = walk.run(&self.steps, &mut |frame| {
             let (key, _) = frame.row(0);
             if !targets.take(key) {
@@ -77,6 +96,7 @@ impl DeletePlan {
             if let (Some(output), Some(rows)) = (&self.output, &mut rows) {
                 output.push_row(Inputs { rows: frame, parameters, environment }, rows)?;
             }
+            memory.keep(bytes_of_key(key))?;
             found.push(key.clone());
             Ok(Flow::Continue)
         })?;
@@ -85,7 +105,12 @@ impl DeletePlan {
         }
         transaction.lock_found(self.table.id, &found, LockStrength::Update)?;
         let count = found.len() as u64;
+        let writing = begin_writing(count);
         for key in found {
+            if let Some(writing) = &writing {
+                writing.row()?;
+            }
+            memory.let_go(bytes_of_key(&key));
             transaction.delete(self.table.id, &key)?;
         }
         Ok(Some(Outcome { count, rows }))

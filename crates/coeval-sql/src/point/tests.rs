@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+mod many_rows;
 mod paths;
 
 use crate::engine::Engine;

@@ -3,14 +3,16 @@
 
 use super::Outcome;
 use super::access::Step;
-use super::change::{Targets, rows_visited_max};
+use super::change::{Reach, Targets, begin_writing};
 use super::choice::{Keyless, choose};
+use super::found_memory::{FoundMemory, bytes_of_key, bytes_of_row};
 use super::insert::value_of;
 use super::output::Output;
 use super::source::{Conjunct, Planner, Source, table_name};
 use super::walk::{Flow, Walk};
 use crate::error::SqlError;
 use crate::failing_row::refused;
+use crate::memory::QueryEnvironment;
 use crate::row_locking::strength_of_update;
 use crate::scalar::{Environment, Inputs, NewRow, Refusal, Scalar, folded};
 use coeval_store::{ColumnDef, Identity, Key, Privilege, Row, RowWriter, TableDef, Transaction, Value};
@@ -33,6 +35,7 @@ pub(super) struct UpdatePlan {
     changes: Vec<Option<Scalar>>,
     /// The lock that its rows take, where updates take locks.
     strength: LockStrength,
+    reach: Reach,
     output: Option<Output>,
 }
 
@@ -87,21 +90,38 @@ impl UpdatePlan {
         }
         let set = changes.iter().enumerate().filter(|(_, change)| change.is_some());
         let strength = strength_of_update(&table, set.map(|(column, _)| column));
-        Ok(Self { table, steps, changes, strength, output })
+        let reach = Reach::of(&steps, changes.iter().flatten());
+        Ok(Self { table, steps, changes, strength, reach, output })
     }
 
-    /// Runs it: the rows are found first and changed afterwards, so that no change is met again. `None` if it meets more rows than this
-    /// path is for; then nothing is changed.
+    /// Runs it. `None` if it meets more rows than this path is for; then nothing is changed.
     pub(super) fn run(
         &self,
         transaction: &mut Transaction,
         parameters: &[Value],
         environment: &dyn Environment,
+        queries: &QueryEnvironment,
+    ) -> Result<Option<Outcome>, SqlError> {
+        self.reach.run(|visited_max| {
+            let memory = FoundMemory::of(queries);
+            self.change(transaction, parameters, environment, memory, visited_max)
+        })
+    }
+
+    /// The rows are found first and changed afterwards, so that no change is met again. `None` if more than so many have to be visited;
+    /// then nothing is changed.
+    fn change(
+        &self,
+        transaction: &mut Transaction,
+        parameters: &[Value],
+        environment: &dyn Environment,
+        mut memory: FoundMemory<'_>,
+        visited_max: usize,
     ) -> Result<Option<Outcome>, SqlError> {
         let mut changed: SmallVec<[(Key, Row); 1]> = SmallVec::new();
         let mut writer = RowWriter::new(self.table.layout());
         let mut targets = Targets::of(&self.steps);
-        let mut walk = Walk::new(transaction, parameters, environment, rows_visited_max(&self.steps));
+        let mut walk = Walk::new(transaction, parameters, environment, visited_max);
         let flow = walk.run(&self.steps, &mut |frame| {
             let inputs = Inputs { rows: frame, parameters, environment };
             let (key, old) = frame.row(0);
@@ -116,7 +136,9 @@ impl UpdatePlan {
                 }
                 .map_err(coeval_store::StoreError::from)?;
             }
-            changed.push((key.clone(), writer.finish()));
+            let row = writer.finish();
+            memory.keep(bytes_of_key(key) + bytes_of_row(&row))?;
+            changed.push((key.clone(), row));
             Ok(Flow::Continue)
         })?;
         if flow == Flow::Abandon {
@@ -125,7 +147,12 @@ impl UpdatePlan {
         transaction.lock_found(self.table.id, changed.iter().map(|(key, _)| key), self.strength)?;
         let count = changed.len() as u64;
         let mut rows = self.output.as_ref().map(Output::rows);
+        let writing = begin_writing(count);
         for (key, row) in changed {
+            if let Some(writing) = &writing {
+                writing.row()?;
+            }
+            memory.let_go(bytes_of_key(&key) + bytes_of_row(&row));
             let row = transaction.with_generated(self.table.id, row)?;
             if let (Some(output), Some(rows)) = (&self.output, &mut rows) {
                 let source = NewRow { table: &self.table, row: &row };

@@ -10,10 +10,14 @@ use super::access::{Access, Join, NextColumn, Path, Step};
 use super::aggregate::Groups;
 use super::key::{Probe, Probes};
 use super::subquery::{Given, Lookup, Wanted};
+use crate::cancel;
 use crate::error::SqlError;
 use crate::scalar::{Environment, Inputs, RowSource};
 use coeval_store::{Key, RowRef, Transaction, Value, ValueRef};
 use smallvec::SmallVec;
+
+/// A walk looks once in so many rows and keys whether the statement is to end: it takes a part of a millisecond for them.
+const STEPS_BETWEEN_LOOKS: u32 = 64;
 
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +79,8 @@ pub(super) struct Walk<'t, 'e> {
     environment: &'e dyn Environment,
     /// How many more rows may be visited.
     budget: usize,
+    /// Rows and keys so far.
+    steps: u32,
 }
 
 /// Whether a step has found a row that satisfies its conditions.
@@ -108,7 +114,7 @@ impl<'t, 'e> Walk<'t, 'e> {
         environment: &'e dyn Environment,
         budget: usize,
     ) -> Self {
-        Self { transaction, parameters, environment, budget }
+        Self { transaction, parameters, environment, budget, steps: 0 }
     }
 
     /// Visits every combination of rows that satisfies the steps, in their order.
@@ -131,6 +137,7 @@ impl<'t, 'e> Walk<'t, 'e> {
         }
         let mut met = Met::Nothing;
         for probe in probes {
+            self.step()?;
             let flow = match (probe, access.path) {
                 (Probe::Get(key), _) => match self.transaction.get(id, &key)? {
                     Some(row) => self.meet((step, rest), (key, row), frame, visit, &mut met)?,
@@ -204,6 +211,16 @@ impl<'t, 'e> Walk<'t, 'e> {
         left.is_some()
     }
 
+    /// One more row or key, unless the statement is to end.
+    ///
+    /// # Errors
+    /// That of the cancelled statement.
+    #[inline]
+    fn step(&mut self) -> Result<(), SqlError> {
+        self.steps = self.steps.wrapping_add(1);
+        if self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) { cancel::check() } else { Ok(()) }
+    }
+
     #[inline]
     fn meet(
         &mut self,
@@ -217,6 +234,7 @@ impl<'t, 'e> Walk<'t, 'e> {
             return Ok(Flow::Abandon);
         }
         self.budget -= 1;
+        self.step()?;
         frame.rows[step.table] = Some(found);
         for condition in &step.residual {
             if !condition.holds(self.inputs(frame))? {

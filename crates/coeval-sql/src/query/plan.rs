@@ -14,6 +14,7 @@ use super::output_names;
 use super::plan_size::plan_bytes;
 use super::planner::{Dependencies, Planner};
 use super::row_counts::with_counted_rows;
+use super::row_order::{RowOrder, depends_on_threads, with_numbers_behind_order};
 use super::run::has_many_nodes;
 use super::scopes::found;
 use super::shared_subplans::asks_for_copies;
@@ -64,6 +65,7 @@ pub(crate) struct PlannedQuery {
     runs_subqueries: bool,
     is_correlated: bool,
     asks_for_copies: bool,
+    row_order: RowOrder,
     /// The number of the settings that it was planned with.
     settings: u64,
     /// What came of optimizing it when it ran before.
@@ -104,6 +106,18 @@ impl PlannedQuery {
     /// Whether it calls `nextval` or its like.
     pub(crate) fn takes_sequence_values(&self) -> bool {
         self.dependencies.takes_sequence_values
+    }
+
+    /// In which order its rows come.
+    pub(super) fn row_order(&self) -> RowOrder {
+        self.row_order
+    }
+
+    /// Its rows are given numbers, one after the other: they are to come in the same order each time.
+    pub(crate) fn number_rows(&mut self) {
+        if depends_on_threads(&self.logical) {
+            self.row_order = RowOrder::OfOneThread;
+        }
     }
 
     /// Whether it has subqueries that run for each row.
@@ -322,7 +336,8 @@ fn plan_query(
     let (logical, runs_subqueries) = length.work(&engine, move || {
         let settled = settled(with_counted_rows(with_computed_sets(logical)?)?)?;
         let applied = applied(settled, settling.planning(), extent)?;
-        Ok((with_written_vectors(applied.data, settling.template())?, applied.transformed))
+        let written = with_written_vectors(applied.data, settling.template())?;
+        Ok((with_numbers_behind_order(written)?, applied.transformed))
     })?;
     let mut dependencies = planner.into_dependencies();
     // Whoever changes a type gives its tables new definitions; a plan without any would not notice.
@@ -342,6 +357,7 @@ fn plan_query(
         found_types,
         columns,
         special_parameters,
+        row_order: dependencies.row_order(),
         dependencies,
         found_by_name,
         made_for,

@@ -6,6 +6,7 @@ mod view_sizes;
 
 use super::apply::Extent;
 use super::mistakes::{AskedOperators, Asks, asked_function};
+use super::row_order::RowOrder;
 use super::typing::OuterTables;
 use crate::cancel;
 use crate::catalog::{Source, ViewColumns};
@@ -88,6 +89,13 @@ pub(super) struct Dependencies {
     pub(super) takes_sequence_values: bool,
     /// Whether it calls a function of the catalog.
     pub(super) asks_the_catalog: bool,
+}
+
+impl Dependencies {
+    /// In which order the rows come.
+    pub(super) fn row_order(&self) -> RowOrder {
+        if self.takes_sequence_values { RowOrder::OfOneThread } else { RowOrder::Any }
+    }
 }
 
 impl<'a> Planner<'a> {

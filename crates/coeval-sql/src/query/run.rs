@@ -6,6 +6,7 @@ use super::generic_plan::{ForAllValues, for_all_values, with_values};
 use super::mistakes::explained_plan;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
 use super::plan_shape::Shape;
+use super::row_order::{RowOrder, execute_in};
 use super::shared_subplans::SHARED_SUBPLANS_SETTING;
 use super::watched::{lifeline_of, watched};
 use crate::allowance::Allowance;
@@ -72,11 +73,12 @@ pub(crate) fn run(
     context: &mut StatementContext<'_>,
     planned: &PlannedQuery,
 ) -> Result<StatementResult, SqlError> {
-    rows(context, planned).map(StatementResult::select)
+    collect_planned(context, planned).map(StatementResult::select)
 }
 
 /// Begins to run a planned query, on the engine's threads; its rows come as they are asked for. The stream needs
-/// the transaction no longer. A query that takes values of sequences runs to its end here.
+/// the transaction no longer. A query that takes values of sequences runs to its end here. Outside a block one of tables that are spread
+/// over a cluster comes to its first rows here: if a node goes before, it runs again.
 ///
 /// # Errors
 /// As planning and running it.
@@ -86,7 +88,7 @@ pub(crate) fn stream(
 ) -> Result<RowStream, SqlError> {
     // Values of sequences and changes of settings are noted when all rows are there.
     if planned.takes_sequence_values() || planned.asks_the_catalog() {
-        return Ok(RowStream::of_rows(rows(context, planned)?));
+        return Ok(RowStream::of_rows(collect_planned(context, planned)?));
     }
     let (physical, task) = optimized_physical_plan(context, planned)?;
     let shown = cancel::running().map(|statement| statement.show_progress(counting(&physical)));
@@ -125,7 +127,12 @@ pub(crate) fn stream(
         }
     };
     let running = context.engine.runtime().spawn_in_turns(&account, work);
-    Ok(RowStream::new(planned.columns.clone(), batches, running, held))
+    let mut rows = RowStream::new(planned.columns.clone(), batches, running, held);
+    if planned.tables().iter().any(|def| def.is_spread()) && context.spread.lock().is_of_one_statement() {
+        let first = async { rows.await_first().await.map_err(DataFusionError::from) };
+        context.engine.runtime().block_on(first)?;
+    }
+    Ok(rows)
 }
 
 impl OnTheWay {
@@ -170,7 +177,7 @@ impl OnTheWay {
 pub(crate) fn collect(context: &mut StatementContext<'_>, query: &Query) -> Result<RowSet, SqlError> {
     let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
     let planned = plan(context, query, &types)?;
-    rows(context, &planned)
+    collect_planned(context, &planned)
 }
 
 /// The rows of a query that may name the hidden row id of tables without a primary key.
@@ -183,10 +190,17 @@ pub(crate) fn collect_with_hidden(
 ) -> Result<RowSet, SqlError> {
     let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
     let planned = plan_with_hidden(context, query, &types)?;
-    rows(context, &planned)
+    collect_planned(context, &planned)
 }
 
-fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<RowSet, SqlError> {
+/// The rows of a planned query.
+///
+/// # Errors
+/// What its evaluation meets.
+pub(crate) fn collect_planned(
+    context: &mut StatementContext<'_>,
+    planned: &PlannedQuery,
+) -> Result<RowSet, SqlError> {
     let (physical, task) = optimized_physical_plan(context, planned)?;
     let options = task.session_config().options();
     let access = SequenceAccess::carried_by(options).cloned();
@@ -196,7 +210,8 @@ fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<Ro
     let account = account_of(lifeline_of(options));
     let _shown = cancel::running().map(|statement| statement.show_progress(counting(&physical)));
     // On a thread of its own: who waits here is free to hear that the statement is cancelled.
-    let running = context.engine.runtime().spawn_in_turns(&account, collect_within(physical, task));
+    let work = collect_within(physical, task, planned.row_order());
+    let running = context.engine.runtime().spawn_in_turns(&account, work);
     let batches = context.engine.runtime().block_on(async {
         running.join_unwind().await.map_err(|error| DataFusionError::External(Box::new(error)))?
     });
@@ -226,10 +241,11 @@ fn account_of(lifeline: Option<&Lifeline>) -> Arc<Account> {
 async fn collect_within(
     physical: Arc<dyn ExecutionPlan>,
     task: Arc<TaskContext>,
+    order: RowOrder,
 ) -> Result<(Vec<RecordBatch>, MemoryReservation), DataFusionError> {
     let reservation = MemoryConsumer::new("the rows of a statement").register(task.memory_pool());
     let physical = watched(physical, task.session_config().options())?;
-    let mut stream = execute_stream(physical, task)?;
+    let mut stream = execute_in(order, physical, task)?;
     let mut batches = Vec::new();
     while let Some(batch) = stream.next().await {
         let batch = batch?;
@@ -570,6 +586,9 @@ fn statement_state(
     let config = state.config_mut();
     if planned.runs_subqueries() || planned.is_correlated() {
         StatementTime(now).carry_in(config.options_mut());
+    }
+    if planned.row_order() == RowOrder::OfOneThread {
+        config.options_mut().execution.target_partitions = 1;
     }
     snapshot.carry_in(config.options_mut());
     if planned.tables().iter().any(|def| def.is_spread()) {

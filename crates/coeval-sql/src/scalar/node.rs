@@ -191,6 +191,13 @@ impl Scalar {
         volatile
     }
 
+    /// Whether it takes numbers of a sequence.
+    pub(crate) fn takes_numbers(&self) -> bool {
+        let mut takes = false;
+        self.node.visit(&mut |node| takes |= matches!(node, Node::NextValue(_)));
+        takes
+    }
+
     /// Whether it counts days by the clocks of the session's zone, which a value that is kept cannot depend on.
     pub(crate) fn counts_days(&self) -> bool {
         let mut counts = false;

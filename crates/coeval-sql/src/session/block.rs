@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Transaction blocks: BEGIN, COMMIT, ROLLBACK and savepoints.
 
+use super::first_snapshot::{FIRST_SNAPSHOT_PATIENCE, await_first_snapshot};
 use super::statement_steps::end_spread;
 use super::{LateFailure, Session, State};
 use crate::cancel::{CancelHandle, CancelReason};
@@ -132,7 +133,8 @@ impl BlockOptions {
     /// there, and notes it.
     ///
     /// # Errors
-    /// That of a statement that was cancelled while it waited; that commits have stopped, of one that would wait for good.
+    /// That of a statement that was cancelled while it waited; that commits have stopped, of one that would wait for good; `57P03` on
+    /// a replica whose first safe snapshot has not come in time.
     pub(super) fn begin(
         self,
         engine: &Engine,
@@ -150,7 +152,8 @@ impl BlockOptions {
             floor.note_safe_snapshot(transaction.begin_version());
             return Ok(transaction);
         }
-        if (self.isolation, self.mode) == (Isolation::Serializable, AccessMode::ReadOnly) {
+        let isolation = self.isolation_on_replica(engine.store(), cancel)?;
+        if (isolation, self.mode) == (Isolation::Serializable, AccessMode::ReadOnly) {
             let safe = match self.read_only_snapshot {
                 ReadOnlySnapshot::Auto => engine.store().begin_safe(floor),
                 ReadOnlySnapshot::Safe => engine.store().begin_safe(&SessionFloor::default()),
@@ -161,14 +164,6 @@ impl BlockOptions {
                 return Ok(transaction);
             }
         }
-        let mut isolation = self.isolation;
-        if self.is_replica && isolation == Isolation::Serializable && !engine.store().has_safe_snapshot() {
-            if !self.reads_system_alone {
-                return Err(no_safe_snapshot_yet());
-            }
-            // So that a replica can be promoted, and asked how it is, in whatever state it is.
-            isolation = Isolation::Snapshot;
-        }
         let transaction = engine.store().begin(isolation, self.mode);
         floor.note_snapshot(transaction.begin_version());
         Ok(transaction)
@@ -176,6 +171,22 @@ impl BlockOptions {
 }
 
 impl BlockOptions {
+    /// Its level. A replica that has no safe snapshot yet is waited for, unless nothing of what needs one is read.
+    ///
+    /// # Errors
+    /// As [`await_first_snapshot`].
+    fn isolation_on_replica(self, store: &Store, cancel: &CancelHandle) -> Result<Isolation, SqlError> {
+        if !self.is_replica || self.isolation != Isolation::Serializable || store.has_safe_snapshot() {
+            return Ok(self.isolation);
+        }
+        if self.reads_system_alone {
+            // So that a replica can be promoted, and asked how it is, in whatever state it is.
+            return Ok(Isolation::Snapshot);
+        }
+        aside(|| await_first_snapshot(store, FIRST_SNAPSHOT_PATIENCE, cancel))?;
+        Ok(self.isolation)
+    }
+
     /// Fails on a replica that is further behind than the session takes.
     ///
     /// # Errors
@@ -260,18 +271,6 @@ fn too_stale(staleness: Duration, max: Duration) -> SqlError {
         .with_hint("Ask another replica or the primary, or allow more.")
 }
 
-/// A replica's copy is newer than what is known to be safe.
-fn no_safe_snapshot_yet() -> SqlError {
-    SqlError::new(SqlState::CannotConnectNow, "this replica has no serializable snapshot yet")
-        .with_detail(
-            "Behind a copy, and behind a crash of the replica, there is one when the primary has said which transactions at \
-             SERIALIZABLE have ended.",
-        )
-        .with_hint(
-            "Try again, or read at REPEATABLE READ. Whether the primary can be reached: SELECT * FROM pg_stat_wal_receiver.",
-        )
-}
-
 /// Whether a statement is known to change and lock nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IsQuery {
@@ -354,6 +353,7 @@ pub(super) struct Block {
     deferral: Option<Deferral>,
     /// Where it began, if there were savepoints before.
     beginning: Option<Savepoint>,
+    /// Of its last statement, BEGIN among them; none of a block that nobody asked for before its first one.
     clock: Option<Clock>,
     savepoints: Vec<NamedSavepoint>,
     /// What the savepoints take.
@@ -371,7 +371,7 @@ impl Block {
             transaction: None,
             deferral: None,
             beginning: None,
-            clock: None,
+            clock: (opened == Opened::Explicitly).then(Clock::start),
             savepoints: Vec::new(),
             savepoints_share: QuotaShare::of(&quotas.savepoints),
             frame: None,
@@ -492,6 +492,7 @@ impl Session {
             State::Active(_) => {
                 self.set_modes(modes)?;
                 let State::Active(block) = &mut self.state else { return Ok(()) };
+                block.clock.get_or_insert_with(Clock::start);
                 if std::mem::replace(&mut block.opened, Opened::Explicitly) == Opened::Explicitly {
                     let message = "there is already a transaction in progress";
                     self.notices.push(SqlError::new(SqlState::ActiveSqlTransaction, message));

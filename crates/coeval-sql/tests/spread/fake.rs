@@ -45,6 +45,8 @@ pub(crate) enum Trouble {
     Gone,
     /// It goes while its answer is on its way.
     Goes,
+    /// It goes behind so many bytes of its answer, and is gone from then on.
+    GoesBehind(usize),
 }
 
 /// How nodes do pieces of each other's queries: not at all, without engines.
@@ -142,6 +144,13 @@ impl Shared {
 
     pub(crate) fn set_troubles(&self, troubles: &[(u32, Trouble)]) {
         self.pieces.lock().troubles = troubles.iter().copied().collect();
+    }
+
+    /// The nodes that are gone.
+    pub(crate) fn gone(&self) -> Vec<u32> {
+        let pieces = self.pieces.lock();
+        let gone = pieces.troubles.iter().filter(|(_, trouble)| **trouble == Trouble::Gone);
+        gone.map(|(node, _)| *node).collect()
     }
 
     /// Who was asked for pieces since the last time, and how many bytes were sent of them.
@@ -460,9 +469,35 @@ impl ClusterSnapshot for Snapshot {
         if trouble.is_none() {
             return made.boxed();
         }
+        if let Some(Trouble::GoesBehind(bytes)) = trouble {
+            return until_gone(made, bytes, (node, gone()), Arc::clone(&self.open.0.pieces));
+        }
         let half = made.map_ok(|part| part.slice(..part.len() / 2)).take(1);
         half.chain(stream::iter([gone()])).boxed()
     }
+}
+
+/// The answer of a node that goes behind so many bytes of it; a shorter one is whole.
+fn until_gone(
+    answer: impl futures::Stream<Item = Result<Bytes, SqlError>> + Send + 'static,
+    bytes: usize,
+    (node, gone): (u32, Result<Bytes, SqlError>),
+    pieces: Arc<Mutex<Pieces>>,
+) -> BoxStream<'static, Result<Bytes, SqlError>> {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&sent);
+    let begun = answer.take_while(move |part| {
+        let length = part.as_ref().map_or(0, Bytes::len);
+        std::future::ready(counted.fetch_add(length, Ordering::SeqCst) < bytes)
+    });
+    let end = stream::iter([gone]).filter(move |_| {
+        let is_gone = sent.load(Ordering::SeqCst) >= bytes;
+        if is_gone {
+            pieces.lock().troubles.insert(node, Trouble::Gone);
+        }
+        std::future::ready(is_gone)
+    });
+    begun.chain(end).boxed()
 }
 
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use crate::fake::{Node, Shared, Trouble};
 use crate::{Nodes, count, refused, rows};
-use coeval_sql::SqlState;
+use coeval_sql::{Execution, SqlError, SqlState};
 use std::sync::Arc;
 
 /// Rows that are loaded.
@@ -362,6 +362,95 @@ fn nodes_may_go() {
             assert_eq!(&rows(&mut nodes.session(0), sql), expected, "{troubles:?}: {sql}");
         }
     }
+    nodes.assert_nothing_is_open();
+}
+
+/// So much of an answer is more than is kept of it.
+const TOO_MUCH: usize = 18 << 20;
+
+/// Nodes of which two have a brick with rows of more than that, which come last by `likes`.
+fn with_a_large_brick() -> Nodes {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    for load in [
+        "INSERT INTO facts SELECT g % 100, 'b', g, NULL FROM generate_series(6000, 11999) g",
+        "INSERT INTO facts SELECT 0, 'a', 100000 + g, repeat('x', 20000) FROM generate_series(1, 1200) g",
+    ] {
+        session.execute(load).unwrap();
+    }
+    nodes
+}
+
+/// Each node goes once so much of its answer has come that a part has gone out.
+fn all_go(nodes: &Nodes) {
+    let troubles = [1, 2, 3, 4, 5].map(|node| (node, Trouble::GoesBehind(TOO_MUCH)));
+    nodes.shared.set_troubles(&troubles);
+}
+
+/// Break: have `Attempts::go_on` take no lost node, or leave out `of_lost_node`. The statement fails then.
+#[test]
+fn a_statement_runs_again_when_a_node_goes_with_a_part_of_a_large_answer() {
+    let nodes = with_a_large_brick();
+    let sql = "SELECT count(*), sum(length(note)), max(n) FROM
+        (SELECT note, row_number() OVER (ORDER BY likes) AS n FROM facts WHERE likes >= 6000) w";
+    let mut gone = 0;
+    for node in 0..nodes.nodes.len() {
+        all_go(&nodes);
+        assert_eq!(rows(&mut nodes.session(node), sql), ["7200 24000000 7200"], "node {node}");
+        gone += nodes.shared.gone().len();
+    }
+    assert!(gone > 0, "three nodes have to ask for the large brick");
+    // A block has one snapshot, which may have been shown: it is its client who begins again.
+    let mut failed = 0;
+    for node in 0..nodes.nodes.len() {
+        all_go(&nodes);
+        let mut session = nodes.session(node);
+        session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+        let outcome = session.execute(sql);
+        let is_lost = |error: &SqlError| error.state == SqlState::CannotConnectNow;
+        failed += usize::from(outcome.as_ref().is_err_and(is_lost));
+        session.execute("ROLLBACK").unwrap();
+    }
+    assert!(failed > 0, "nobody has failed in a block");
+    nodes.assert_nothing_is_open();
+}
+
+/// Break: leave out `await_first` in `query::stream`, or `behind_rows`.
+#[test]
+fn a_stream_runs_again_until_rows_have_been_sent_and_then_says_that_they_have() {
+    let nodes = with_a_large_brick();
+    let start = |node: usize, sql: &str| {
+        let mut session = nodes.session(node);
+        let statement = session.parse(sql).unwrap().pop().unwrap();
+        match session.start(&statement).unwrap() {
+            Execution::Stream(rows) => rows,
+            other => panic!("{sql}: {other:?}"),
+        }
+    };
+    let (mut gone, mut told) = (0, 0);
+    for node in 0..nodes.nodes.len() {
+        all_go(&nodes);
+        // Less than a batch of rows: the first ones come when all have.
+        let mut stream = start(node, "SELECT likes, note FROM facts WHERE likes > 100000 ORDER BY likes");
+        let mut found = 0;
+        while let Some(batch) = stream.next_blocking() {
+            found += batch.unwrap().num_rows();
+        }
+        assert_eq!(found, 1_200, "node {node}");
+        gone += nodes.shared.gone().len();
+
+        all_go(&nodes);
+        // The rows of the large brick come last, behind some that are sent before.
+        let mut stream = start(node, "SELECT likes, note FROM facts ORDER BY likes");
+        let mut batches = std::iter::from_fn(|| stream.next_blocking());
+        assert!(batches.next().is_some_and(|first| first.is_ok()), "node {node}");
+        if let Some(Err(error)) = batches.find(Result::is_err) {
+            assert_eq!(error.state, SqlState::CannotConnectNow, "{error}");
+            assert!(error.detail.unwrap().starts_with("Rows of the answer have been sent"));
+            told += 1;
+        }
+    }
+    assert!(gone > 0 && told > 0, "{gone} nodes have gone, and {told} statements have failed");
     nodes.assert_nothing_is_open();
 }
 

@@ -95,16 +95,21 @@ fn rows_that_are_changed_or_deleted_are_counted_as_they_are_written() {
     let insert = "INSERT INTO t SELECT CASE WHEN i = 1 THEN -1 ELSE i + 200000 END, i \
                   FROM generate_series(1, 200000) AS s(i)";
     session.execute("INSERT INTO t VALUES (0, 0)").unwrap();
-    // By keys a range is changed while it is read, and nobody knows how many rows it has.
-    session.execute("SET coeval.point_path = off").unwrap();
+    // By keys and by a query.
     let update = "UPDATE t SET n = n + 1 WHERE id BETWEEN 1 AND 200000";
-    let delete = "DELETE FROM t WHERE id BETWEEN 1 AND 200000";
-    for statement in [insert, update, delete] {
+    for (statement, point_path, rows) in [
+        (insert, "on", 200_000),
+        (update, "on", 200_000),
+        (update, "off", 200_000),
+        ("DELETE FROM t WHERE id BETWEEN 1 AND 200000", "off", 200_000),
+        ("DELETE FROM t WHERE id BETWEEN 200002 AND 400000", "on", 199_999),
+    ] {
+        session.execute(&format!("SET coeval.point_path = {point_path}")).unwrap();
         let is_written = |progress: QueryProgress| progress.work == RowWork::Writing && progress.passed > 0;
         let watcher = watched_for(&session.cancel_handle(), is_written);
         session.execute(statement).unwrap();
         let seen = watcher.join().unwrap().unwrap_or_else(|| panic!("{statement} shows no rows written"));
-        assert!(seen.work == RowWork::Writing && seen.rows == 200_000, "{statement}: {seen:?}");
+        assert!(seen.work == RowWork::Writing && seen.rows == rows, "{statement}: {seen:?}");
         assert_eq!(session.cancel_handle().progress(), None);
     }
 }

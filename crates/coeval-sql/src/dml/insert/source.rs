@@ -7,10 +7,10 @@ use crate::dml::environment::{self, StatementEnvironment};
 use crate::dml::generated::Generator;
 use crate::dml::selected::{self, SourceType, source_types};
 use crate::dml::subqueries::merged;
-use crate::dml::writing::Writing;
 use crate::error::SqlError;
 use crate::query;
 use crate::spread;
+use crate::writing::Writing;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::{ColumnBuilder, ColumnDef, TableDef, Value, constant_column, value_at};
@@ -39,8 +39,13 @@ impl SelectedRows {
     ) -> Result<Self, SqlError> {
         let mut query = query.clone();
         query.with = merged(with, query.with);
-        let found = query::collect(context, &query)?;
-        let filled = shape.filled(found.schema.fields().len(), list)?;
+        let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
+        let mut planned = query::plan(context, &query, &types)?;
+        let filled = shape.filled(planned.columns().fields().len(), list)?;
+        if shape.numbers_rows(filled) {
+            planned.number_rows();
+        }
+        let found = query::collect_planned(context, &planned)?;
         let sources = source_types(&query);
         let mut columns = Vec::with_capacity(filled.len());
         let mut places = Vec::with_capacity(filled.len());

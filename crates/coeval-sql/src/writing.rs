@@ -25,7 +25,7 @@ impl Writing {
     }
 
     /// So many rows are going to be written.
-    pub(super) fn begin(rows: u64) -> Self {
+    pub(crate) fn begin(rows: u64) -> Self {
         let written = Arc::new(AtomicU64::new(0));
         let statement = cancel::running().filter(|_| rows >= SHOWN_FROM);
         let shown = statement.map(|statement| {
@@ -48,7 +48,7 @@ impl Writing {
     /// # Errors
     /// That of the cancelled statement.
     #[inline]
-    pub(super) fn row(&self) -> Result<(), SqlError> {
+    pub(crate) fn row(&self) -> Result<(), SqlError> {
         self.written.fetch_add(1, Ordering::Relaxed);
         cancel::check()
     }
