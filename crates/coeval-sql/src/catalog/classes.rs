@@ -42,7 +42,7 @@ pub(super) fn fill(name: &str, table: &mut Table, objects: &Objects, source: &So
         "pg_index" => objects.classes.iter().for_each(|class| push_index(table, class)),
         "pg_sequence" => objects.classes.iter().for_each(|class| {
             if let Kind::Sequence(sequence) = &class.kind {
-                push_sequence(table, class.oid, sequence, objects);
+                push_sequence(table, class.oid, sequence);
             }
         }),
         "pg_namespace" => objects.schemas().for_each(|schema| {
@@ -355,10 +355,10 @@ fn operator_class(ty: i32) -> i64 {
     }
 }
 
-fn push_sequence(table: &mut Table, class: i32, sequence: &SequenceDef, objects: &Objects) {
+fn push_sequence(table: &mut Table, class: i32, sequence: &SequenceDef) {
     table.push([
         ("seqrelid", class.into()),
-        ("seqtypid", sequence_type(sequence, objects).into()),
+        ("seqtypid", facts(sequence.ty.column_type()).oid.into()),
         ("seqstart", sequence.start.into()),
         ("seqincrement", sequence.increment.into()),
         ("seqmax", sequence.max.into()),
@@ -366,13 +366,4 @@ fn push_sequence(table: &mut Table, class: i32, sequence: &SequenceDef, objects:
         ("seqcache", 1.into()),
         ("seqcycle", sequence.cycle.into()),
     ]);
-}
-
-/// The type of a sequence: that of the column it feeds, else `bigint`.
-pub(super) fn sequence_type(sequence: &SequenceDef, objects: &Objects) -> i32 {
-    let owner = sequence.owned_by.and_then(|(table, column)| {
-        let def = objects.definitions.table(table)?;
-        Some(facts(def.columns.get(column)?.ty).oid)
-    });
-    owner.filter(|oid| matches!(oid, 20 | 21 | 23)).unwrap_or(20)
 }

@@ -7,7 +7,9 @@ use super::comment::ConstraintComment;
 use super::domains::{self, DomainStatement};
 use super::layout::{self, Layout};
 use super::role_syntax::{RoleName, RoleStatement, role_name};
+use super::schema::Existing;
 use super::sequence::{self, CreateSequence};
+use super::temporary::Said;
 use super::{alter_column, create_table};
 use super::{enum_types, lookup, owners, rename, roles, sequence_values};
 use crate::context::StatementContext;
@@ -31,8 +33,10 @@ pub(crate) enum Extended {
     CreateSequence {
         /// Its name.
         name: ObjectName,
+        /// Whether it belongs to the session alone.
+        temporary: Said,
         /// What happens if it is there.
-        existing: super::schema::Existing,
+        existing: Existing,
         /// Its type and options.
         options: Box<Options>,
     },
@@ -176,15 +180,8 @@ impl Extended {
         if let Some(found) = Self::parse_alter_type(parser)? {
             return Ok(Some(found));
         }
-        if parser.parse_keywords(&[Keyword::CREATE, Keyword::SEQUENCE]) {
-            let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
-            let existing = if keep { super::schema::Existing::Keep } else { super::schema::Existing::Refuse };
-            let name = parser.parse_object_name(false)?;
-            return Ok(Some(Self::CreateSequence {
-                name,
-                existing,
-                options: Box::new(parse_options(parser)?),
-            }));
+        if let Some(found) = Self::parse_create_sequence(parser)? {
+            return Ok(Some(found));
         }
         for (word, kind) in
             [(Keyword::TABLE, Kind::Table), (Keyword::VIEW, Kind::View), (Keyword::SEQUENCE, Kind::Sequence)]
@@ -199,6 +196,24 @@ impl Extended {
                 return Ok(altered);
             }
         }
+        Ok(None)
+    }
+
+    fn parse_create_sequence(parser: &mut Parser<'_>) -> Result<Option<Self>, ParserError> {
+        let start = parser.index();
+        if parser.parse_keyword(Keyword::CREATE) {
+            let is_temporary = parser.parse_one_of_keywords(&[Keyword::TEMP, Keyword::TEMPORARY]).is_some();
+            if parser.parse_keyword(Keyword::SEQUENCE) {
+                let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+                return Ok(Some(Self::CreateSequence {
+                    temporary: is_temporary.into(),
+                    existing: if keep { Existing::Keep } else { Existing::Refuse },
+                    name: parser.parse_object_name(false)?,
+                    options: Box::new(parse_options(parser)?),
+                }));
+            }
+        }
+        rewind(parser, start);
         Ok(None)
     }
 
@@ -403,18 +418,14 @@ pub(crate) fn execute(
     statement: &Extended,
 ) -> Result<StatementResult, SqlError> {
     match statement {
-        Extended::CreateSequence { name, existing, options } => {
-            if *existing == super::schema::Existing::Keep && lookup::is_taken(context, name)? {
-                if let Ok((_, name)) = lookup::split_name(name) {
-                    lookup::note_existing(context, &name);
-                }
-                return Ok(StatementResult::plain("CREATE SEQUENCE"));
-            }
+        Extended::CreateSequence { name, temporary, existing, options } => {
             if options.restart.is_some() {
                 return Err(SqlError::syntax("CREATE SEQUENCE takes no RESTART").with_hint("Use START."));
             }
             let create = CreateSequence {
                 name,
+                temporary: *temporary,
+                existing: *existing,
                 data_type: options.data_type.as_ref(),
                 options: &options.settings,
                 owned_by: options.owned_by.as_ref(),
@@ -533,9 +544,8 @@ fn alter_sequence(
     sequence: &SequenceDef,
     options: &Options,
 ) -> Result<(), SqlError> {
-    let bounds = sequence::bounds(options.data_type.as_ref())?;
-    let settings = sequence::SequenceSettings::read(&options.settings)?;
-    let mut changed = settings.apply(sequence.clone(), bounds)?;
+    let settings = sequence::SequenceSettings::read(&options.settings)?.typed(options.data_type.as_ref())?;
+    let mut changed = settings.change(sequence.clone())?;
     if let Some(owner) = &options.owned_by {
         changed.owned_by = sequence::read_owner(context, sequence, owner)?;
     }

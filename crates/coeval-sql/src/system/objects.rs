@@ -109,10 +109,7 @@ pub(super) fn sequences(transaction: &Transaction) -> Rows {
         if owner.is_some_and(|column| column.identity.is_some() || column.state != ColumnState::Live) {
             continue;
         }
-        let of_owner = owner.map(|column| column.ty);
-        let ty = of_owner
-            .filter(|ty| matches!(ty, ColumnType::SmallInt | ColumnType::Int))
-            .unwrap_or(ColumnType::BigInt);
+        let ty = sequence.ty.column_type();
         let number = NumberFacts::of(ty);
         rows.push([
             text(DATABASE_NAME),

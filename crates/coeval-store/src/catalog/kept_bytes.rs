@@ -282,8 +282,18 @@ impl Parts for ViewColumn {
 
 impl Parts for SequenceDef {
     fn beside(&self) -> usize {
-        let Self { id: _, name, start: _, increment: _, min: _, max: _, cycle: _, owned_by: _, access } =
-            self;
+        let Self {
+            id: _,
+            name,
+            start: _,
+            increment: _,
+            min: _,
+            max: _,
+            cycle: _,
+            ty: _,
+            owned_by: _,
+            access,
+        } = self;
         name.beside() + access.beside()
     }
 }
