@@ -39,6 +39,7 @@ mod rewrite;
 mod role_syntax;
 mod roles;
 mod schema;
+mod schema_elements;
 mod sequence;
 mod sequence_options;
 mod sequence_values;
@@ -51,6 +52,7 @@ mod view_columns;
 
 pub(crate) use extended::{Extended, execute as execute_extended};
 pub(crate) use instants::{fix as fix_instants, has_local as has_local_instants};
+pub(crate) use schema_elements::{Element as SchemaElement, SchemaElements};
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -86,7 +88,10 @@ pub(crate) fn execute(
         Statement::CreateIndex(create) => index::create(context, create)?,
         Statement::CreateView(create) => view::create(context, create)?,
         Statement::Truncate(truncate) => truncate::execute(context, truncate)?,
-        Statement::CreateSchema { .. } => create_schema(context, statement)?,
+        Statement::CreateSchema { .. } => {
+            schema::create(context, statement)?;
+            StatementResult::plain("CREATE SCHEMA")
+        }
         Statement::Drop { .. } => drop_objects(context, statement)?,
         Statement::CreateExtension(create) => create_extension(context, create)?,
         Statement::Comment { object_type, object_name, comment, .. } => {
@@ -137,22 +142,6 @@ fn create_extension(
     let message = format!("extension \"{name}\" already exists, skipping");
     context.notice(SqlState::DuplicateObject, message);
     Ok(StatementResult::plain("CREATE EXTENSION"))
-}
-
-fn create_schema(
-    context: &mut StatementContext<'_>,
-    statement: &Statement,
-) -> Result<StatementResult, SqlError> {
-    let Statement::CreateSchema { schema_name, if_not_exists, with, options, default_collate_spec, clone } =
-        statement
-    else {
-        return Err(SqlError::internal("CREATE SCHEMA was expected"));
-    };
-    if with.is_some() || options.is_some() || default_collate_spec.is_some() || clone.is_some() {
-        return Err(SqlError::unsupported("option of CREATE SCHEMA"));
-    }
-    let existing = if *if_not_exists { schema::Existing::Keep } else { schema::Existing::Refuse };
-    schema::create(context, schema_name, existing)
 }
 
 fn drop_objects(

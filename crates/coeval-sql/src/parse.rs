@@ -31,6 +31,7 @@ mod overriding;
 mod parentheses;
 mod postgres;
 mod rows_from;
+mod schema_elements;
 mod select_into;
 mod servers;
 mod short_forms;
@@ -88,6 +89,7 @@ use order_operators::spell_orders;
 use overriding::{put_overriding, take_overriding};
 use postgres::Postgres;
 use rows_from::spell_rows_from;
+use schema_elements::split_elements;
 use select_into::as_definition;
 use servers::take_server;
 use short_forms::spell_short_forms;
@@ -114,6 +116,8 @@ pub(crate) struct Piece<O> {
     pub(crate) bricks: Option<BrickClause>,
     /// The server of `USING tique`.
     pub(crate) server: Option<String>,
+    /// What CREATE SCHEMA holds.
+    pub(crate) elements: Vec<Self>,
 }
 
 /// A statement without such clauses.
@@ -149,18 +153,32 @@ pub(crate) fn pieces<O, P>(
         let piece = match words.clone().next() {
             None => continue,
             Some(first) if is_word(first, "checkpoint") && words.count() == 1 => {
-                Piece { syntax: Syntax::Checkpoint, deferrable: None, bricks: None, server: None }
+                let (syntax, elements) = (Syntax::Checkpoint, Vec::new());
+                Piece { syntax, deferrable: None, bricks: None, server: None, elements }
             }
             Some(_) => {
                 // Each step goes over all words, which may be millions.
                 cancel::check()?;
                 depth::check(tokens, sql)?;
-                piece_of(tokens.to_vec(), sql, own)?
+                whole_piece_of(tokens, sql, own)?
             }
         };
         finished.push(finish(piece)?);
     }
     Ok(finished)
+}
+
+/// The statement of these tokens, with those that it holds.
+///
+/// # Errors
+/// As [`pieces`].
+fn whole_piece_of<O>(tokens: &[TokenWithSpan], sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
+    let mut parts = split_elements(tokens).into_iter();
+    let mut piece = piece_of(parts.next().unwrap_or_default().to_vec(), sql, own)?;
+    for element in parts {
+        piece.elements.push(piece_of(element.to_vec(), sql, own)?);
+    }
+    Ok(piece)
 }
 
 /// The one statement of these tokens.
@@ -216,7 +234,7 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
             put_check_option(statement, which);
         }
     }
-    Ok(Piece { syntax, deferrable, bricks, server })
+    Ok(Piece { syntax, deferrable, bricks, server, elements: Vec::new() })
 }
 
 /// What the parser makes of the tokens of a statement.

@@ -9,6 +9,7 @@ use super::identity_column::{self, IdentityChange};
 use super::layout::{self, Layout};
 use super::role_syntax::{RoleName, RoleStatement, role_name};
 use super::schema::Existing;
+use super::schema_elements::SchemaElements;
 use super::sequence::{self, CreateSequence};
 use super::sequence_options::{self, Options};
 use super::temporary::Said;
@@ -68,6 +69,8 @@ pub(crate) enum Extended {
         /// What changes.
         change: Change,
     },
+    /// `CREATE SCHEMA` with what is made in it.
+    Schema(Box<SchemaElements>),
     /// `ALTER SCHEMA ... OWNER TO`.
     SchemaOwner {
         /// The schema.
@@ -310,6 +313,7 @@ pub(crate) fn execute(
             alter(context, &found, object, change)?;
             Ok(tag)
         }
+        Extended::Schema(schema) => schema.execute(context),
         Extended::SchemaOwner { schema, owner } => {
             owners::of_schema(context, schema, owner)?;
             Ok(StatementResult::plain("ALTER SCHEMA"))

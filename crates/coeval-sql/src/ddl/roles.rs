@@ -84,7 +84,7 @@ pub(super) fn execute(
 }
 
 /// The name that a statement means.
-fn resolved(context: &StatementContext<'_>, name: &RoleName) -> Result<String, SqlError> {
+pub(super) fn resolved(context: &StatementContext<'_>, name: &RoleName) -> Result<String, SqlError> {
     match name {
         RoleName::Named(name) => Ok(name.clone()),
         RoleName::CurrentUser => Ok(context.settings.user().to_owned()),
