@@ -9,7 +9,7 @@ use crate::oids;
 use crate::relations::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::rights::{self, access_list, schema_access};
 use crate::temporary::is_temporary;
-use crate::types::{TypeFacts, facts, facts_of_arrow, facts_of_column, facts_of_name};
+use crate::types::{TypeFacts, facts, facts_of_column, facts_of_name, facts_of_view_column};
 use coeval_store::{
     CheckOption, ColumnDef, ColumnState, DeclaredOrder, Identity, SequenceDef, SpaceId, TableDef,
     Transaction, Uniqueness, World,
@@ -240,8 +240,9 @@ fn push_columns(table: &mut Table, class: &Class, objects: &Objects) {
         }
         Kind::View(view) => {
             let columns = objects.view_columns.get(&view.name).into_iter().flatten();
-            for (place, (name, ty)) in columns.enumerate() {
-                push_attribute(table, class.oid, &Attribute::plain(name, place + 1, facts_of_arrow(ty)));
+            for (place, column) in columns.enumerate() {
+                let facts = facts_of_view_column(column);
+                push_attribute(table, class.oid, &Attribute::plain(&column.name, place + 1, facts));
             }
         }
         Kind::System(relation) => {

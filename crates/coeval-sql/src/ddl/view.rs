@@ -12,14 +12,11 @@ use crate::stored::updatable::Updatable;
 use crate::stored::view_query::quoted;
 use crate::stored::{view_query, view_query_of};
 use crate::temporary::is_temporary;
-use crate::types::column_type_of_field;
+use crate::types::view_column;
 use crate::values;
 use crate::walk::any_select;
-use arrow::datatypes::{DataType, Field, Schema};
-use coeval_store::{
-    CatalogChange, CheckOption, ColumnType, ElementType, ObjectRef, QualifiedName, TableDef, ViewColumn,
-    ViewDef,
-};
+use arrow::datatypes::Schema;
+use coeval_store::{CatalogChange, CheckOption, ObjectRef, QualifiedName, TableDef, ViewDef};
 use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem, SqlOption};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -72,8 +69,7 @@ pub(super) fn create(
     };
     let own: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let query = if has_wildcard(&body) { fix_columns(&body, &own) } else { body.to_string() };
-    let output =
-        names.into_iter().zip(schema.fields()).map(|(name, field)| ViewColumn { name, ty: type_of(field) });
+    let output = names.into_iter().zip(schema.fields()).map(|(name, field)| view_column(name, field));
     let output = Some(output.collect());
     let view = ViewDef { name, columns, query, access, comment, output, check };
     if check.is_some() {
@@ -124,13 +120,6 @@ fn refuse_check(context: &StatementContext<'_>, view: &ViewDef) -> Result<(), Sq
         let message = "WITH CHECK OPTION is supported only on automatically updatable views";
         SqlError::new(SqlState::FeatureNotSupported, message).with_hint(why.reason)
     })
-}
-
-/// The type that the view's definition has for a column. Rows, and arrays of arrays, are shown as text.
-fn type_of(field: &Field) -> ColumnType {
-    let is_list = matches!(field.data_type(), DataType::List(_));
-    let shown = if is_list { ColumnType::Array(ElementType::Text) } else { ColumnType::Text };
-    column_type_of_field(field).unwrap_or(shown)
 }
 
 /// The table that the view reads under this name.

@@ -218,16 +218,15 @@ pub(super) fn columns(transaction: &Transaction, view_columns: &ViewColumns) -> 
     for (name, columns) in view_columns {
         let view = transaction.catalog().view(name);
         let updatable = view.map(|view| updatable_columns(view, transaction)).unwrap_or_default();
-        for (position, (column, ty)) in columns.iter().enumerate() {
-            let ty = crate::types::column_type_of_arrow(ty).unwrap_or(ColumnType::Text);
+        for (position, column) in columns.iter().enumerate() {
             let place = Place {
                 schema: &name.schema,
                 table: &name.name,
-                column,
+                column: &column.name,
                 position: position + 1,
                 is_updatable: updatable.get(position).copied().unwrap_or(false),
             };
-            push_column(&mut rows, &place, &ColumnDef::new(column, ty), None, None);
+            push_column(&mut rows, &place, &ColumnDef::new(&column.name, column.ty), None, None);
         }
     }
     rows
