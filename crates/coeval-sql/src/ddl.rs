@@ -9,6 +9,7 @@ mod access;
 mod add_column;
 mod alter_column;
 mod alter_table;
+mod alter_view;
 mod bricks;
 mod columns;
 mod comment;
@@ -49,6 +50,7 @@ mod truncate;
 mod validate;
 mod view;
 mod view_columns;
+mod view_options;
 
 pub(crate) use extended::{Extended, execute as execute_extended};
 pub(crate) use instants::{fix as fix_instants, has_local as has_local_instants};

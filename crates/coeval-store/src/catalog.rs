@@ -532,6 +532,9 @@ pub struct ViewColumn {
     pub name: String,
     /// Its type.
     pub ty: ColumnType,
+    /// What an INSERT through the view takes instead of the table's default, as SQL text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
 }
 
 /// A sequence. Its value is not part of the world.

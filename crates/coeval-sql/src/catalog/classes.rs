@@ -38,7 +38,10 @@ pub(super) fn fill(name: &str, table: &mut Table, objects: &Objects, source: &So
     match name {
         "pg_class" => objects.classes.iter().for_each(|class| push_class(table, class, source.transaction)),
         "pg_attribute" => objects.classes.iter().for_each(|class| push_columns(table, class, objects)),
-        "pg_attrdef" => objects.tables().for_each(|def| push_defaults(table, def, objects)),
+        "pg_attrdef" => {
+            objects.tables().for_each(|def| push_defaults(table, def, objects));
+            objects.classes.iter().for_each(|class| push_view_defaults(table, class, objects));
+        }
         "pg_index" => objects.classes.iter().for_each(|class| push_index(table, class)),
         "pg_sequence" => objects.classes.iter().for_each(|class| {
             if let Kind::Sequence(sequence) = &class.kind {
@@ -133,7 +136,7 @@ fn push_class(table: &mut Table, class: &Class, transaction: &Transaction) {
         }
         Kind::System(relation) => (relation.columns.len(), 0, false, false),
         Kind::Sequence(_) => (sequence_row::COLUMNS.len(), 0, false, false),
-        Kind::View(_) => (0, 0, false, false),
+        Kind::View(view) => (view.output.as_ref().map_or(0, Vec::len), 0, false, false),
     };
     let access = match class.letter() {
         "r" => oids::HEAP,
@@ -242,7 +245,9 @@ fn push_columns(table: &mut Table, class: &Class, objects: &Objects) {
             let columns = objects.view_columns.get(&view.name).into_iter().flatten();
             for (place, column) in columns.enumerate() {
                 let facts = facts_of_view_column(column);
-                push_attribute(table, class.oid, &Attribute::plain(&column.name, place + 1, facts));
+                let plain = Attribute::plain(&column.name, place + 1, facts);
+                let has_default = column.default.is_some();
+                push_attribute(table, class.oid, &Attribute { has_default, ..plain });
             }
         }
         Kind::System(relation) => {
@@ -294,6 +299,20 @@ fn push_defaults(table: &mut Table, def: &Arc<TableDef>, objects: &Objects) {
             ("adrelid", oids::of_space(def.id).into()),
             ("adnum", number.into()),
             ("adbin", deparse::default(objects, column).into()),
+        ]);
+    }
+}
+
+fn push_view_defaults(table: &mut Table, class: &Class, objects: &Objects) {
+    let Kind::View(view) = &class.kind else { return };
+    let columns = view.output.iter().flatten().enumerate();
+    for (place, column) in columns.filter(|(_, column)| column.default.is_some()) {
+        let default = ColumnDef { default: column.default.clone(), ..ColumnDef::new(&column.name, column.ty) };
+        table.push([
+            ("oid", oids::of_view_default(&view.name, place).into()),
+            ("adrelid", class.oid.into()),
+            ("adnum", (place + 1).into()),
+            ("adbin", deparse::default(objects, &default).into()),
         ]);
     }
 }

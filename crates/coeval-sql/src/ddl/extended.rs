@@ -2,6 +2,7 @@
 //! DDL of PostgreSQL that the parser does not know: ALTER SEQUENCE, SET SCHEMA, renaming views and sequences,
 //! and CREATE SEQUENCE with its options in any order.
 
+use super::alter_view::{self, ViewChange};
 use super::bricks::{self, RetentionChange};
 use super::comment::ConstraintComment;
 use super::domains::{self, DomainStatement};
@@ -130,6 +131,8 @@ pub(crate) enum Change {
     Identity(Box<IdentityChange>),
     /// How rows are laid out, which changes nothing.
     Layout(Layout),
+    /// What a view alone has.
+    View(Box<ViewChange>),
 }
 
 impl Extended {
@@ -231,6 +234,10 @@ impl Extended {
             Change::Schema(fold(&parser.parse_identifier()?))
         } else if parser.parse_keywords(&[Keyword::OWNER, Keyword::TO]) {
             Change::Owner(role_name(parser)?)
+        } else if kind == Kind::View
+            && let Some(changed) = alter_view::parse(parser)?
+        {
+            Change::View(Box::new(changed))
         } else if let Some(changed) = identity_column::parse(parser)? {
             Change::Identity(Box::new(changed))
         } else if kind == Kind::Table
@@ -363,6 +370,7 @@ fn alter(
             Some(column) => lookup::column(context.transaction.table_def(id)?, column).map(|_| ()),
             None => Ok(()),
         },
+        (Change::View(change), _) => alter_view::execute(context, name, change),
         (Change::Identity(_) | Change::Layout(_), _) => Err(lookup::wrong_kind(name, "table")),
     }
 }

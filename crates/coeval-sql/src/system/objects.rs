@@ -226,7 +226,9 @@ pub(super) fn columns(transaction: &Transaction, view_columns: &ViewColumns) -> 
                 position: position + 1,
                 is_updatable: updatable.get(position).copied().unwrap_or(false),
             };
-            push_column(&mut rows, &place, &ColumnDef::new(&column.name, column.ty), None, None);
+            let column = ColumnDef { default: column.default.clone(), ..ColumnDef::new(&column.name, column.ty) };
+            let default = default_text(transaction, &column);
+            push_column(&mut rows, &place, &column, default.as_deref(), None);
         }
     }
     rows

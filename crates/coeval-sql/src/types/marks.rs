@@ -49,7 +49,7 @@ pub fn column_type_of_field(field: &Field) -> Option<ColumnType> {
 pub(crate) fn view_column(name: String, field: &Field) -> ViewColumn {
     let is_list = matches!(field.data_type(), DataType::List(_));
     let shown = if is_list { ColumnType::Array(ElementType::Text) } else { ColumnType::Text };
-    ViewColumn { name, ty: column_type_of_field(field).unwrap_or(shown) }
+    ViewColumn { name, ty: column_type_of_field(field).unwrap_or(shown), default: None }
 }
 
 /// The type that a field is marked with.

@@ -275,8 +275,8 @@ impl Parts for ViewDef {
 
 impl Parts for ViewColumn {
     fn beside(&self) -> usize {
-        let Self { name, ty } = self;
-        name.beside() + ty.beside()
+        let Self { name, ty, default } = self;
+        name.beside() + ty.beside() + default.beside()
     }
 }
 
