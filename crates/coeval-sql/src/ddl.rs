@@ -8,6 +8,7 @@
 mod access;
 mod add_column;
 mod alter_column;
+mod alter_constraint;
 mod alter_table;
 mod alter_view;
 mod bricks;

@@ -2,6 +2,7 @@
 //! DDL of PostgreSQL that the parser does not know: ALTER SEQUENCE, SET SCHEMA, renaming views and sequences,
 //! and CREATE SEQUENCE with its options in any order.
 
+use super::alter_constraint::{self, ConstraintChange};
 use super::alter_view::{self, ViewChange};
 use super::bricks::{self, RetentionChange};
 use super::comment::ConstraintComment;
@@ -131,6 +132,8 @@ pub(crate) enum Change {
     Identity(Box<IdentityChange>),
     /// How rows are laid out, which changes nothing.
     Layout(Layout),
+    /// When a constraint is checked.
+    Constraint(Box<ConstraintChange>),
     /// What a view alone has.
     View(Box<ViewChange>),
 }
@@ -238,6 +241,10 @@ impl Extended {
             && let Some(changed) = alter_view::parse(parser)?
         {
             Change::View(Box::new(changed))
+        } else if kind == Kind::Table
+            && let Some(changed) = alter_constraint::parse(parser)?
+        {
+            Change::Constraint(Box::new(changed))
         } else if let Some(changed) = identity_column::parse(parser)? {
             Change::Identity(Box::new(changed))
         } else if kind == Kind::Table
@@ -370,8 +377,14 @@ fn alter(
             Some(column) => lookup::column(context.transaction.table_def(id)?, column).map(|_| ()),
             None => Ok(()),
         },
+        (Change::Constraint(change), ObjectRef::Table(id)) => {
+            let def = Arc::clone(context.transaction.table_def(id)?);
+            alter_constraint::execute(context, &def, change)
+        }
         (Change::View(change), _) => alter_view::execute(context, name, change),
-        (Change::Identity(_) | Change::Layout(_), _) => Err(lookup::wrong_kind(name, "table")),
+        (Change::Identity(_) | Change::Constraint(_) | Change::Layout(_), _) => {
+            Err(lookup::wrong_kind(name, "table"))
+        }
     }
 }
 
