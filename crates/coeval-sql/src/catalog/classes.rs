@@ -89,7 +89,12 @@ pub(super) fn column_number(def: &TableDef, index: usize) -> Option<usize> {
 /// The column of a table with this number.
 pub(super) fn column_numbered(def: &TableDef, number: i16) -> Option<&ColumnDef> {
     let before = usize::try_from(number).ok()?.checked_sub(1)?;
-    def.columns.iter().filter(|column| has_number(column)).nth(before)
+    numbered_columns(def).nth(before)
+}
+
+/// The columns of a table that have numbers, in their order; among them those that were dropped.
+pub(super) fn numbered_columns(def: &TableDef) -> impl Iterator<Item = &ColumnDef> {
+    def.columns.iter().filter(|column| has_number(column))
 }
 
 fn has_number(column: &ColumnDef) -> bool {

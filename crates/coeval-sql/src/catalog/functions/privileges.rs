@@ -6,6 +6,8 @@
 
 use super::names::role_named;
 use super::{Call, Entry, Gives, called, strict};
+use crate::catalog::classes::numbered_columns;
+use crate::catalog::objects::{Class, Kind};
 use crate::catalog::rows::Cell;
 use crate::error::{SqlError, SqlState};
 use crate::oids;
@@ -16,7 +18,7 @@ use coeval_store::{ObjectAccess, Privilege, RoleAttribute};
 pub(super) const ENTRIES: &[Entry] = &[
     strict("has_table_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2)),
     strict("has_any_column_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2)),
-    strict("has_column_privilege", 3..=4, Gives::Bool, |call| on_class(call, 3)),
+    strict("has_column_privilege", 3..=4, Gives::Bool, on_column),
     strict("has_sequence_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2)),
     strict("has_schema_privilege", 2..=3, Gives::Bool, on_schema),
     strict("has_database_privilege", 2..=3, Gives::Bool, on_database),
@@ -106,6 +108,48 @@ fn on_class(call: &Call<'_>, without: usize) -> Result<Cell, SqlError> {
             Ok(any(list, |_| is_superuser, held)?.into())
         }
     }
+}
+
+/// Columns have no privileges of their own: those of their relation. NULL for a column that was dropped, and for a number of none.
+fn on_column(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let place = call.arguments.len() - 2;
+    let objects = call.access()?.objects();
+    let Some(class) = call.class(place - 1)?.and_then(|oid| objects.class(oid)) else {
+        return Ok(Cell::Null);
+    };
+    let columns = columns_of(class);
+    let is_there = match (call.text(place), call.int(place)) {
+        (Some(name), _) => {
+            let is_dropped = name.starts_with("........pg.dropped.");
+            let is_there = columns.is_none_or(|columns| columns.contains(&Some(name)));
+            if !is_there && !is_dropped {
+                let message = format!("column \"{name}\" of relation \"{}\" does not exist", class.name);
+                return Err(SqlError::new(SqlState::UndefinedColumn, message));
+            }
+            is_there
+        }
+        (None, number) => {
+            let before = number.and_then(|number| usize::try_from(number).ok()?.checked_sub(1));
+            let has_one = |columns: Vec<Option<&str>>| {
+                before.and_then(|before| columns.get(before)).is_some_and(Option::is_some)
+            };
+            columns.is_none_or(has_one)
+        }
+    };
+    if is_there { on_class(call, 3) } else { Ok(Cell::Null) }
+}
+
+/// The names of a relation's columns in the order of their numbers, nothing in the place of one that was dropped; `None` if they
+/// are not known.
+fn columns_of(class: &Class) -> Option<Vec<Option<&str>>> {
+    Some(match &class.kind {
+        Kind::Table(def) => {
+            numbered_columns(def).map(|column| column.is_live().then_some(column.name.as_str())).collect()
+        }
+        Kind::View(view) => view.output.as_ref()?.iter().map(|column| Some(column.name.as_str())).collect(),
+        Kind::System(relation) => relation.columns.iter().map(|column| Some(column.name)).collect(),
+        Kind::Sequence(_) | Kind::PrimaryKey(_) | Kind::Index(..) => return None,
+    })
 }
 
 fn on_schema(call: &Call<'_>) -> Result<Cell, SqlError> {
