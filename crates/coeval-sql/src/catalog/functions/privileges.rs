@@ -12,7 +12,7 @@ use crate::catalog::rows::Cell;
 use crate::error::{SqlError, SqlState};
 use crate::oids;
 use crate::quoting::{parts, quoted};
-use crate::rights::{Principal, Rights, is_member, schema_access, unknown_role};
+use crate::rights::{self, Principal, Rights, is_member, role_of, schema_access, unknown_role};
 use coeval_store::{ObjectAccess, Privilege, RoleAttribute};
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -54,7 +54,7 @@ fn principal(call: &Call<'_>) -> Result<Principal, SqlError> {
         return Ok(user.clone());
     }
     let named = Principal::named(&name);
-    if named.as_owner().is_some() && access.objects().definitions.catalog().role(&name).is_none() {
+    if named.as_owner().is_some() && role_of(access.objects().definitions.catalog(), &name).is_none() {
         return Err(unknown_role(&name));
     }
     Ok(named)
@@ -83,13 +83,17 @@ fn any(
     Ok(found)
 }
 
-/// Whether the privileges of the last argument are there on an object.
-fn on_object(call: &Call<'_>, rights: &Rights, access: &ObjectAccess) -> Result<Cell, SqlError> {
+/// Whether the privileges of the last argument are there on an object of this kind.
+fn on_object(
+    call: &Call<'_>,
+    rights: &Rights,
+    kind: rights::Kind,
+    access: &ObjectAccess,
+) -> Result<Cell, SqlError> {
     let list = call.arguments.len().checked_sub(1).and_then(|last| call.text(last)).unwrap_or_default();
     let grantable = rights.grantable(access);
-    let held =
-        any(list, |privilege| grantable.contains(privilege), |privilege| rights.may(access, privilege))?;
-    Ok(held.into())
+    let held = |privilege| rights.may_with(kind, access, privilege);
+    Ok(any(list, |privilege| grantable.contains(privilege), held)?.into())
 }
 
 fn on_class(call: &Call<'_>, without: usize) -> Result<Cell, SqlError> {
@@ -97,7 +101,7 @@ fn on_class(call: &Call<'_>, without: usize) -> Result<Cell, SqlError> {
     let objects = call.access()?.objects();
     let Some(class) = call.class(place)?.and_then(|oid| objects.class(oid)) else { return Ok(Cell::Null) };
     match class.access() {
-        Some(access) => on_object(call, &rights, access),
+        Some(access) => on_object(call, &rights, class.privilege_kind(), access),
         // Everyone may read the catalog.
         None => {
             let list = call.text(call.arguments.len() - 1).unwrap_or_default();
@@ -161,7 +165,10 @@ fn on_schema(call: &Call<'_>) -> Result<Cell, SqlError> {
         .schemas()
         .find(|schema| oid.map_or(wanted.as_deref() == Some(*schema), |oid| oids::of_schema(schema) == oid));
     match (found, wanted) {
-        (Some(schema), _) => on_object(call, &rights, &schema_access(objects.definitions.catalog(), schema)),
+        (Some(schema), _) => {
+            let access = schema_access(objects.definitions.catalog(), schema);
+            on_object(call, &rights, rights::Kind::Schema, &access)
+        }
         (None, Some(name)) => Err(crate::names::unknown_schema(&name)),
         (None, None) => Ok(Cell::Null),
     }
@@ -220,7 +227,7 @@ fn on_role(call: &Call<'_>) -> Result<Cell, SqlError> {
     let Some(role) = role else { return Ok(Cell::Null) };
     let is_superuser = access.rights_of(&member).is_superuser();
     let usage = call.text(place + 1).unwrap_or_default().to_uppercase();
-    let inherits = catalog.role(&member.name).is_some_and(|role| role.is(RoleAttribute::Inherit));
+    let inherits = role_of(catalog, &member.name).is_some_and(|role| role.is(RoleAttribute::Inherit));
     let counts = inherits || !usage.starts_with("USAGE") || *member.name == *role;
     Ok((is_superuser || counts && is_member(&member.name, &role, access.authority())).into())
 }

@@ -177,7 +177,7 @@ fn signal(call: &Call<'_>, signal: Signal) -> Result<Cell, SqlError> {
             return Err(insufficient(format!("must be a superuser to {verb} superuser {}", what.0)));
         }
         // A member that does not inherit has them once it has taken the role on.
-        if !rights.include(target.as_owner()) {
+        if !rights.include(target.as_owner()) && !rights.may_signal() {
             let message =
                 format!("must be a member of the role whose {} or member of pg_signal_backend", what.1);
             return Err(insufficient(message));
