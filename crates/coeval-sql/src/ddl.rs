@@ -8,7 +8,9 @@
 mod access;
 mod add_column;
 mod alter_column;
+mod alter_constraint;
 mod alter_table;
+mod alter_view;
 mod bricks;
 mod columns;
 mod comment;
@@ -24,6 +26,7 @@ mod expressions;
 mod extended;
 mod generated_columns;
 mod grants;
+mod identity_column;
 mod index;
 mod index_keys;
 mod index_memory;
@@ -38,7 +41,9 @@ mod rewrite;
 mod role_syntax;
 mod roles;
 mod schema;
+mod schema_elements;
 mod sequence;
+mod sequence_options;
 mod sequence_values;
 mod storage_parameters;
 mod temporary;
@@ -46,9 +51,11 @@ mod truncate;
 mod validate;
 mod view;
 mod view_columns;
+mod view_options;
 
 pub(crate) use extended::{Extended, execute as execute_extended};
 pub(crate) use instants::{fix as fix_instants, has_local as has_local_instants};
+pub(crate) use schema_elements::{Element as SchemaElement, SchemaElements};
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -84,7 +91,10 @@ pub(crate) fn execute(
         Statement::CreateIndex(create) => index::create(context, create)?,
         Statement::CreateView(create) => view::create(context, create)?,
         Statement::Truncate(truncate) => truncate::execute(context, truncate)?,
-        Statement::CreateSchema { .. } => create_schema(context, statement)?,
+        Statement::CreateSchema { .. } => {
+            schema::create(context, statement)?;
+            StatementResult::plain("CREATE SCHEMA")
+        }
         Statement::Drop { .. } => drop_objects(context, statement)?,
         Statement::CreateExtension(create) => create_extension(context, create)?,
         Statement::Comment { object_type, object_name, comment, .. } => {
@@ -135,22 +145,6 @@ fn create_extension(
     let message = format!("extension \"{name}\" already exists, skipping");
     context.notice(SqlState::DuplicateObject, message);
     Ok(StatementResult::plain("CREATE EXTENSION"))
-}
-
-fn create_schema(
-    context: &mut StatementContext<'_>,
-    statement: &Statement,
-) -> Result<StatementResult, SqlError> {
-    let Statement::CreateSchema { schema_name, if_not_exists, with, options, default_collate_spec, clone } =
-        statement
-    else {
-        return Err(SqlError::internal("CREATE SCHEMA was expected"));
-    };
-    if with.is_some() || options.is_some() || default_collate_spec.is_some() || clone.is_some() {
-        return Err(SqlError::unsupported("option of CREATE SCHEMA"));
-    }
-    let existing = if *if_not_exists { schema::Existing::Keep } else { schema::Existing::Refuse };
-    schema::create(context, schema_name, existing)
 }
 
 fn drop_objects(

@@ -14,7 +14,7 @@
 //! The last kind has no number in the store. Their ids change when they are renamed; that two of them meet in one
 //! catalog of a thousand such objects has a chance of one in two thousand.
 
-use coeval_store::{SequenceId, SpaceId};
+use coeval_store::{QualifiedName, SequenceId, SpaceId};
 
 /// The first id that PostgreSQL gives to what users make.
 const FIRST: i64 = 16_384;
@@ -93,4 +93,9 @@ pub(crate) fn of_constraint(table: SpaceId, name: &str) -> i32 {
 /// The default of a column.
 pub(crate) fn of_default(table: SpaceId, column: usize) -> i32 {
     of_name("default", &table.to_string(), &column.to_string())
+}
+
+/// Of the default of a view's column.
+pub(crate) fn of_view_default(view: &QualifiedName, column: usize) -> i32 {
+    of_name("view default", &view.to_string(), &column.to_string())
 }

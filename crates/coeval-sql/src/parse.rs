@@ -9,6 +9,7 @@ mod balance;
 mod between;
 mod bricks;
 mod check_options;
+mod compression;
 mod conflict_targets;
 mod continued_texts;
 mod copy_options;
@@ -31,12 +32,14 @@ mod overriding;
 mod parentheses;
 mod postgres;
 mod rows_from;
+mod schema_elements;
 mod select_into;
 mod servers;
 mod short_forms;
 mod signs;
 mod synonyms;
 mod unlogged;
+mod untyped_columns;
 mod values_subquery;
 mod variadic;
 mod whole_tables;
@@ -57,6 +60,7 @@ pub(crate) use like_columns::LIKE_COLUMNS;
 pub(crate) use merge_actions::{MERGE_DEFAULTS, MERGE_NOTHING};
 pub(crate) use overriding::OVERRIDING;
 pub(crate) use rows_from::ROWS_FROM;
+pub(crate) use untyped_columns::UNTYPED;
 pub(crate) use variadic::VARIADIC;
 
 use crate::cancel;
@@ -65,6 +69,7 @@ use crate::row_locking::spell_out;
 use crate::settings::Deferrable;
 use bricks::take_bricks;
 use check_options::{put_check_option, take_check_option};
+use compression::take_compression;
 use conflict_targets::spell_targets;
 use continued_texts::join_texts;
 use copy_options::spell_copy_options;
@@ -88,12 +93,14 @@ use order_operators::spell_orders;
 use overriding::{put_overriding, take_overriding};
 use postgres::Postgres;
 use rows_from::spell_rows_from;
+use schema_elements::split_elements;
 use select_into::as_definition;
 use servers::take_server;
 use short_forms::spell_short_forms;
 use signs::{enclose_operands, has_operators_in_row};
 use synonyms::spell_synonyms;
 use unlogged::take_unlogged;
+use untyped_columns::spell_untyped;
 use variadic::spell_variadic;
 use whole_tables::spell_tables;
 use with_data::take_with_data;
@@ -114,6 +121,8 @@ pub(crate) struct Piece<O> {
     pub(crate) bricks: Option<BrickClause>,
     /// The server of `USING tique`.
     pub(crate) server: Option<String>,
+    /// What CREATE SCHEMA holds.
+    pub(crate) elements: Vec<Self>,
 }
 
 /// A statement without such clauses.
@@ -149,18 +158,32 @@ pub(crate) fn pieces<O, P>(
         let piece = match words.clone().next() {
             None => continue,
             Some(first) if is_word(first, "checkpoint") && words.count() == 1 => {
-                Piece { syntax: Syntax::Checkpoint, deferrable: None, bricks: None, server: None }
+                let (syntax, elements) = (Syntax::Checkpoint, Vec::new());
+                Piece { syntax, deferrable: None, bricks: None, server: None, elements }
             }
             Some(_) => {
                 // Each step goes over all words, which may be millions.
                 cancel::check()?;
                 depth::check(tokens, sql)?;
-                piece_of(tokens.to_vec(), sql, own)?
+                whole_piece_of(tokens, sql, own)?
             }
         };
         finished.push(finish(piece)?);
     }
     Ok(finished)
+}
+
+/// The statement of these tokens, with those that it holds.
+///
+/// # Errors
+/// As [`pieces`].
+fn whole_piece_of<O>(tokens: &[TokenWithSpan], sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
+    let mut parts = split_elements(tokens).into_iter();
+    let mut piece = piece_of(parts.next().unwrap_or_default().to_vec(), sql, own)?;
+    for element in parts {
+        piece.elements.push(piece_of(element.to_vec(), sql, own)?);
+    }
+    Ok(piece)
 }
 
 /// The one statement of these tokens.
@@ -173,6 +196,7 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
     spell_named(&mut tokens);
     let deferrable = take_deferrable(&mut tokens);
     take_unlogged(&mut tokens);
+    take_compression(&mut tokens);
     take_with_data(&mut tokens);
     let check_option = take_check_option(&mut tokens);
     order_identity_options(&mut tokens);
@@ -182,7 +206,7 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
     tokens = spell_orders(enclose_offsets(spell_group_quantifiers(tokens)), sql)?;
     tokens = spell_fetch(spell_out(put_locks_last(spell_variadic(spell_rows_from(tokens)))));
     tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(tokens)))));
-    let (mut tokens, has_elements) = spell_elements(spell_short_forms(spell_like(tokens)));
+    let (mut tokens, has_elements) = spell_elements(spell_short_forms(spell_untyped(spell_like(tokens))));
     let overriding = take_overriding(&mut tokens);
     let bricks = take_bricks(&mut tokens)?;
     let server = take_server(&mut tokens)?;
@@ -216,7 +240,7 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
             put_check_option(statement, which);
         }
     }
-    Ok(Piece { syntax, deferrable, bricks, server })
+    Ok(Piece { syntax, deferrable, bricks, server, elements: Vec::new() })
 }
 
 /// What the parser makes of the tokens of a statement.

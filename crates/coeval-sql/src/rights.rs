@@ -8,9 +8,13 @@
 
 mod access_list;
 mod authority;
+mod predefined;
 
 pub(crate) use access_list::{access_list, all_privileges};
 pub(crate) use authority::{Authority, Object};
+pub(crate) use predefined::{
+    CHECKPOINT, DATABASE_OWNER, MONITOR, SIGNAL_BACKEND, predefined, predefined_oid, role_of, roles_of,
+};
 
 use crate::error::{SqlError, SqlState};
 use crate::relations::{CATALOG_NAME, INFORMATION_SCHEMA, PG_CATALOG};
@@ -175,9 +179,6 @@ impl Kind {
     }
 }
 
-/// Members of the role of this name see what all sessions do, as in PostgreSQL. It is there once a superuser has made it.
-pub(crate) const MONITOR: &str = "pg_monitor";
-
 /// Members of the role of this name may have a server promise that it acknowledges no primary of before, which ends the commits of the
 /// one that there is: as a candidate does, and a new primary. It is there once a superuser has made it.
 pub(crate) const FAILOVER: &str = "coeval_failover";
@@ -235,6 +236,16 @@ impl Rights {
         self.include(Some(MONITOR))
     }
 
+    /// Whether it may end what sessions run whose rights it has not.
+    pub(crate) fn may_signal(&self) -> bool {
+        self.include(Some(SIGNAL_BACKEND))
+    }
+
+    /// Whether it may make a checkpoint.
+    pub(crate) fn may_checkpoint(&self) -> bool {
+        self.include(Some(CHECKPOINT))
+    }
+
     /// Whether it may ask for promises.
     pub(crate) fn may_ask_for_promises(&self) -> bool {
         self.include(Some(FAILOVER))
@@ -257,6 +268,12 @@ impl Rights {
     /// Whether it may do this.
     pub(crate) fn may(&self, access: &ObjectAccess, privilege: Privilege) -> bool {
         self.owns(access) || self.grants(access).any(|grant| grant.privileges.contains(privilege))
+    }
+
+    /// Whether it may do this with an object of this kind, whose access this is, or with all of the kind.
+    pub(crate) fn may_with(&self, kind: Kind, access: &ObjectAccess, privilege: Privilege) -> bool {
+        self.may(access, privilege)
+            || predefined::given(kind, privilege).iter().any(|role| self.include(Some(*role)))
     }
 
     /// Whether it may read what an object holds.
@@ -305,8 +322,9 @@ impl Rights {
             self.require_any(Object::Schema(schema), &[Privilege::Usage])?;
         }
         let access = self.authority.access(object);
-        let is_allowed = privileges.iter().any(|privilege| self.may(&access, *privilege));
-        if is_allowed { Ok(()) } else { Err(denied(object.kind(), object.name())) }
+        let kind = object.kind();
+        let is_allowed = privileges.iter().any(|privilege| self.may_with(kind, &access, *privilege));
+        if is_allowed { Ok(()) } else { Err(denied(kind, object.name())) }
     }
 
     /// Refuses what only the owner of an object may do.

@@ -517,7 +517,7 @@ impl Session {
 
     fn checkpoint(&mut self) -> Result<StatementResult, SqlError> {
         self.refuse_if_failed()?;
-        self.require_superuser("must be superuser or have privileges of pg_checkpoint to do CHECKPOINT")?;
+        identity::require_checkpoint(self)?;
         self.engine.store().checkpoint()?;
         Ok(StatementResult::plain("CHECKPOINT"))
     }

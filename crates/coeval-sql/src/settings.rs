@@ -395,6 +395,17 @@ impl Settings {
         self.is_superuser = rights.is_superuser();
     }
 
+    /// Looks up names without a schema in this one first, and puts there what is made under such names, until any setting changes.
+    pub(crate) fn look_first_in(&mut self, schema: &str) {
+        let first = || std::iter::once(schema.to_owned());
+        let own = self.temporary.schema();
+        let behind_own = usize::from(self.name_path.first().is_some_and(|path| path == own));
+        let (before, behind) = self.name_path.split_at(behind_own);
+        self.name_path = before.iter().cloned().chain(first()).chain(behind.iter().cloned()).collect();
+        self.search_path = first().chain(self.search_path.iter().cloned()).collect();
+        self.revision = NEXT_REVISION.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The settings of a session on a replica: all its transactions only read.
     pub(crate) fn on_replica(mut self) -> Self {
         self.is_replica = true;

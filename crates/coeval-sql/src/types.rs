@@ -43,12 +43,13 @@ pub(crate) use datetime::{is_date, is_timestamp};
 pub use facts::type_number;
 pub(crate) use facts::{
     TypeFacts, cast_name, category, facts, facts_of_arrow, facts_of_column, facts_of_name,
+    facts_of_view_column,
 };
 pub(crate) use float_range::{float_overflow, float_underflow, real_of};
 pub(crate) use interval_scaled::scaled_interval;
 pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_interval, read_interval_in};
 pub use marks::column_type_of_field;
-pub(crate) use marks::marked_field;
+pub(crate) use marks::{marked_field, view_column};
 pub(crate) use names::{
     NUMERIC_SCALE_DEFAULT, has_elements, resolved_enum, second_digits, type_in_words, type_name,
 };

@@ -532,6 +532,9 @@ pub struct ViewColumn {
     pub name: String,
     /// Its type.
     pub ty: ColumnType,
+    /// What an INSERT through the view takes instead of the table's default, as SQL text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
 }
 
 /// A sequence. Its value is not part of the world.
@@ -551,11 +554,64 @@ pub struct SequenceDef {
     pub max: i64,
     /// Whether it starts again at the end.
     pub cycle: bool,
+    /// The type of its numbers.
+    #[serde(default, skip_serializing_if = "SequenceType::is_default")]
+    pub ty: SequenceType,
     /// The table and column that own it; it goes with them.
     pub owned_by: Option<(SpaceId, usize)>,
     /// Its owner, and what others may do.
     #[serde(default, skip_serializing_if = "ObjectAccess::is_default")]
     pub access: ObjectAccess,
+}
+
+/// The type of a sequence's numbers: it says how far its bounds may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SequenceType {
+    /// 16-bit integers.
+    SmallInt,
+    /// 32-bit integers.
+    Int,
+    /// 64-bit integers.
+    #[default]
+    BigInt,
+}
+
+impl SequenceType {
+    /// The one for the values of a column.
+    #[must_use]
+    pub fn of_column(ty: ColumnType) -> Self {
+        match ty {
+            ColumnType::SmallInt => Self::SmallInt,
+            ColumnType::Int => Self::Int,
+            _ => Self::BigInt,
+        }
+    }
+
+    /// The same as the type of a column.
+    #[must_use]
+    pub fn column_type(self) -> ColumnType {
+        match self {
+            Self::SmallInt => ColumnType::SmallInt,
+            Self::Int => ColumnType::Int,
+            Self::BigInt => ColumnType::BigInt,
+        }
+    }
+
+    /// The least and the greatest of its numbers.
+    #[must_use]
+    pub fn bounds(self) -> (i64, i64) {
+        match self {
+            Self::SmallInt => (i16::MIN.into(), i16::MAX.into()),
+            Self::Int => (i32::MIN.into(), i32::MAX.into()),
+            Self::BigInt => (i64::MIN, i64::MAX),
+        }
+    }
+
+    /// Whether it is the one of a sequence of which none is said.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A type that users have made.

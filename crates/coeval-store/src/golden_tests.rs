@@ -165,6 +165,7 @@ fn sequence(store: &Store) -> SequenceDef {
         min: 1,
         max: 100_000,
         cycle: false,
+        ty: Default::default(),
         owned_by: None,
         access: Default::default(),
     }

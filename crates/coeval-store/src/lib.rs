@@ -158,7 +158,7 @@ pub use candidacy::{Candidacy, CandidacyError, NotPromoted};
 pub use catalog::{
     Catalog, CatalogChange, CheckDef, CheckOption, ColumnDef, ColumnState, DeclaredOrder, Deferral,
     DomainDef, ForeignDef, ForeignKeyDef, Identity, IndexDef, ObjectRef, ReferentialAction, SequenceDef,
-    TableDef, TypeDef, Uniqueness, Validity, ViewColumn, ViewDef,
+    SequenceType, TableDef, TypeDef, Uniqueness, Validity, ViewColumn, ViewDef,
 };
 pub use checkpoint::CheckpointReport;
 pub use checkpoints::CheckpointFailures;

@@ -69,8 +69,8 @@ pub use coeval_store::{
     Key, KeyRange, KeyWriter, ListEncoder, ListRef, Membership, NUMERIC_PRECISION_MAX, ObjectAccess,
     ObjectRef, Privilege, Privileges, QualifiedName, ReferentialAction, RejectReason, Rejection,
     RepairReport, RoleAttribute, RoleDef, Row, RowRef, SafeSnapshotCounts, ScanOrder, SequenceDef,
-    SnapshotLag, SpaceId, StoreError, TableDamage, TableDef, Uniqueness, Value, ValueRef, VerifyReport,
-    ViewColumn, ViewDef, value_at,
+    SequenceType, SnapshotLag, SpaceId, StoreError, TableDamage, TableDef, Uniqueness, Value, ValueRef,
+    VerifyReport, ViewColumn, ViewDef, value_at,
 };
 #[doc(hidden)]
 pub use coeval_store::{

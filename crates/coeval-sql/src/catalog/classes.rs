@@ -9,7 +9,7 @@ use crate::oids;
 use crate::relations::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::rights::{self, access_list, schema_access};
 use crate::temporary::is_temporary;
-use crate::types::{TypeFacts, facts, facts_of_arrow, facts_of_column, facts_of_name};
+use crate::types::{TypeFacts, facts, facts_of_column, facts_of_name, facts_of_view_column};
 use coeval_store::{
     CheckOption, ColumnDef, ColumnState, DeclaredOrder, Identity, SequenceDef, SpaceId, TableDef,
     Transaction, Uniqueness, World,
@@ -38,11 +38,14 @@ pub(super) fn fill(name: &str, table: &mut Table, objects: &Objects, source: &So
     match name {
         "pg_class" => objects.classes.iter().for_each(|class| push_class(table, class, source.transaction)),
         "pg_attribute" => objects.classes.iter().for_each(|class| push_columns(table, class, objects)),
-        "pg_attrdef" => objects.tables().for_each(|def| push_defaults(table, def, objects)),
+        "pg_attrdef" => {
+            objects.tables().for_each(|def| push_defaults(table, def, objects));
+            objects.classes.iter().for_each(|class| push_view_defaults(table, class, objects));
+        }
         "pg_index" => objects.classes.iter().for_each(|class| push_index(table, class)),
         "pg_sequence" => objects.classes.iter().for_each(|class| {
             if let Kind::Sequence(sequence) = &class.kind {
-                push_sequence(table, class.oid, sequence, objects);
+                push_sequence(table, class.oid, sequence);
             }
         }),
         "pg_namespace" => objects.schemas().for_each(|schema| {
@@ -86,7 +89,12 @@ pub(super) fn column_number(def: &TableDef, index: usize) -> Option<usize> {
 /// The column of a table with this number.
 pub(super) fn column_numbered(def: &TableDef, number: i16) -> Option<&ColumnDef> {
     let before = usize::try_from(number).ok()?.checked_sub(1)?;
-    def.columns.iter().filter(|column| has_number(column)).nth(before)
+    numbered_columns(def).nth(before)
+}
+
+/// The columns of a table that have numbers, in their order; among them those that were dropped.
+pub(super) fn numbered_columns(def: &TableDef) -> impl Iterator<Item = &ColumnDef> {
+    def.columns.iter().filter(|column| has_number(column))
 }
 
 fn has_number(column: &ColumnDef) -> bool {
@@ -133,7 +141,7 @@ fn push_class(table: &mut Table, class: &Class, transaction: &Transaction) {
         }
         Kind::System(relation) => (relation.columns.len(), 0, false, false),
         Kind::Sequence(_) => (sequence_row::COLUMNS.len(), 0, false, false),
-        Kind::View(_) => (0, 0, false, false),
+        Kind::View(view) => (view.output.as_ref().map_or(0, Vec::len), 0, false, false),
     };
     let access = match class.letter() {
         "r" => oids::HEAP,
@@ -240,8 +248,11 @@ fn push_columns(table: &mut Table, class: &Class, objects: &Objects) {
         }
         Kind::View(view) => {
             let columns = objects.view_columns.get(&view.name).into_iter().flatten();
-            for (place, (name, ty)) in columns.enumerate() {
-                push_attribute(table, class.oid, &Attribute::plain(name, place + 1, facts_of_arrow(ty)));
+            for (place, column) in columns.enumerate() {
+                let facts = facts_of_view_column(column);
+                let plain = Attribute::plain(&column.name, place + 1, facts);
+                let has_default = column.default.is_some();
+                push_attribute(table, class.oid, &Attribute { has_default, ..plain });
             }
         }
         Kind::System(relation) => {
@@ -293,6 +304,20 @@ fn push_defaults(table: &mut Table, def: &Arc<TableDef>, objects: &Objects) {
             ("adrelid", oids::of_space(def.id).into()),
             ("adnum", number.into()),
             ("adbin", deparse::default(objects, column).into()),
+        ]);
+    }
+}
+
+fn push_view_defaults(table: &mut Table, class: &Class, objects: &Objects) {
+    let Kind::View(view) = &class.kind else { return };
+    let columns = view.output.iter().flatten().enumerate();
+    for (place, column) in columns.filter(|(_, column)| column.default.is_some()) {
+        let default = ColumnDef { default: column.default.clone(), ..ColumnDef::new(&column.name, column.ty) };
+        table.push([
+            ("oid", oids::of_view_default(&view.name, place).into()),
+            ("adrelid", class.oid.into()),
+            ("adnum", (place + 1).into()),
+            ("adbin", deparse::default(objects, &default).into()),
         ]);
     }
 }
@@ -355,10 +380,10 @@ fn operator_class(ty: i32) -> i64 {
     }
 }
 
-fn push_sequence(table: &mut Table, class: i32, sequence: &SequenceDef, objects: &Objects) {
+fn push_sequence(table: &mut Table, class: i32, sequence: &SequenceDef) {
     table.push([
         ("seqrelid", class.into()),
-        ("seqtypid", sequence_type(sequence, objects).into()),
+        ("seqtypid", facts(sequence.ty.column_type()).oid.into()),
         ("seqstart", sequence.start.into()),
         ("seqincrement", sequence.increment.into()),
         ("seqmax", sequence.max.into()),
@@ -366,13 +391,4 @@ fn push_sequence(table: &mut Table, class: i32, sequence: &SequenceDef, objects:
         ("seqcache", 1.into()),
         ("seqcycle", sequence.cycle.into()),
     ]);
-}
-
-/// The type of a sequence: that of the column it feeds, else `bigint`.
-pub(super) fn sequence_type(sequence: &SequenceDef, objects: &Objects) -> i32 {
-    let owner = sequence.owned_by.and_then(|(table, column)| {
-        let def = objects.definitions.table(table)?;
-        Some(facts(def.columns.get(column)?.ty).oid)
-    });
-    owner.filter(|oid| matches!(oid, 20 | 21 | 23)).unwrap_or(20)
 }

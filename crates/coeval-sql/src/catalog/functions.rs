@@ -21,7 +21,6 @@ mod strings;
 mod type_names;
 
 pub(crate) use arrays::{array_of_text, set_returning};
-pub(super) use type_names::formatted as type_name;
 
 use super::access::{CatalogAccess, access};
 use super::rows::Cell;

@@ -2,9 +2,8 @@
 //! Views for people over what the tables of the catalog hold: `pg_tables`, `pg_views`, `pg_indexes`,
 //! `pg_sequences`, and the statistics of tables and indexes.
 
-use super::classes::{class_size, sequence_type};
+use super::classes::class_size;
 use super::deparse::{self, Style};
-use super::functions::type_name;
 use super::objects::{Class, Kind, Objects};
 use super::rows::{Cell, Table, zeros};
 use super::{Source, sequence_row};
@@ -24,7 +23,7 @@ pub(super) fn fill(name: &str, table: &mut Table, objects: &Objects, source: &So
             "pg_tables" => push_table(table, class, source.transaction),
             "pg_views" => push_view(table, class),
             "pg_indexes" => push_index(table, class, objects),
-            "pg_sequences" => push_sequence(table, class, objects, source),
+            "pg_sequences" => push_sequence(table, class, source),
             _ => match statistics_of(name) {
                 Some(Statistics::Tables) => push_table_statistics(table, class, source.transaction),
                 Some(Statistics::TableBlocks) => push_names(table, class, "r"),
@@ -103,14 +102,14 @@ fn push_index(table: &mut Table, class: &Class, objects: &Objects) {
     ]);
 }
 
-fn push_sequence(table: &mut Table, class: &Class, objects: &Objects, source: &Source<'_>) {
+fn push_sequence(table: &mut Table, class: &Class, source: &Source<'_>) {
     let Kind::Sequence(sequence) = &class.kind else { return };
     let (last, is_called) = sequence_row::standing(source.engine.store(), sequence);
     table.push([
         ("schemaname", class.schema.as_str().into()),
         ("sequencename", class.name.as_str().into()),
         ("sequenceowner", class.owner().into()),
-        ("data_type", type_name(sequence_type(sequence, objects), None).into()),
+        ("data_type", sequence.ty.column_type().to_string().into()),
         ("start_value", sequence.start.into()),
         ("min_value", sequence.min.into()),
         ("max_value", sequence.max.into()),

@@ -8,16 +8,15 @@ use crate::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use crate::rights;
 use crate::settings::Settings;
 use crate::stored::index_keys;
-use arrow::datatypes::DataType;
 use coeval_store::{
     ColumnState, DeclaredOrder, IndexDef, ObjectAccess, ObjectRef, QualifiedName, SequenceDef, TableDef,
-    Transaction, Uniqueness, ViewDef,
+    Transaction, Uniqueness, ViewColumn, ViewDef,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// For each view the names and types of its columns, as far as they are known.
-pub(crate) type ViewColumns = BTreeMap<QualifiedName, Vec<(String, DataType)>>;
+/// For each view its columns, as far as they are known.
+pub(crate) type ViewColumns = BTreeMap<QualifiedName, Vec<ViewColumn>>;
 
 /// What a row of `pg_class` stands for.
 #[derive(Clone, Debug)]

@@ -5,17 +5,16 @@ use super::Source;
 use super::rows::{Cell, Table};
 use crate::oids;
 use crate::relations::CATALOG_NAME;
-use crate::rights::Standing;
+use crate::rights::{Standing, predefined_oid, role_of, roles_of};
 use coeval_store::{Catalog, RoleAttribute, RoleDef};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Who is listed: the owner of what belongs to no role, the session's user if that is no role, the roles.
 pub(super) struct Listed<'a> {
     pub(super) oid: i32,
     pub(super) name: &'a str,
     attributes: BTreeSet<RoleAttribute>,
-    def: Option<&'a Arc<RoleDef>>,
+    def: Option<&'a RoleDef>,
 }
 
 impl Listed<'_> {
@@ -30,7 +29,11 @@ impl Listed<'_> {
 
 /// The id of a role.
 pub(super) fn role_oid(name: &str) -> i32 {
-    if name == CATALOG_NAME { oids::OWNER } else { oids::of_name("role", "", name) }
+    match predefined_oid(name) {
+        Some(oid) => oid,
+        None if name == CATALOG_NAME => oids::OWNER,
+        None => oids::of_name("role", "", name),
+    }
 }
 
 /// The id of an owner.
@@ -73,11 +76,11 @@ fn listed<'a>(source: &Source<'a>) -> Vec<Listed<'a>> {
     let catalog = source.transaction.catalog();
     let mut listed = vec![administrator(CATALOG_NAME)];
     let user = source.settings.authenticated();
-    let is_other = &*user.name != CATALOG_NAME && catalog.role(&user.name).is_none();
+    let is_other = &*user.name != CATALOG_NAME && role_of(catalog, &user.name).is_none();
     if user.standing == Standing::Administrator && is_other {
         listed.push(administrator(&user.name));
     }
-    listed.extend(catalog.roles().map(|role| Listed {
+    listed.extend(roles_of(catalog).map(|role| Listed {
         oid: role_oid(&role.name),
         name: &role.name,
         attributes: role.attributes.clone(),
@@ -119,7 +122,7 @@ fn push_user(table: &mut Table, role: &Listed<'_>) {
 
 fn push_group(table: &mut Table, group: &Listed<'_>, catalog: &Catalog) {
     let members =
-        catalog.roles().filter(|role| role.member_of.iter().any(|membership| membership.role == group.name));
+        roles_of(catalog).filter(|role| role.member_of.iter().any(|membership| membership.role == group.name));
     let members = members.map(|member| i64::from(role_oid(&member.name)));
     table.push([
         ("groname", group.name.into()),
@@ -129,7 +132,7 @@ fn push_group(table: &mut Table, group: &Listed<'_>, catalog: &Catalog) {
 }
 
 fn push_members(table: &mut Table, catalog: &Catalog) {
-    for member in catalog.roles() {
+    for member in roles_of(catalog) {
         for membership in &member.member_of {
             table.push([
                 ("roleid", role_oid(&membership.role).into()),

@@ -3,13 +3,18 @@
 
 use super::alter_table::put;
 use super::columns::{Place, owned_sequence};
+use super::sequence::SequenceSettings;
 use super::{expressions, generated_columns, lookup, rewrite, validate, view_columns};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::sequences;
 use crate::types::{CastContext, has_cast, second_digits};
 use crate::user_types::{declared_domain, declared_type};
 use crate::values;
-use coeval_store::{CatalogChange, ColumnDef, ColumnType, Identity, SECOND_DIGITS_MAX, SpaceId, TableDef};
+use coeval_store::{
+    CatalogChange, ColumnDef, ColumnType, Identity, SECOND_DIGITS_MAX, SequenceDef, SequenceType, SpaceId,
+    TableDef,
+};
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, DataType, Expr, GeneratedAs, ObjectName, SequenceOptions,
 };
@@ -176,9 +181,27 @@ fn set_type(
     if let Some(expr) = using {
         expressions::check_columns(def, expr)?;
     }
+    retype_sequence(context, column, ty)?;
     let using = using.map(ToString::to_string);
     let change = rewrite::Change::Type { column: index, ty, second_digits: digits, domain, using };
     rewrite::execute(context, def, &change)
+}
+
+/// Gives the sequence behind an identity column the column's new type; that of a serial column keeps its own.
+///
+/// # Errors
+/// 22023 if bounds that were given to it are none of the type.
+fn retype_sequence(
+    context: &mut StatementContext<'_>,
+    column: &ColumnDef,
+    ty: ColumnType,
+) -> Result<(), SqlError> {
+    let Some(sequence) = column.sequence.filter(|_| column.identity.is_some()) else { return Ok(()) };
+    let sequence = sequences::by_id(context, sequence)?;
+    let settings = SequenceSettings { ty: Some(SequenceType::of_column(ty)), ..SequenceSettings::default() };
+    let changed = settings.change(SequenceDef::clone(&sequence))?;
+    context.transaction.change_catalog(CatalogChange::PutSequence(changed))?;
+    Ok(())
 }
 
 /// Refuses a type that the values of a generated column do not become by themselves, and USING: they are made by the column's own

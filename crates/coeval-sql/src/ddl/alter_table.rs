@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! ALTER TABLE: its operations in order, each on the definition that the one before it left.
 
+use super::alter_view::{self, ViewChange, of_table_operation};
 use super::constraints::DeclaredKey;
 use super::dependents::{self, Behavior};
 use super::lookup;
@@ -45,6 +46,14 @@ pub(super) fn execute(
     {
         rename::relation(context, &name, object, new_name(table_name))?;
         return Ok(done);
+    }
+    // And for a view what it takes of its columns.
+    if object == ObjectRef::View {
+        let changes: Option<Vec<ViewChange>> = alter.operations.iter().map(of_table_operation).collect();
+        if let Some(changes) = changes {
+            changes.iter().try_for_each(|change| alter_view::execute(context, &name, change))?;
+            return Ok(done);
+        }
     }
     let ObjectRef::Table(id) = object else { return Err(lookup::wrong_kind(&name, "table")) };
     if !matches!(alter.operations.as_slice(), [AlterTableOperation::RenameTable { .. }]) {

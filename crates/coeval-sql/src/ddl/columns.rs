@@ -10,7 +10,8 @@ use crate::stored::ROW_ID_COLUMN;
 use crate::types::{is_text, second_digits};
 use crate::user_types::{declared_domain, declared_type};
 use coeval_store::{
-    ColumnDef, ColumnState, ColumnType, DomainDef, Identity, QualifiedName, SequenceDef, SpaceId,
+    ColumnDef, ColumnState, ColumnType, DomainDef, Identity, QualifiedName, SequenceDef, SequenceType,
+    SpaceId,
 };
 use datafusion::sql::sqlparser::ast::{
     self, ColumnOption, DataType, Expr, GeneratedAs, GeneratedExpressionMode, Ident, ObjectName,
@@ -272,17 +273,13 @@ pub(super) fn owned_sequence(
     column: &ColumnDef,
     options: &[SequenceOptions],
 ) -> Result<SequenceDef, SqlError> {
-    let bounds = match column.ty {
-        ColumnType::SmallInt => (i16::MIN.into(), i16::MAX.into()),
-        ColumnType::Int => (i32::MIN.into(), i32::MAX.into()),
-        _ => (i64::MIN, i64::MAX),
-    };
     let catalog = context.transaction.catalog();
     let schema = &place.name.schema;
     let is_taken = |name: &str| naming::is_relation(catalog, schema, name);
     let name = naming::choose(&place.name.name, &[&column.name], "seq", is_taken);
-    let base = sequence::default_sequence(context, QualifiedName::new(schema, name), bounds);
-    let mut sequence = SequenceSettings::read(options)?.apply(base, bounds)?;
+    let ty = SequenceType::of_column(column.ty);
+    let base = sequence::default_sequence(context, QualifiedName::new(schema, name), ty);
+    let mut sequence = SequenceSettings::read(options)?.define(base)?;
     sequence.owned_by = Some((place.table, place.index));
     Ok(sequence)
 }

@@ -10,7 +10,7 @@ use super::{expressions, generated_columns, index, lookup, naming, storage_param
 use crate::catalog::defined_column;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::parse::BrickClause;
+use crate::parse::{BrickClause, UNTYPED};
 use crate::result::{CommandTag, StatementResult};
 use crate::stored::ROW_ID_COLUMN;
 use crate::temporary::OnCommit;
@@ -23,7 +23,8 @@ use coeval_store::{
 };
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
-    CreateTable, CreateTableLikeKind, CreateTableOptions, Query, SqlOption, Statement, TableConstraint,
+    CreateTable, CreateTableLikeKind, CreateTableOptions, DataType, Query, SqlOption, Statement,
+    TableConstraint,
 };
 use std::sync::Arc;
 
@@ -328,6 +329,10 @@ fn create_as(
     if !create.constraints.is_empty() || create.columns.iter().any(|column| !column.options.is_empty()) {
         return Err(SqlError::unsupported("constraint in CREATE TABLE AS"));
     }
+    if let Some(typed) = create.columns.iter().find(|column| !is_untyped(&column.data_type)) {
+        let message = format!("column \"{}\" of CREATE TABLE AS takes its type from the query", typed.name.value);
+        return Err(SqlError::syntax(message).with_hint("Cast the query's columns."));
+    }
     let rows = crate::query::collect(context, query)?;
     let given = create.columns.iter().map(|column| lookup::fold(&column.name));
     let own = rows.schema.fields().iter().map(|field| field.name().clone());
@@ -347,6 +352,12 @@ fn create_as(
     finished.put(context)?;
     let count = crate::copy::load::append(context, &def, &columns, &rows.batches)?;
     Ok(StatementResult::tagged(CommandTag::Select(count)))
+}
+
+/// Whether a column was declared without a type.
+fn is_untyped(data_type: &DataType) -> bool {
+    let DataType::Custom(name, _) = data_type else { return false };
+    lookup::split_name(name).is_ok_and(|(schema, name)| schema.is_none() && name == UNTYPED)
 }
 
 /// The column for an output of a query: of its type; where the output is a column of a table, with the domain and the digits of seconds

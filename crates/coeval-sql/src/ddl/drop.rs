@@ -255,7 +255,10 @@ pub(super) fn drop_views_on(
 }
 
 /// Drops a sequence. Columns that it feeds keep it, unless CASCADE takes their defaults.
-fn drop_sequence(
+///
+/// # Errors
+/// 2BP01 if a column needs it.
+pub(super) fn drop_sequence(
     context: &mut StatementContext<'_>,
     sequence: &SequenceDef,
     behavior: Behavior,

@@ -2,23 +2,29 @@
 //! DDL of PostgreSQL that the parser does not know: ALTER SEQUENCE, SET SCHEMA, renaming views and sequences,
 //! and CREATE SEQUENCE with its options in any order.
 
+use super::alter_constraint::{self, ConstraintChange};
+use super::alter_view::{self, ViewChange};
 use super::bricks::{self, RetentionChange};
 use super::comment::ConstraintComment;
 use super::domains::{self, DomainStatement};
+use super::identity_column::{self, IdentityChange};
 use super::layout::{self, Layout};
 use super::role_syntax::{RoleName, RoleStatement, role_name};
+use super::schema::Existing;
+use super::schema_elements::SchemaElements;
 use super::sequence::{self, CreateSequence};
-use super::{alter_column, create_table};
-use super::{enum_types, lookup, owners, rename, roles, sequence_values};
+use super::sequence_options::{self, Options};
+use super::temporary::Said;
+use super::{create_table, enum_types, lookup, owners, rename, roles};
 use crate::context::StatementContext;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::names::fold;
 use crate::parse::{BrickClause, rewind};
 use crate::result::StatementResult;
 use crate::sequences;
 use crate::tique::{self, ServerStatement};
-use coeval_store::{CatalogChange, Identity, ObjectRef, QualifiedName, SequenceDef, TableDef};
-use datafusion::sql::sqlparser::ast::{CreateTable, Expr, ObjectName, SequenceOptions};
+use coeval_store::{ObjectRef, QualifiedName};
+use datafusion::sql::sqlparser::ast::{CreateTable, ObjectName};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -31,8 +37,10 @@ pub(crate) enum Extended {
     CreateSequence {
         /// Its name.
         name: ObjectName,
+        /// Whether it belongs to the session alone.
+        temporary: Said,
         /// What happens if it is there.
-        existing: super::schema::Existing,
+        existing: Existing,
         /// Its type and options.
         options: Box<Options>,
     },
@@ -63,6 +71,8 @@ pub(crate) enum Extended {
         /// What changes.
         change: Change,
     },
+    /// `CREATE SCHEMA` with what is made in it.
+    Schema(Box<SchemaElements>),
     /// `ALTER SCHEMA ... OWNER TO`.
     SchemaOwner {
         /// The schema.
@@ -118,38 +128,14 @@ pub(crate) enum Change {
     Retention(RetentionChange),
     /// The options of a sequence.
     Sequence(Box<Options>),
-    /// `ALTER COLUMN ... ADD GENERATED ... AS IDENTITY (SEQUENCE NAME ...)`, as `pg_dump` writes it.
-    Identity(Box<NewIdentity>),
-    /// `ALTER COLUMN ... RESTART`, `SET INCREMENT BY ...`, of an identity column.
-    ColumnSequence(Box<ColumnSequence>),
+    /// What is generated for a column, and how.
+    Identity(Box<IdentityChange>),
     /// How rows are laid out, which changes nothing.
     Layout(Layout),
-}
-
-/// A column that becomes an identity column whose sequence has a given name.
-#[derive(Clone, Debug)]
-pub(crate) struct NewIdentity {
-    column: String,
-    identity: Identity,
-    sequence: ObjectName,
-    options: Options,
-}
-
-/// What changes of the sequence behind an identity column.
-#[derive(Clone, Debug)]
-pub(crate) struct ColumnSequence {
-    column: String,
-    options: Options,
-}
-
-/// The options of a sequence.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Options {
-    data_type: Option<datafusion::sql::sqlparser::ast::DataType>,
-    settings: Vec<SequenceOptions>,
-    owned_by: Option<ObjectName>,
-    /// `RESTART`, `RESTART WITH n`.
-    restart: Option<Option<Expr>>,
+    /// When a constraint is checked.
+    Constraint(Box<ConstraintChange>),
+    /// What a view alone has.
+    View(Box<ViewChange>),
 }
 
 impl Extended {
@@ -176,15 +162,8 @@ impl Extended {
         if let Some(found) = Self::parse_alter_type(parser)? {
             return Ok(Some(found));
         }
-        if parser.parse_keywords(&[Keyword::CREATE, Keyword::SEQUENCE]) {
-            let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
-            let existing = if keep { super::schema::Existing::Keep } else { super::schema::Existing::Refuse };
-            let name = parser.parse_object_name(false)?;
-            return Ok(Some(Self::CreateSequence {
-                name,
-                existing,
-                options: Box::new(parse_options(parser)?),
-            }));
+        if let Some(found) = Self::parse_create_sequence(parser)? {
+            return Ok(Some(found));
         }
         for (word, kind) in
             [(Keyword::TABLE, Kind::Table), (Keyword::VIEW, Kind::View), (Keyword::SEQUENCE, Kind::Sequence)]
@@ -199,6 +178,24 @@ impl Extended {
                 return Ok(altered);
             }
         }
+        Ok(None)
+    }
+
+    fn parse_create_sequence(parser: &mut Parser<'_>) -> Result<Option<Self>, ParserError> {
+        let start = parser.index();
+        if parser.parse_keyword(Keyword::CREATE) {
+            let is_temporary = parser.parse_one_of_keywords(&[Keyword::TEMP, Keyword::TEMPORARY]).is_some();
+            if parser.parse_keyword(Keyword::SEQUENCE) {
+                let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+                return Ok(Some(Self::CreateSequence {
+                    temporary: is_temporary.into(),
+                    existing: if keep { Existing::Keep } else { Existing::Refuse },
+                    name: parser.parse_object_name(false)?,
+                    options: Box::new(sequence_options::parse(parser)?),
+                }));
+            }
+        }
+        rewind(parser, start);
         Ok(None)
     }
 
@@ -240,10 +237,16 @@ impl Extended {
             Change::Schema(fold(&parser.parse_identifier()?))
         } else if parser.parse_keywords(&[Keyword::OWNER, Keyword::TO]) {
             Change::Owner(role_name(parser)?)
-        } else if let Some(identity) = parse_identity(parser)? {
-            Change::Identity(Box::new(identity))
-        } else if let Some(changed) = parse_column_sequence(parser)? {
-            Change::ColumnSequence(Box::new(changed))
+        } else if kind == Kind::View
+            && let Some(changed) = alter_view::parse(parser)?
+        {
+            Change::View(Box::new(changed))
+        } else if kind == Kind::Table
+            && let Some(changed) = alter_constraint::parse(parser)?
+        {
+            Change::Constraint(Box::new(changed))
+        } else if let Some(changed) = identity_column::parse(parser)? {
+            Change::Identity(Box::new(changed))
         } else if kind == Kind::Table
             && let Some(layout) = layout::parse(parser)?
         {
@@ -253,82 +256,12 @@ impl Extended {
         } else if kind != Kind::Table && parser.parse_keywords(&[Keyword::RENAME, Keyword::TO]) {
             Change::Rename(parser.parse_object_name(false)?)
         } else if kind == Kind::Sequence {
-            Change::Sequence(Box::new(parse_options(parser)?))
+            Change::Sequence(Box::new(sequence_options::parse(parser)?))
         } else {
             return Ok(None);
         };
         Ok(Some(Self::Alter { kind, missing, name, change }))
     }
-}
-
-/// `ALTER COLUMN c ADD GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME s ...)`; without a name it is the parser's.
-fn parse_identity(parser: &mut Parser<'_>) -> Result<Option<NewIdentity>, ParserError> {
-    let start = parser.index();
-    if parser.parse_keyword(Keyword::ALTER) {
-        let _ = parser.parse_keyword(Keyword::COLUMN);
-        let column = fold(&parser.parse_identifier()?);
-        if parser.parse_keywords(&[Keyword::ADD, Keyword::GENERATED]) {
-            let by_default = parser.parse_keywords(&[Keyword::BY, Keyword::DEFAULT]);
-            let identity = if by_default { Identity::ByDefault } else { Identity::Always };
-            let _ = parser.parse_keyword(Keyword::ALWAYS);
-            if parser.parse_keywords(&[Keyword::AS, Keyword::IDENTITY])
-                && parser.consume_token(&Token::LParen)
-                && parser.parse_keyword(Keyword::SEQUENCE)
-                && parser.parse_keyword(Keyword::NAME)
-            {
-                let sequence = parser.parse_object_name(false)?;
-                let options = parse_options(parser)?;
-                parser.expect_token(&Token::RParen)?;
-                return Ok(Some(NewIdentity { column, identity, sequence, options }));
-            }
-        }
-    }
-    rewind(parser, start);
-    Ok(None)
-}
-
-/// `ALTER COLUMN c RESTART WITH 100 SET INCREMENT BY 2`, to the end of the statement.
-fn parse_column_sequence(parser: &mut Parser<'_>) -> Result<Option<ColumnSequence>, ParserError> {
-    let start = parser.index();
-    if parser.parse_keyword(Keyword::ALTER) {
-        let _ = parser.parse_keyword(Keyword::COLUMN);
-        let column = fold(&parser.parse_identifier()?);
-        let mut options = Options::default();
-        loop {
-            if parser.parse_keyword(Keyword::RESTART) {
-                options.restart = Some(parse_restart(parser)?);
-            } else if let Some(setting) = parse_set_option(parser) {
-                options.settings.push(setting);
-            } else {
-                break;
-            }
-        }
-        let is_said = options.restart.is_some() || !options.settings.is_empty();
-        if is_said && parser.peek_token().token == Token::EOF {
-            return Ok(Some(ColumnSequence { column, options }));
-        }
-    }
-    rewind(parser, start);
-    Ok(None)
-}
-
-/// `SET` and an option of a sequence; `None` of all that else is set of a column, where the parser then still is.
-fn parse_set_option(parser: &mut Parser<'_>) -> Option<SequenceOptions> {
-    let start = parser.index();
-    if parser.parse_keyword(Keyword::SET)
-        && let Ok(setting) = parse_setting(parser)
-    {
-        return Some(setting);
-    }
-    rewind(parser, start);
-    None
-}
-
-/// The value behind `RESTART`, if there is one.
-fn parse_restart(parser: &mut Parser<'_>) -> Result<Option<Expr>, ParserError> {
-    let with = parser.parse_keyword(Keyword::WITH);
-    let bare = !with && !matches!(parser.peek_token().token, Token::Number(..) | Token::Minus | Token::Plus);
-    if bare { Ok(None) } else { parser.parse_prefix().map(Some) }
 }
 
 /// `SET RETENTION 'interval' ON column` and `DROP RETENTION`.
@@ -350,50 +283,6 @@ fn parse_retention(parser: &mut Parser<'_>) -> Result<Option<RetentionChange>, P
     Ok(None)
 }
 
-/// Options in any order, to the end of the statement or of the parentheses around them.
-fn parse_options(parser: &mut Parser<'_>) -> Result<Options, ParserError> {
-    let mut options = Options::default();
-    while !matches!(parser.peek_token().token, Token::EOF | Token::RParen) {
-        if parser.parse_keyword(Keyword::AS) {
-            options.data_type = Some(parser.parse_data_type()?);
-        } else if parser.parse_keywords(&[Keyword::OWNED, Keyword::BY]) {
-            options.owned_by = Some(parser.parse_object_name(false)?);
-        } else if parser.parse_keyword(Keyword::RESTART) {
-            options.restart = Some(parse_restart(parser)?);
-        } else {
-            options.settings.push(parse_setting(parser)?);
-        }
-    }
-    Ok(options)
-}
-
-fn parse_setting(parser: &mut Parser<'_>) -> Result<SequenceOptions, ParserError> {
-    if parser.parse_keyword(Keyword::INCREMENT) {
-        let by = parser.parse_keyword(Keyword::BY);
-        Ok(SequenceOptions::IncrementBy(parser.parse_prefix()?, by))
-    } else if parser.parse_keyword(Keyword::MINVALUE) {
-        Ok(SequenceOptions::MinValue(Some(parser.parse_prefix()?)))
-    } else if parser.parse_keyword(Keyword::MAXVALUE) {
-        Ok(SequenceOptions::MaxValue(Some(parser.parse_prefix()?)))
-    } else if parser.parse_keyword(Keyword::START) {
-        let with = parser.parse_keyword(Keyword::WITH);
-        Ok(SequenceOptions::StartWith(parser.parse_prefix()?, with))
-    } else if parser.parse_keyword(Keyword::CACHE) {
-        Ok(SequenceOptions::Cache(parser.parse_prefix()?))
-    } else if parser.parse_keyword(Keyword::CYCLE) {
-        // The parser's flag says whether NO was written.
-        Ok(SequenceOptions::Cycle(false))
-    } else if parser.parse_keywords(&[Keyword::NO, Keyword::CYCLE]) {
-        Ok(SequenceOptions::Cycle(true))
-    } else if parser.parse_keywords(&[Keyword::NO, Keyword::MINVALUE]) {
-        Ok(SequenceOptions::MinValue(None))
-    } else if parser.parse_keywords(&[Keyword::NO, Keyword::MAXVALUE]) {
-        Ok(SequenceOptions::MaxValue(None))
-    } else {
-        parser.expected("an option of a sequence", parser.peek_token())
-    }
-}
-
 /// Runs the statement.
 ///
 /// # Errors
@@ -403,18 +292,14 @@ pub(crate) fn execute(
     statement: &Extended,
 ) -> Result<StatementResult, SqlError> {
     match statement {
-        Extended::CreateSequence { name, existing, options } => {
-            if *existing == super::schema::Existing::Keep && lookup::is_taken(context, name)? {
-                if let Ok((_, name)) = lookup::split_name(name) {
-                    lookup::note_existing(context, &name);
-                }
-                return Ok(StatementResult::plain("CREATE SEQUENCE"));
-            }
+        Extended::CreateSequence { name, temporary, existing, options } => {
             if options.restart.is_some() {
                 return Err(SqlError::syntax("CREATE SEQUENCE takes no RESTART").with_hint("Use START."));
             }
             let create = CreateSequence {
                 name,
+                temporary: *temporary,
+                existing: *existing,
                 data_type: options.data_type.as_ref(),
                 options: &options.settings,
                 owned_by: options.owned_by.as_ref(),
@@ -442,6 +327,7 @@ pub(crate) fn execute(
             alter(context, &found, object, change)?;
             Ok(tag)
         }
+        Extended::Schema(schema) => schema.execute(context),
         Extended::SchemaOwner { schema, owner } => {
             owners::of_schema(context, schema, owner)?;
             Ok(StatementResult::plain("ALTER SCHEMA"))
@@ -480,74 +366,25 @@ fn alter(
         (Change::Retention(change), _) => bricks::set_retention(context, name, change),
         (Change::Sequence(options), ObjectRef::Sequence(id)) => {
             let sequence = sequences::by_id(context, id)?;
-            alter_sequence(context, &sequence, options)
+            sequence_options::alter(context, &sequence, options)
         }
         (Change::Sequence(_), _) => Err(lookup::wrong_kind(name, "sequence")),
-        (Change::Identity(new), ObjectRef::Table(id)) => {
+        (Change::Identity(change), ObjectRef::Table(id)) => {
             let def = Arc::clone(context.transaction.table_def(id)?);
-            let added = alter_column::Added {
-                column: &new.column,
-                identity: new.identity,
-                sequence: Some(&new.sequence),
-                options: &new.options.settings,
-            };
-            alter_column::add_identity(context, &def, &added).map(|_| ())
-        }
-        (Change::ColumnSequence(change), ObjectRef::Table(id)) => {
-            let def = Arc::clone(context.transaction.table_def(id)?);
-            let sequence = identity_sequence(context, &def, &change.column)?;
-            alter_sequence(context, &sequence, &change.options)
+            identity_column::execute(context, &def, change)
         }
         (Change::Layout(layout), ObjectRef::Table(id)) => match &layout.column {
             Some(column) => lookup::column(context.transaction.table_def(id)?, column).map(|_| ()),
             None => Ok(()),
         },
-        (Change::Identity(_) | Change::ColumnSequence(_) | Change::Layout(_), _) => {
+        (Change::Constraint(change), ObjectRef::Table(id)) => {
+            let def = Arc::clone(context.transaction.table_def(id)?);
+            alter_constraint::execute(context, &def, change)
+        }
+        (Change::View(change), _) => alter_view::execute(context, name, change),
+        (Change::Identity(_) | Change::Constraint(_) | Change::Layout(_), _) => {
             Err(lookup::wrong_kind(name, "table"))
         }
-    }
-}
-
-/// The sequence behind an identity column.
-///
-/// # Errors
-/// `42703` for a column that is not there, `55000` for one that is no identity column.
-fn identity_sequence(
-    context: &StatementContext<'_>,
-    def: &TableDef,
-    column: &str,
-) -> Result<Arc<SequenceDef>, SqlError> {
-    let found = &def.columns[lookup::column(def, column)?];
-    match found.sequence.filter(|_| found.identity.is_some()) {
-        Some(sequence) => sequences::by_id(context, sequence),
-        None => {
-            let relation = &def.name.name;
-            let message = format!("column \"{column}\" of relation \"{relation}\" is not an identity column");
-            Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message))
-        }
-    }
-}
-
-fn alter_sequence(
-    context: &mut StatementContext<'_>,
-    sequence: &SequenceDef,
-    options: &Options,
-) -> Result<(), SqlError> {
-    let bounds = sequence::bounds(options.data_type.as_ref())?;
-    let settings = sequence::SequenceSettings::read(&options.settings)?;
-    let mut changed = settings.apply(sequence.clone(), bounds)?;
-    if let Some(owner) = &options.owned_by {
-        changed.owned_by = sequence::read_owner(context, sequence, owner)?;
-    }
-    let restart = match &options.restart {
-        None => None,
-        Some(None) => Some(changed.start),
-        Some(Some(value)) => Some(sequence::number(value)?),
-    };
-    context.transaction.change_catalog(CatalogChange::PutSequence(changed.clone()))?;
-    match restart {
-        Some(value) => sequence_values::restart(context, &changed, value),
-        None => Ok(()),
     }
 }
 
@@ -574,8 +411,13 @@ mod tests {
         assert!(parse("ALTER TABLE t ALTER a SET NOT NULL, ALTER a DROP DEFAULT").is_none());
         assert!(matches!(
             parse("ALTER TABLE t ALTER COLUMN a SET INCREMENT BY 2 SET NO CYCLE RESTART WITH 5"),
-            Some(Extended::Alter { change: Change::ColumnSequence(_), .. })
+            Some(Extended::Alter { change: Change::Identity(_), .. })
         ));
+        assert!(matches!(
+            parse("ALTER TABLE t ALTER a DROP IDENTITY IF EXISTS"),
+            Some(Extended::Alter { change: Change::Identity(_), .. })
+        ));
+        assert!(parse("ALTER TABLE t ALTER a ADD GENERATED ALWAYS AS IDENTITY").is_none());
         assert!(matches!(parse("ALTER TABLE IF EXISTS t SET SCHEMA s"), Some(Extended::Alter { .. })));
         assert!(matches!(parse("ALTER VIEW v RENAME TO w"), Some(Extended::Alter { kind: Kind::View, .. })));
         assert!(matches!(

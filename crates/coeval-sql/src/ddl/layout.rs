@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Changes of how PostgreSQL lays out a table's rows and how closely it looks at them: `ALTER COLUMN c SET STATISTICS 100`, `SET STORAGE
-//! EXTERNAL`, `SET LOGGED`, `CLUSTER ON index`. `pg_dump` writes them. Here rows have one layout, so nothing changes.
+//! EXTERNAL`, `SET LOGGED`, `RESET (fillfactor)`, `CLUSTER ON index`. `pg_dump` writes them. Here rows have one layout, so nothing
+//! changes.
 
+use super::storage_parameters::names_to_reset;
 use crate::names::fold;
 use crate::parse::{rewind, take_word};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -33,6 +35,10 @@ fn read(parser: &mut Parser<'_>) -> Result<Option<Layout>, ParserError> {
         let is_logged = take_word(parser, "logged") || take_word(parser, "unlogged");
         let is_one = is_logged || (take_word(parser, "without") && take_word(parser, "cluster"));
         return Ok(of_table.filter(|_| is_one));
+    }
+    if take_word(parser, "reset") {
+        names_to_reset(parser)?;
+        return Ok(of_table);
     }
     if take_word(parser, "cluster") {
         if !take_word(parser, "on") {

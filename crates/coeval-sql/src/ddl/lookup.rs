@@ -175,12 +175,3 @@ pub(super) fn refuse_type_name(context: &StatementContext<'_>, name: &QualifiedN
          existing type.",
     ))
 }
-
-/// Whether the name that something new would get stands for something already.
-///
-/// # Errors
-/// 3F000 if there is no such schema.
-pub(super) fn is_taken(context: &StatementContext<'_>, name: &ObjectName) -> Result<bool, SqlError> {
-    let name = target(context, name)?;
-    Ok(context.transaction.catalog().resolve(&name).is_some())
-}

@@ -6,7 +6,7 @@ use super::drop::Missing;
 use crate::names::fold;
 use crate::parse::{rewind, take_word, to_next_word};
 use coeval_store::{Privilege, RoleAttribute};
-use datafusion::sql::sqlparser::ast::{ObjectName, Value};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Value};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
@@ -293,14 +293,18 @@ fn expect_word(parser: &mut Parser<'_>, word: &str) -> Parsed<()> {
 pub(super) fn role_name(parser: &mut Parser<'_>) -> Parsed<RoleName> {
     // GROUP before a name is an older way to write it.
     take_word(parser, "group");
-    let ident = parser.parse_identifier()?;
-    let name = fold(&ident);
-    Ok(match (ident.quote_style, name.as_str()) {
+    parser.parse_identifier().map(|ident| role_of(&ident))
+}
+
+/// The role that a name means.
+pub(super) fn role_of(ident: &Ident) -> RoleName {
+    let name = fold(ident);
+    match (ident.quote_style, name.as_str()) {
         (None, "current_user" | "current_role") => RoleName::CurrentUser,
         (None, "session_user") => RoleName::SessionUser,
         (None, "public") => RoleName::Public,
         _ => RoleName::Named(name),
-    })
+    }
 }
 
 fn role_names(parser: &mut Parser<'_>) -> Parsed<Vec<RoleName>> {

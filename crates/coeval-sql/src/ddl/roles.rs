@@ -9,7 +9,9 @@ use crate::error::{SqlError, SqlState};
 use crate::password::Verifier;
 use crate::relations::CATALOG_NAME;
 use crate::result::StatementResult;
-use crate::rights::{FAILOVER, MONITOR, Standing, insufficient, is_member, unknown_role};
+use crate::rights::{
+    DATABASE_OWNER, FAILOVER, Standing, insufficient, is_member, predefined, role_of, unknown_role,
+};
 use crate::types::parse_value;
 use coeval_store::{CatalogChange, ColumnType, Membership, RoleAttribute, RoleDef, Value};
 
@@ -84,7 +86,7 @@ pub(super) fn execute(
 }
 
 /// The name that a statement means.
-fn resolved(context: &StatementContext<'_>, name: &RoleName) -> Result<String, SqlError> {
+pub(super) fn resolved(context: &StatementContext<'_>, name: &RoleName) -> Result<String, SqlError> {
     match name {
         RoleName::Named(name) => Ok(name.clone()),
         RoleName::CurrentUser => Ok(context.settings.user().to_owned()),
@@ -99,7 +101,7 @@ fn resolved(context: &StatementContext<'_>, name: &RoleName) -> Result<String, S
 /// `42704` if there is none.
 pub(super) fn known(context: &StatementContext<'_>, name: &RoleName) -> Result<String, SqlError> {
     let name = resolved(context, name)?;
-    if context.transaction.catalog().role(&name).is_none() {
+    if role_of(context.transaction.catalog(), &name).is_none() {
         return Err(unknown_role(&name));
     }
     Ok(name)
@@ -114,7 +116,7 @@ pub(super) fn owner_named(
     name: &RoleName,
 ) -> Result<Option<String>, SqlError> {
     let resolved = resolved(context, name)?;
-    if context.transaction.catalog().role(&resolved).is_some() {
+    if role_of(context.transaction.catalog(), &resolved).is_some() {
         return Ok(Some(resolved));
     }
     let user = context.settings.authenticated();
@@ -123,11 +125,23 @@ pub(super) fn owner_named(
 }
 
 fn role(context: &StatementContext<'_>, name: &str) -> Result<RoleDef, SqlError> {
-    let found = context.transaction.catalog().role(name);
-    found.map(|role| role.as_ref().clone()).ok_or_else(|| unknown_role(name))
+    role_of(context.transaction.catalog(), name).cloned().ok_or_else(|| unknown_role(name))
 }
 
+/// `42939` for a predefined role, which nobody changes.
+fn refuse_predefined(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {
+    if predefined(name).is_some() && context.transaction.catalog().role(name).is_none() {
+        return Err(reserved(name).with_detail("Cannot alter reserved roles."));
+    }
+    Ok(())
+}
+
+/// Puts a changed role.
+///
+/// # Errors
+/// `42939` for a predefined one.
 fn put(context: &mut StatementContext<'_>, role: RoleDef) -> Result<(), SqlError> {
+    refuse_predefined(context, &role.name)?;
     Ok(context.transaction.change_catalog(CatalogChange::PutRole(role))?)
 }
 
@@ -138,12 +152,14 @@ fn may_make_roles(context: &StatementContext<'_>) -> bool {
     rights.is_superuser() || own.is_some_and(|role| role.is(RoleAttribute::CreateRole))
 }
 
+fn reserved(name: &str) -> SqlError {
+    SqlError::new(SqlState::ReservedName, format!("role name \"{name}\" is reserved"))
+}
+
 fn refuse_taken(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {
-    let is_monitor = name == MONITOR && context.rights().is_superuser();
     let is_failover = name == FAILOVER && !context.rights().is_superuser();
-    if name.starts_with("pg_") && !is_monitor || is_failover || matches!(name, "public" | "none") {
-        let message = format!("role name \"{name}\" is reserved");
-        return Err(SqlError::new(SqlState::ReservedName, message));
+    if name.starts_with("pg_") || is_failover || matches!(name, "public" | "none") {
+        return Err(reserved(name));
     }
     if name == CATALOG_NAME || context.transaction.catalog().role(name).is_some() {
         let message = format!("role \"{name}\" already exists");
@@ -301,9 +317,10 @@ fn require_admin(context: &StatementContext<'_>, name: &str) -> Result<(), SqlEr
     let is_admin = own.is_some_and(|own| {
         own.member_of.iter().any(|membership| membership.role == name && membership.admin)
     });
-    // Beyond PostgreSQL 15, as in 16: who takes on a role with REPLICATION reads the changes of all tables. A member of FAILOVER can
-    // stop the primary.
-    if is_admin || may_make_roles(context) && !of.is(RoleAttribute::Replication) && name != FAILOVER {
+    // Beyond PostgreSQL 15, as in 16: who takes on a role with REPLICATION reads the changes of all tables, and a predefined role may
+    // give all data. A member of FAILOVER can stop the primary.
+    let is_closed = of.is(RoleAttribute::Replication) || name == FAILOVER || predefined(name).is_some();
+    if is_admin || may_make_roles(context) && !is_closed {
         return Ok(());
     }
     Err(insufficient(format!("must have admin option on role \"{name}\"")))
@@ -316,6 +333,10 @@ fn join(
     option: GrantOption,
 ) -> Result<(), SqlError> {
     require_admin(context, of)?;
+    if of == DATABASE_OWNER {
+        let message = format!("role \"{DATABASE_OWNER}\" cannot have explicit members");
+        return Err(SqlError::new(SqlState::InvalidGrantOperation, message));
+    }
     if is_member(of, member, &context.authority()) {
         let message = format!("role \"{member}\" is a member of role \"{of}\"");
         return Err(SqlError::new(SqlState::InvalidGrantOperation, message));
@@ -356,6 +377,7 @@ fn keep_failover(context: &StatementContext<'_>, name: &str) -> Result<(), SqlEr
 fn rename(context: &mut StatementContext<'_>, name: &RoleName, new: &str) -> Result<(), SqlError> {
     let name = known(context, name)?;
     let before = role(context, &name)?;
+    refuse_predefined(context, &name)?;
     if !may_make_roles(context) {
         return Err(insufficient("permission denied to rename role"));
     }
@@ -419,6 +441,11 @@ fn drop_roles(
     for name in names {
         let name = resolved(context, name)?;
         let Some(found) = context.transaction.catalog().role(&name).cloned() else {
+            if predefined(&name).is_some() {
+                let message =
+                    format!("cannot drop role {name} because it is required by the database system");
+                return Err(SqlError::new(SqlState::DependentObjectsStillExist, message));
+            }
             if missing == Missing::Skip {
                 continue;
             }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE SCHEMA.
 
-use super::role_syntax::RoleName;
+use super::role_syntax::role_of;
 use super::{lookup, roles};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::relations::CATALOG_NAME;
-use crate::result::StatementResult;
-use crate::rights::insufficient;
+use crate::rights::{Principal, insufficient};
 use coeval_store::{CatalogChange, ObjectAccess};
-use datafusion::sql::sqlparser::ast::{ObjectName, SchemaName};
+use datafusion::sql::sqlparser::ast::{SchemaName, Statement};
 
 /// What to do if the object is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,32 +24,50 @@ pub(super) fn may_not_create() -> SqlError {
     insufficient(format!("permission denied for database {CATALOG_NAME}"))
 }
 
-/// CREATE SCHEMA.
+/// A schema that was made.
+pub(super) struct Made {
+    /// Its name.
+    pub(super) name: String,
+    /// Who AUTHORIZATION says that it belongs to, if that is said.
+    pub(super) owner: Option<Principal>,
+}
+
+/// CREATE SCHEMA; `None` if the schema is there and that is no error.
 ///
 /// # Errors
 /// 42P06 if it is there, 42939 for names that the system keeps for itself.
 pub(super) fn create(
     context: &mut StatementContext<'_>,
-    name: &SchemaName,
-    existing: Existing,
-) -> Result<StatementResult, SqlError> {
-    let (name, owner) = match name {
-        SchemaName::Simple(name) => (name.clone(), None),
-        SchemaName::NamedAuthorization(name, owner) => (name.clone(), Some(owner)),
-        SchemaName::UnnamedAuthorization(owner) => (ObjectName::from(vec![owner.clone()]), Some(owner)),
+    statement: &Statement,
+) -> Result<Option<Made>, SqlError> {
+    let Statement::CreateSchema { schema_name, if_not_exists, with, options, default_collate_spec, clone } =
+        statement
+    else {
+        return Err(SqlError::internal("CREATE SCHEMA was expected"));
     };
-    let (None, schema) = lookup::split_name(&name)? else {
-        return Err(SqlError::syntax(format!("improper schema name: {name}")));
+    if with.is_some() || options.is_some() || default_collate_spec.is_some() || clone.is_some() {
+        return Err(SqlError::unsupported("option of CREATE SCHEMA"));
+    }
+    let (name, owner) = match schema_name {
+        SchemaName::Simple(name) => (Some(name), None),
+        SchemaName::NamedAuthorization(name, owner) => (Some(name), Some(role_of(owner))),
+        SchemaName::UnnamedAuthorization(owner) => (None, Some(role_of(owner))),
     };
     if !context.rights().is_superuser() {
         return Err(may_not_create());
     }
-    let access = match owner {
+    let schema = match (name, &owner) {
+        (Some(name), _) => match lookup::split_name(name)? {
+            (None, schema) => schema,
+            (Some(_), _) => return Err(SqlError::syntax(format!("improper schema name: {name}"))),
+        },
+        (None, Some(owner)) => roles::resolved(context, owner)?,
+        (None, None) => return Err(SqlError::internal("a schema has a name or an owner")),
+    };
+    let owner = owner.map(|owner| roles::owner_named(context, &owner)).transpose()?;
+    let access = match &owner {
         None => lookup::own_access(context),
-        Some(owner) => {
-            let owner = roles::owner_named(context, &RoleName::Named(lookup::fold(owner)))?;
-            ObjectAccess::owned_by(owner.as_deref())
-        }
+        Some(owner) => ObjectAccess::owned_by(owner.as_deref()),
     };
     if schema.starts_with("pg_") || schema == crate::relations::INFORMATION_SCHEMA {
         let message = format!("unacceptable schema name \"{schema}\"");
@@ -58,17 +75,18 @@ pub(super) fn create(
             .with_detail("The prefix \"pg_\" and information_schema are reserved for the system."));
     }
     if context.transaction.catalog().has_schema(&schema) {
-        if existing == Existing::Keep {
+        if *if_not_exists {
             let message = format!("schema \"{schema}\" already exists, skipping");
             context.notice(SqlState::DuplicateSchema, message);
-            return Ok(StatementResult::plain("CREATE SCHEMA"));
+            return Ok(None);
         }
         let message = format!("schema \"{schema}\" already exists");
         return Err(SqlError::new(SqlState::DuplicateSchema, message));
     }
     context.transaction.change_catalog(CatalogChange::PutSchema(schema.clone()))?;
     if !access.is_default() {
-        context.transaction.change_catalog(CatalogChange::PutSchemaAccess(schema, access))?;
+        context.transaction.change_catalog(CatalogChange::PutSchemaAccess(schema.clone(), access))?;
     }
-    Ok(StatementResult::plain("CREATE SCHEMA"))
+    let owner = owner.map(|owner| Principal::named(owner.as_deref().unwrap_or(CATALOG_NAME)));
+    Ok(Some(Made { name: schema, owner }))
 }

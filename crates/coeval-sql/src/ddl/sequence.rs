@@ -2,11 +2,13 @@
 //! CREATE SEQUENCE, and the sequences behind identity and serial columns.
 
 use super::lookup;
+use super::schema::Existing;
+use super::temporary::{self, Lasting, Said};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
 use crate::rights::Object;
-use coeval_store::{CatalogChange, QualifiedName, SequenceDef, SpaceId};
+use coeval_store::{CatalogChange, QualifiedName, SequenceDef, SequenceType, SpaceId};
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, ObjectName, SequenceOptions, UnaryOperator, Value as AstValue,
 };
@@ -14,6 +16,8 @@ use datafusion::sql::sqlparser::ast::{
 /// CREATE SEQUENCE as the parser gives it.
 pub(super) struct CreateSequence<'a> {
     pub(super) name: &'a ObjectName,
+    pub(super) temporary: Said,
+    pub(super) existing: Existing,
     pub(super) data_type: Option<&'a DataType>,
     pub(super) options: &'a [SequenceOptions],
     pub(super) owned_by: Option<&'a ObjectName>,
@@ -22,6 +26,7 @@ pub(super) struct CreateSequence<'a> {
 /// What the options of a sequence say; `None`: not said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SequenceSettings {
+    pub(super) ty: Option<SequenceType>,
     pub(super) increment: Option<i64>,
     /// `Some(None)`: NO MINVALUE.
     pub(super) min: Option<Option<i64>>,
@@ -54,43 +59,76 @@ impl SequenceSettings {
         Ok(settings)
     }
 
-    /// The definition that follows, over a sequence type with these bounds.
+    /// The same with the type that `AS` says.
+    ///
+    /// # Errors
+    /// 22023 for a type that is no integer.
+    pub(super) fn typed(self, data_type: Option<&DataType>) -> Result<Self, SqlError> {
+        Ok(Self { ty: data_type.map(sequence_type).transpose()?, ..self })
+    }
+
+    /// The definition of a new sequence: what is not said follows from its type and the sign of its step.
     ///
     /// # Errors
     /// 22023 when the settings contradict each other.
-    pub(super) fn apply(&self, base: SequenceDef, bounds: (i64, i64)) -> Result<SequenceDef, SqlError> {
+    pub(super) fn define(&self, base: SequenceDef) -> Result<SequenceDef, SqlError> {
+        let ty = self.ty.unwrap_or(base.ty);
+        let (least, greatest) = ty.bounds();
+        let increment = self.increment.unwrap_or(base.increment);
+        let is_ascending = increment > 0;
+        let (min, max) = if is_ascending { (1, greatest) } else { (least, -1) };
+        let min = self.min.flatten().unwrap_or(min);
+        let max = self.max.flatten().unwrap_or(max);
+        let start = if is_ascending { min } else { max };
+        self.change(SequenceDef { ty, increment, min, max, start, ..base })
+    }
+
+    /// The definition that follows for a sequence that is there: what is not said stays, but bounds that were those of
+    /// its type become those of its new one.
+    ///
+    /// # Errors
+    /// 22023 when the settings contradict each other.
+    pub(super) fn change(&self, base: SequenceDef) -> Result<SequenceDef, SqlError> {
         let increment = self.increment.unwrap_or(base.increment);
         if increment == 0 {
             return Err(invalid("INCREMENT must not be zero"));
         }
-        let turned = (increment > 0) != (base.increment > 0);
-        let (min_default, max_default) = if increment > 0 { (1, bounds.1) } else { (bounds.0, -1) };
-        let bound = |given: Option<Option<i64>>, old: i64, default: i64| match given {
-            Some(given) => given.unwrap_or(default),
-            None if turned => default,
-            None => old,
+        let is_ascending = increment > 0;
+        let ty = self.ty.unwrap_or(base.ty);
+        let (least, greatest) = ty.bounds();
+        let of_type = base.ty.bounds();
+        let max = match self.max {
+            Some(Some(max)) => max,
+            _ if self.ty.is_some() && base.max == of_type.1 => greatest,
+            Some(None) if is_ascending => greatest,
+            Some(None) => -1,
+            None => base.max,
         };
-        let min = bound(self.min, base.min, min_default);
-        let max = bound(self.max, base.max, max_default);
+        let min = match self.min {
+            Some(Some(min)) => min,
+            _ if self.ty.is_some() && base.min == of_type.0 => least,
+            Some(None) if is_ascending => 1,
+            Some(None) => least,
+            None => base.min,
+        };
+        for (bound, value) in [("MAXVALUE", max), ("MINVALUE", min)] {
+            if value < least || value > greatest {
+                let ty = ty.column_type();
+                let message = format!("{bound} ({value}) is out of range for sequence data type {ty}");
+                return Err(invalid(message));
+            }
+        }
         if min >= max {
             return Err(invalid(format!("MINVALUE ({min}) must be less than MAXVALUE ({max})")));
         }
-        if min < bounds.0 || max > bounds.1 {
-            return Err(invalid("MINVALUE or MAXVALUE is out of range for the sequence's data type"));
-        }
-        let start_default = if turned || base.start < min || base.start > max {
-            if increment > 0 { min } else { max }
-        } else {
-            base.start
-        };
-        let start = self.start.unwrap_or(start_default);
+        let start = self.start.unwrap_or(base.start);
         if start < min {
             return Err(invalid(format!("START value ({start}) cannot be less than MINVALUE ({min})")));
         }
         if start > max {
             return Err(invalid(format!("START value ({start}) cannot be greater than MAXVALUE ({max})")));
         }
-        Ok(SequenceDef { increment, min, max, start, cycle: self.cycle.unwrap_or(base.cycle), ..base })
+        Ok(SequenceDef { ty, increment, min, max, start, cycle: self.cycle.unwrap_or(base.cycle), ..base })
     }
 }
 
@@ -120,15 +158,16 @@ pub(super) fn number(expr: &Expr) -> Result<i64, SqlError> {
     text.ok_or_else(wrong)?.parse().map_err(|_| wrong())
 }
 
-/// The least and greatest value of an integer type.
-pub(super) fn bounds(data_type: Option<&DataType>) -> Result<(i64, i64), SqlError> {
+/// The type that `AS` says.
+///
+/// # Errors
+/// 22023 for one that is no integer.
+fn sequence_type(data_type: &DataType) -> Result<SequenceType, SqlError> {
     match data_type {
-        None | Some(DataType::BigInt(_) | DataType::Int8(_)) => Ok((i64::MIN, i64::MAX)),
-        Some(DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_)) => {
-            Ok((i32::MIN.into(), i32::MAX.into()))
-        }
-        Some(DataType::SmallInt(_) | DataType::Int2(_)) => Ok((i16::MIN.into(), i16::MAX.into())),
-        Some(_) => Err(invalid("sequence type must be smallint, integer, or bigint")),
+        DataType::BigInt(_) | DataType::Int8(_) => Ok(SequenceType::BigInt),
+        DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) => Ok(SequenceType::Int),
+        DataType::SmallInt(_) | DataType::Int2(_) => Ok(SequenceType::SmallInt),
+        _ => Err(invalid("sequence type must be smallint, integer, or bigint")),
     }
 }
 
@@ -136,7 +175,7 @@ pub(super) fn bounds(data_type: Option<&DataType>) -> Result<(i64, i64), SqlErro
 pub(super) fn default_sequence(
     context: &StatementContext<'_>,
     name: QualifiedName,
-    bounds: (i64, i64),
+    ty: SequenceType,
 ) -> SequenceDef {
     SequenceDef {
         id: context.engine.store().new_sequence_id(),
@@ -144,8 +183,9 @@ pub(super) fn default_sequence(
         start: 1,
         increment: 1,
         min: 1,
-        max: bounds.1,
+        max: ty.bounds().1,
         cycle: false,
+        ty,
         owned_by: None,
         access: lookup::own_access(context),
     }
@@ -154,22 +194,28 @@ pub(super) fn default_sequence(
 /// CREATE SEQUENCE.
 ///
 /// # Errors
-/// 42P07 if the name is taken, 22023 for settings that contradict each other.
+/// 42P07 if the name is taken, 22023 for settings that contradict each other, 42P16 for a temporary one in a schema that
+/// stays.
 pub(super) fn create(
     context: &mut StatementContext<'_>,
     create: &CreateSequence<'_>,
 ) -> Result<StatementResult, SqlError> {
-    let name = lookup::target(context, create.name)?;
+    let done = StatementResult::plain("CREATE SEQUENCE");
+    let lasting = Lasting::of(create.name, create.temporary)?;
+    let name = temporary::target(context, create.name, lasting)?;
+    if create.existing == Existing::Keep && context.transaction.catalog().resolve(&name).is_some() {
+        lookup::note_existing(context, &name.name);
+        return Ok(done);
+    }
     lookup::require_create(context, &name.schema)?;
     lookup::refuse_taken(context, &name)?;
-    let bounds = bounds(create.data_type)?;
-    let settings = SequenceSettings::read(create.options)?;
-    let mut sequence = settings.apply(default_sequence(context, name, bounds), bounds)?;
+    let settings = SequenceSettings::read(create.options)?.typed(create.data_type)?;
+    let mut sequence = settings.define(default_sequence(context, name, SequenceType::default()))?;
     if let Some(owner) = create.owned_by {
         sequence.owned_by = read_owner(context, &sequence, owner)?;
     }
     context.transaction.change_catalog(CatalogChange::PutSequence(sequence))?;
-    Ok(StatementResult::plain("CREATE SEQUENCE"))
+    Ok(done)
 }
 
 /// The column that `OWNED BY` names for a sequence; `None` for `NONE`.

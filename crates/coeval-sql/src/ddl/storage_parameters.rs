@@ -4,6 +4,8 @@
 
 use crate::error::{SqlError, SqlState};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, SqlOption};
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// The parameters of tables and indexes that are not named by their beginning.
 const PARAMETERS: [&str; 11] = [
@@ -57,6 +59,17 @@ pub(super) fn replicas(options: &[SqlOption]) -> Result<Option<u32>, SqlError> {
         }
     }
     Ok(found)
+}
+
+/// The names in parentheses behind RESET. PostgreSQL does not ask whether there are such parameters.
+///
+/// # Errors
+/// A syntax error if these are no names, also for a name with a value.
+pub(super) fn names_to_reset(parser: &mut Parser<'_>) -> Result<Vec<String>, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let names = parser.parse_comma_separated(|parser| parser.parse_object_name(false))?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(names.iter().map(|name| name.to_string().to_lowercase()).collect())
 }
 
 /// Looks through the parameters of an index.

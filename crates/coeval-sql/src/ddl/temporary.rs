@@ -39,8 +39,10 @@ impl Lasting {
 
 /// Whether a word was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(crate) enum Said {
+    /// It was.
     Yes,
+    /// It was not.
     No,
 }
 

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE VIEW.
 
-use super::lookup;
 use super::temporary::{self, Lasting};
+use super::{lookup, view_options};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::parse::CHECK_OPTION;
 use crate::result::StatementResult;
 use crate::rights::Object;
 use crate::stored::updatable::Updatable;
 use crate::stored::view_query::quoted;
 use crate::stored::{view_query, view_query_of};
 use crate::temporary::is_temporary;
-use crate::types::column_type_of_field;
+use crate::types::view_column;
 use crate::values;
 use crate::walk::any_select;
-use arrow::datatypes::{DataType, Field, Schema};
-use coeval_store::{
-    CatalogChange, CheckOption, ColumnType, ElementType, ObjectRef, QualifiedName, TableDef, ViewColumn,
-    ViewDef,
-};
-use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem, SqlOption};
+use arrow::datatypes::Schema;
+use coeval_store::{CatalogChange, CheckOption, ObjectRef, QualifiedName, TableDef, ViewColumn, ViewDef};
+use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -62,19 +58,22 @@ pub(super) fn create(
     let schema = values::schema_of(context, &body)?;
     let columns: Vec<String> = create.columns.iter().map(|column| lookup::fold(&column.name)).collect();
     let names = output_names(&schema, &columns)?;
-    let (access, comment) = match old {
+    let (access, comment, before) = match old {
         Existing::Replace(old) => {
             context.rights().require_owner(Object::View(&old))?;
             refuse_other_columns(context, &old, &names, &schema)?;
-            (old.access, old.comment)
+            (old.access, old.comment, old.output.unwrap_or_default())
         }
-        Existing::Nothing | Existing::Keep => (lookup::own_access(context), None),
+        Existing::Nothing | Existing::Keep => (lookup::own_access(context), None, Vec::new()),
     };
     let own: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let query = if has_wildcard(&body) { fix_columns(&body, &own) } else { body.to_string() };
-    let output =
-        names.into_iter().zip(schema.fields()).map(|(name, field)| ViewColumn { name, ty: type_of(field) });
-    let output = Some(output.collect());
+    let output = names.into_iter().zip(schema.fields()).map(|(name, field)| view_column(name, field));
+    let mut output: Vec<ViewColumn> = output.collect();
+    for (column, before) in output.iter_mut().zip(before) {
+        column.default = before.default;
+    }
+    let output = Some(output);
     let view = ViewDef { name, columns, query, access, comment, output, check };
     if check.is_some() {
         refuse_check(context, &view)?;
@@ -86,51 +85,25 @@ pub(super) fn create(
 /// What is checked of rows that are written through the view: the option that `WITH CHECK OPTION` stands for.
 ///
 /// # Errors
-/// `0A000` for another option, `22023` for another value.
+/// As [`view_options::check`].
 fn check_option(options: &CreateTableOptions) -> Result<Option<CheckOption>, SqlError> {
-    let options = match options {
-        CreateTableOptions::None => return Ok(None),
-        CreateTableOptions::With(options) => options,
-        other => return Err(SqlError::unsupported(format!("option {other} of a view"))),
-    };
-    let mut check = None;
-    for option in options {
-        let SqlOption::KeyValue { key, value } = option else {
-            return Err(SqlError::unsupported(format!("option {option} of a view")));
-        };
-        if lookup::fold(key) != CHECK_OPTION {
-            return Err(SqlError::unsupported(format!("option {option} of a view")));
-        }
-        check = match value.to_string().trim_matches('\'').to_lowercase().as_str() {
-            "local" => Some(CheckOption::Local),
-            "cascaded" => Some(CheckOption::Cascaded),
-            _ => {
-                let message = format!("invalid value for enum option \"{CHECK_OPTION}\": {value}");
-                return Err(SqlError::new(SqlState::InvalidParameterValue, message)
-                    .with_detail("Valid values are \"local\" and \"cascaded\"."));
-            }
-        };
+    match options {
+        CreateTableOptions::None => Ok(None),
+        CreateTableOptions::With(options) => view_options::check(options),
+        other => Err(SqlError::unsupported(format!("option {other} of a view"))),
     }
-    Ok(check)
 }
 
 /// Refuses a check of a view through which nothing is written.
 ///
 /// # Errors
 /// `0A000`.
-fn refuse_check(context: &StatementContext<'_>, view: &ViewDef) -> Result<(), SqlError> {
+pub(super) fn refuse_check(context: &StatementContext<'_>, view: &ViewDef) -> Result<(), SqlError> {
     let found = Updatable::of_view(&Arc::new(view.clone()), context.transaction);
     found.and_then(|updatable| updatable.require_columns()).map_err(|why| {
         let message = "WITH CHECK OPTION is supported only on automatically updatable views";
         SqlError::new(SqlState::FeatureNotSupported, message).with_hint(why.reason)
     })
-}
-
-/// The type that the view's definition has for a column. Rows, and arrays of arrays, are shown as text.
-fn type_of(field: &Field) -> ColumnType {
-    let is_list = matches!(field.data_type(), DataType::List(_));
-    let shown = if is_list { ColumnType::Array(ElementType::Text) } else { ColumnType::Text };
-    column_type_of_field(field).unwrap_or(shown)
 }
 
 /// The table that the view reads under this name.
@@ -205,7 +178,10 @@ fn qualify(context: &StatementContext<'_>, body: &mut Query) {
 }
 
 /// The names of the view's columns: those given, then the query's own.
-fn output_names(schema: &Schema, given: &[String]) -> Result<Vec<String>, SqlError> {
+///
+/// # Errors
+/// `42601` for more names than columns, `42701` for two columns of one name.
+pub(super) fn output_names(schema: &Schema, given: &[String]) -> Result<Vec<String>, SqlError> {
     if given.len() > schema.fields().len() {
         return Err(SqlError::syntax("CREATE VIEW specifies more column names than columns"));
     }

@@ -57,7 +57,7 @@ pub(super) fn spell_like(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 }
 
 /// Whether the statement begins with CREATE TABLE, of whatever kind.
-fn creates_table(tokens: &[TokenWithSpan]) -> bool {
+pub(super) fn creates_table(tokens: &[TokenWithSpan]) -> bool {
     let mut words = tokens.iter().filter(|token| !is_space(token));
     words.next().is_some_and(|word| is_word(word, "create"))
         && words.take(3).any(|word| is_word(word, "table"))

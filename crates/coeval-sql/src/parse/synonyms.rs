@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statements that begin with other words for the same: `ABORT` is `ROLLBACK`, `RESET TIME ZONE` is `RESET timezone`, and
-//! `DROP INDEX CONCURRENTLY` is `DROP INDEX`, which keeps nobody from the table. The parser knows only the latter.
+//! Statements that begin with other words for the same: `ABORT` is `ROLLBACK`, `RESET TIME ZONE` is `RESET timezone`,
+//! `SET LOCAL SESSION AUTHORIZATION` is what the parser calls `SET LOCAL AUTHORIZATION`, and `DROP INDEX CONCURRENTLY` is
+//! `DROP INDEX`, which keeps nobody from the table. The parser knows only the latter.
 
 use super::{is_space, is_word};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// The most words that such a beginning has.
-const WORDS_MAX: usize = 3;
+const WORDS_MAX: usize = 4;
 
 /// Writes such a beginning in the words that the parser knows.
 pub(super) fn spell_synonyms(tokens: &mut Vec<TokenWithSpan>) {
@@ -21,7 +22,10 @@ pub(super) fn spell_synonyms(tokens: &mut Vec<TokenWithSpan>) {
     } else if begins(&["reset", "time", "zone"]) {
         tokens[places[1]].token = Token::make_word("timezone", None);
         tokens.remove(places[2]);
-    } else if begins(&["drop", "index", "concurrently"]) {
+    } else if begins(&["drop", "index", "concurrently"])
+        || begins(&["set", "local", "session", "authorization"])
+        || begins(&["set", "session", "session", "authorization"])
+    {
         tokens.remove(places[2]);
     }
 }

@@ -50,6 +50,7 @@ fn session() -> Session {
         min: 1,
         max: i64::MAX,
         cycle: false,
+        ty: Default::default(),
         owned_by: None,
         access: Default::default(),
     };

@@ -21,9 +21,12 @@ use crate::rights::{Authority, CHANGED_VIEW, Checks, Kind, Object, Rights};
 use crate::settings::Settings;
 use crate::stack::with_room;
 use crate::temporary::is_temporary;
+use crate::types::view_column;
 use crate::walk::any_expression;
 use arrow::datatypes::DataType;
-use coeval_store::{ObjectRef, Privilege, QualifiedName, SpaceId, TableDef, Transaction, ViewDef};
+use coeval_store::{
+    ObjectRef, Privilege, QualifiedName, SpaceId, TableDef, Transaction, ViewColumn, ViewDef,
+};
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::TableReference;
@@ -296,10 +299,7 @@ impl<'a> Planner<'a> {
                 continue;
             }
             let columns = match &view.output {
-                Some(columns) => {
-                    let columns = columns.iter().map(|column| (column.name.clone(), column.ty.arrow()));
-                    Some(columns.collect())
-                }
+                Some(columns) => Some(columns.clone()),
                 None => self.planned_columns(view)?,
             };
             found.extend(columns.map(|columns| (view.name.clone(), columns)));
@@ -312,7 +312,7 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     /// That of a cancelled statement.
-    fn planned_columns(&self, view: &ViewDef) -> Result<Option<Vec<(String, DataType)>>> {
+    fn planned_columns(&self, view: &ViewDef) -> Result<Option<Vec<ViewColumn>>> {
         if self.is_within_view() {
             return Ok(None);
         }
@@ -324,7 +324,7 @@ impl<'a> Planner<'a> {
         self.view_sizes.replace(before);
         let Ok(plan) = plan else { return cancel::check().map(|()| None).map_err(Into::into) };
         let fields = plan.schema().fields().iter();
-        Ok(Some(fields.map(|field| (field.name().clone(), field.data_type().clone())).collect()))
+        Ok(Some(fields.map(|field| view_column(field.name().clone(), field)).collect()))
     }
 
     fn source(&self, schema: Option<&str>, name: &str) -> Result<Arc<dyn TableSource>> {

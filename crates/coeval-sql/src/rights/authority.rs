@@ -12,7 +12,7 @@
 //! | somebody else has | the newest published definition |
 //! | somebody else has dropped it | nothing: only superusers may still read it in the old snapshot |
 
-use super::Kind;
+use super::{Kind, predefined};
 use coeval_store::{
     ObjectAccess, RoleDef, SequenceDef, Store, TableDef, Transaction, TypeDef, ViewDef, World,
 };
@@ -131,7 +131,7 @@ impl Authority {
 
     /// A role; `None` if there is none of the name, or none any more.
     pub(crate) fn role(&self, name: &str) -> Option<&RoleDef> {
-        self.current(|world| world.catalog().role(name).map(|role| &**role))
+        self.current(|world| world.catalog().role(name).map(|role| &**role)).or_else(|| predefined(name))
     }
 
     /// Whose an object is and what others may do with it.

@@ -6,7 +6,7 @@ use super::variables::Scope;
 use crate::error::{SqlError, SqlState, TableName};
 use crate::registry::Registry;
 use crate::relations::CATALOG_NAME;
-use crate::rights::{Authority, Object, Principal, Rights, Standing, insufficient, is_member};
+use crate::rights::{Authority, Object, Principal, Rights, Standing, insufficient, is_member, role_of};
 use coeval_store::{Catalog, STATEMENT_MARK};
 
 impl Session {
@@ -117,8 +117,19 @@ impl Session {
     }
 }
 
+/// Refuses a checkpoint to a session that has no right to make one.
+///
+/// # Errors
+/// `42501`.
+pub(super) fn require_checkpoint(session: &Session) -> Result<(), SqlError> {
+    if session.rights_of(session.settings.principal()).may_checkpoint() {
+        return Ok(());
+    }
+    Err(insufficient("must be superuser or have privileges of pg_checkpoint to do CHECKPOINT"))
+}
+
 fn refuse_unknown(catalog: &Catalog, name: &str) -> Result<(), SqlError> {
-    if name == CATALOG_NAME || catalog.role(name).is_some() {
+    if name == CATALOG_NAME || role_of(catalog, name).is_some() {
         return Ok(());
     }
     Err(SqlError::new(SqlState::InvalidParameterValue, format!("role \"{name}\" does not exist")))

@@ -3,7 +3,7 @@
 
 use super::deferrable::DeferrableModes;
 use super::utility::Utility;
-use crate::ddl::Extended;
+use crate::ddl::{Extended, SchemaElement, SchemaElements};
 use crate::error::SqlError;
 use crate::parse::{BrickClause, Piece, Syntax, pieces};
 use crate::settings::Deferrable;
@@ -80,10 +80,30 @@ fn with_clauses(piece: Piece<Parsed>) -> Result<Parsed, SqlError> {
     if let Some(bricks) = piece.bricks {
         statement = in_bricks(statement, bricks)?;
     }
-    match piece.server {
-        Some(server) => on_server(statement, server),
-        None => Ok(statement),
+    if let Some(server) = piece.server {
+        statement = on_server(statement, server)?;
     }
+    if piece.elements.is_empty() {
+        return Ok(statement);
+    }
+    let elements: Result<Vec<Parsed>, SqlError> = piece.elements.into_iter().map(with_clauses).collect();
+    in_schema(statement, elements?)
+}
+
+/// The CREATE SCHEMA with the statements that it holds.
+fn in_schema(schema: Parsed, elements: Vec<Parsed>) -> Result<Parsed, SqlError> {
+    let misplaced = || SqlError::syntax("this is no part of CREATE SCHEMA");
+    let Parsed::Statement(create) = schema else { return Err(misplaced()) };
+    let elements: Result<Vec<SchemaElement>, SqlError> = elements
+        .into_iter()
+        .map(|element| match element {
+            Parsed::Statement(statement) => Ok(SchemaElement::Statement(statement)),
+            Parsed::Definition(extended) => Ok(SchemaElement::Extended(extended)),
+            Parsed::Utility(_) | Parsed::Checkpoint => Err(misplaced()),
+        })
+        .collect();
+    let schema = SchemaElements::new(*create, elements?)?;
+    Ok(Parsed::Definition(Box::new(Extended::Schema(Box::new(schema)))))
 }
 
 /// The statement about transaction modes with the word that was taken out of its tokens.

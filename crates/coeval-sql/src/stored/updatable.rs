@@ -40,7 +40,7 @@ pub(crate) struct NotUpdatable {
 /// A view through which rows are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Updatable {
-    /// The table whose rows they are.
+    /// The table whose rows they are, with the defaults of the views above it in the place of its own.
     pub(crate) table: Arc<TableDef>,
     /// The columns of the view, in order.
     pub(crate) columns: Vec<UpdatableColumn>,
@@ -118,7 +118,7 @@ impl Updatable {
             selection.as_ref().and_then(|selection| over_base(selection, &relation, &below.columns));
         let level = Level { view: Arc::clone(view), from, relation, outputs, selection, condition };
         let levels = std::iter::once(level).chain(below.levels).collect();
-        Ok(Self { table: below.table, columns, levels })
+        Ok(Self { table: with_defaults(below.table, view, &columns), columns, levels })
     }
 
     /// Refuses a view none of whose columns is one of the table. Rows may be deleted through it all the same.
@@ -187,6 +187,19 @@ impl Updatable {
         checks.reverse();
         checks
     }
+}
+
+/// The table with the defaults that a view over it has for its columns.
+fn with_defaults(mut table: Arc<TableDef>, view: &ViewDef, columns: &[UpdatableColumn]) -> Arc<TableDef> {
+    let output = view.output.as_deref().unwrap_or_default();
+    for (known, column) in output.iter().zip(columns) {
+        if let (Some(default), Some(base)) = (&known.default, column.base) {
+            let changed = &mut Arc::make_mut(&mut table).columns[base];
+            changed.default = Some(default.clone());
+            changed.sequence = None;
+        }
+    }
+    table
 }
 
 /// What a column of the table's primary key is called in [`Updatable::keyed`].

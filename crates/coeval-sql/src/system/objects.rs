@@ -109,10 +109,7 @@ pub(super) fn sequences(transaction: &Transaction) -> Rows {
         if owner.is_some_and(|column| column.identity.is_some() || column.state != ColumnState::Live) {
             continue;
         }
-        let of_owner = owner.map(|column| column.ty);
-        let ty = of_owner
-            .filter(|ty| matches!(ty, ColumnType::SmallInt | ColumnType::Int))
-            .unwrap_or(ColumnType::BigInt);
+        let ty = sequence.ty.column_type();
         let number = NumberFacts::of(ty);
         rows.push([
             text(DATABASE_NAME),
@@ -221,16 +218,17 @@ pub(super) fn columns(transaction: &Transaction, view_columns: &ViewColumns) -> 
     for (name, columns) in view_columns {
         let view = transaction.catalog().view(name);
         let updatable = view.map(|view| updatable_columns(view, transaction)).unwrap_or_default();
-        for (position, (column, ty)) in columns.iter().enumerate() {
-            let ty = crate::types::column_type_of_arrow(ty).unwrap_or(ColumnType::Text);
+        for (position, column) in columns.iter().enumerate() {
             let place = Place {
                 schema: &name.schema,
                 table: &name.name,
-                column,
+                column: &column.name,
                 position: position + 1,
                 is_updatable: updatable.get(position).copied().unwrap_or(false),
             };
-            push_column(&mut rows, &place, &ColumnDef::new(column, ty), None, None);
+            let column = ColumnDef { default: column.default.clone(), ..ColumnDef::new(&column.name, column.ty) };
+            let default = default_text(transaction, &column);
+            push_column(&mut rows, &place, &column, default.as_deref(), None);
         }
     }
     rows

@@ -3,7 +3,7 @@
 
 use super::DATABASE_NAME;
 use super::rows::{Rows, table_defs, text, yes_or_no};
-use crate::rights::{Kind, Principal, Rights, all_privileges};
+use crate::rights::{Kind, Principal, Rights, all_privileges, role_of, roles_of};
 use crate::settings::Settings;
 use coeval_store::{ColumnType, Grant, ObjectAccess, Privilege, QualifiedName, Transaction, ValueRef};
 
@@ -63,7 +63,7 @@ pub(super) fn table_privileges(transaction: &Transaction, rights: &Rights, publi
 /// `enabled_roles`: those whose rights the session has.
 pub(super) fn enabled_roles(transaction: &Transaction, rights: &Rights) -> Rows {
     let mut rows = Rows::new(&[(TEXT, "role_name")]);
-    for role in transaction.catalog().roles() {
+    for role in roles_of(transaction.catalog()) {
         if rights.include(Some(&role.name)) {
             rows.push([text(&role.name)]);
         }
@@ -75,7 +75,7 @@ pub(super) fn enabled_roles(transaction: &Transaction, rights: &Rights) -> Rows 
 pub(super) fn applicable_roles(transaction: &Transaction, settings: &Settings) -> Rows {
     let mut rows = Rows::new(&[(TEXT, "grantee role_name is_grantable")]);
     let Principal { name, .. } = settings.principal();
-    let Some(role) = transaction.catalog().role(name) else { return rows };
+    let Some(role) = role_of(transaction.catalog(), name) else { return rows };
     for membership in &role.member_of {
         let row: [ValueRef<'_>; 3] = [text(name), text(&membership.role), yes_or_no(membership.admin)];
         rows.push(row);

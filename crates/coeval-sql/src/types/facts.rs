@@ -4,7 +4,7 @@
 use crate::oids;
 use crate::types::{column_type_of_arrow, type_name};
 use arrow::datatypes::DataType;
-use coeval_store::{ColumnDef, ColumnType, ElementType};
+use coeval_store::{ColumnDef, ColumnType, ElementType, ViewColumn};
 
 /// A type as `pg_attribute` describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +102,17 @@ pub(crate) fn facts_of_column(column: &ColumnDef) -> TypeFacts {
     let Some(digits) = column.second_digits.map(i32::from) else { return facts };
     let fields = if column.ty == ColumnType::Interval { ALL_INTERVAL_FIELDS } else { 0 };
     TypeFacts { modifier: fields | digits, ..facts }
+}
+
+/// The facts of a view's column: those of its type. What a query computes has no declared digits, and which of its columns are a table's as
+/// they stand there is not kept.
+pub(crate) fn facts_of_view_column(column: &ViewColumn) -> TypeFacts {
+    let element = if let ColumnType::Array(element) = column.ty { element.column_type() } else { column.ty };
+    let facts = facts(column.ty);
+    match element {
+        ColumnType::Numeric { .. } => TypeFacts { modifier: -1, ..facts },
+        _ => facts,
+    }
 }
 
 /// The number of a type in `pg_type`.

@@ -4,7 +4,7 @@
 
 use super::column_type_of_arrow;
 use arrow::datatypes::{DataType, Field};
-use coeval_store::{ColumnType, ElementType};
+use coeval_store::{ColumnType, ElementType, ViewColumn};
 
 /// The key of the mark in a field's metadata.
 pub(crate) const KEY: &str = "coeval.type";
@@ -43,6 +43,13 @@ pub fn column_type_of_field(field: &Field) -> Option<ColumnType> {
         _ => None,
     };
     marked.or_else(|| column_type_of_arrow(field.data_type()))
+}
+
+/// The column that a view has for one of its query's. Rows, and arrays of arrays, are shown as text.
+pub(crate) fn view_column(name: String, field: &Field) -> ViewColumn {
+    let is_list = matches!(field.data_type(), DataType::List(_));
+    let shown = if is_list { ColumnType::Array(ElementType::Text) } else { ColumnType::Text };
+    ViewColumn { name, ty: column_type_of_field(field).unwrap_or(shown), default: None }
 }
 
 /// The type that a field is marked with.

@@ -275,15 +275,25 @@ impl Parts for ViewDef {
 
 impl Parts for ViewColumn {
     fn beside(&self) -> usize {
-        let Self { name, ty } = self;
-        name.beside() + ty.beside()
+        let Self { name, ty, default } = self;
+        name.beside() + ty.beside() + default.beside()
     }
 }
 
 impl Parts for SequenceDef {
     fn beside(&self) -> usize {
-        let Self { id: _, name, start: _, increment: _, min: _, max: _, cycle: _, owned_by: _, access } =
-            self;
+        let Self {
+            id: _,
+            name,
+            start: _,
+            increment: _,
+            min: _,
+            max: _,
+            cycle: _,
+            ty: _,
+            owned_by: _,
+            access,
+        } = self;
         name.beside() + access.beside()
     }
 }

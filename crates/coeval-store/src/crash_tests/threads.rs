@@ -86,6 +86,7 @@ fn make_tables(store: &Store) -> Tables {
         min: 1,
         max: i64::MAX,
         cycle: false,
+        ty: Default::default(),
         owned_by: None,
         access: Default::default(),
     };

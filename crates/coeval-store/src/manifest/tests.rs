@@ -122,7 +122,7 @@ fn columns_of_views_make_it_a_manifest_of_version_8_and_views_without_are_read()
     assert!(!text.contains("output"), "as programs before version 8 wrote it: {text}");
     assert_eq!(decode(&without.encode()).unwrap(), without);
     let mut with = without;
-    with.views[0].output = Some(vec![ViewColumn { name: "n".into(), ty: ColumnType::Int }]);
+    with.views[0].output = Some(vec![ViewColumn { name: "n".into(), ty: ColumnType::Int, default: None }]);
     assert_eq!(version_of(&with), 8);
     assert_eq!(decode(&with.encode()).unwrap(), with);
 }
@@ -143,7 +143,7 @@ fn a_view_that_checks_what_is_written_makes_it_a_manifest_of_version_9() {
 fn places_of_logs_make_it_a_manifest_of_version_9() {
     let with = |ty| {
         let mut manifest = some_manifest();
-        manifest.views[0].output = Some(vec![ViewColumn { name: "place".into(), ty }]);
+        manifest.views[0].output = Some(vec![ViewColumn { name: "place".into(), ty, default: None }]);
         manifest
     };
     for ty in [ColumnType::PgLsn, ColumnType::Array(ElementType::PgLsn)] {

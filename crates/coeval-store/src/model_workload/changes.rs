@@ -156,6 +156,7 @@ impl Workload {
             min,
             max,
             cycle: false,
+            ty: Default::default(),
             owned_by: None,
             access: Default::default(),
         };

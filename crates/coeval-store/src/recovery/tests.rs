@@ -528,6 +528,7 @@ fn numbers(store: &Store) -> SequenceDef {
         min: 1,
         max: i64::MAX,
         cycle: false,
+        ty: Default::default(),
         owned_by: None,
         access: Default::default(),
     }

@@ -17,6 +17,7 @@ fn numbers(id: u32) -> SequenceDef {
         min: 1,
         max: i64::MAX,
         cycle: false,
+        ty: Default::default(),
         owned_by: None,
         access: Default::default(),
     }

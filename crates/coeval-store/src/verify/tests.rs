@@ -488,6 +488,7 @@ fn a_sequence_behind_the_values_of_its_column_is_a_warning_and_no_problem() {
         min: 1,
         max: 1_000_000,
         cycle: false,
+        ty: Default::default(),
         owned_by: Some((parents.id, 0)),
         access: Default::default(),
     };

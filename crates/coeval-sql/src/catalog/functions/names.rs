@@ -11,6 +11,7 @@ use crate::error::{SqlError, SqlState};
 use crate::oids;
 use crate::quoting::{parts, quoted};
 use crate::relations::{self, CATALOG_NAME};
+use crate::rights::{role_of, roles_of};
 use arrow::array::AsArray;
 use arrow::datatypes::Int32Type;
 use std::collections::HashMap;
@@ -190,7 +191,7 @@ pub(super) fn find_role(call: &Call<'_>, name: &str) -> Result<Option<i32>, SqlE
     let catalog = access.objects().definitions.catalog();
     let name = parts(name).and_then(|mut parts| parts.pop()).unwrap_or_else(|| name.to_owned());
     let is_known = name == CATALOG_NAME || *name == *access.settings().authenticated().name;
-    Ok((is_known || catalog.role(&name).is_some()).then(|| role_oid(&name)))
+    Ok((is_known || role_of(catalog, &name).is_some()).then(|| role_oid(&name)))
 }
 
 fn role_cast(call: &Call<'_>) -> Result<Cell, SqlError> {
@@ -207,7 +208,7 @@ fn role_cast(call: &Call<'_>) -> Result<Cell, SqlError> {
 /// The name of the role with this id, if there is one.
 pub(super) fn role_named(call: &Call<'_>, oid: i64) -> Result<Option<String>, SqlError> {
     let access = call.access()?;
-    let roles = access.objects().definitions.catalog().roles().map(|role| role.name.as_str());
+    let roles = roles_of(access.objects().definitions.catalog()).map(|role| role.name.as_str());
     let mut names = [CATALOG_NAME, &access.settings().authenticated().name].into_iter().chain(roles);
     Ok(names.find(|name| i64::from(role_oid(name)) == oid).map(str::to_owned))
 }

@@ -6,17 +6,19 @@
 
 use super::names::role_named;
 use super::{Call, Entry, Gives, called, strict};
+use crate::catalog::classes::numbered_columns;
+use crate::catalog::objects::{Class, Kind};
 use crate::catalog::rows::Cell;
 use crate::error::{SqlError, SqlState};
 use crate::oids;
 use crate::quoting::{parts, quoted};
-use crate::rights::{Principal, Rights, is_member, schema_access, unknown_role};
+use crate::rights::{self, Principal, Rights, is_member, role_of, schema_access, unknown_role};
 use coeval_store::{ObjectAccess, Privilege, RoleAttribute};
 
 pub(super) const ENTRIES: &[Entry] = &[
     strict("has_table_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2)),
     strict("has_any_column_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2)),
-    strict("has_column_privilege", 3..=4, Gives::Bool, |call| on_class(call, 3)),
+    strict("has_column_privilege", 3..=4, Gives::Bool, on_column),
     strict("has_sequence_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2)),
     strict("has_schema_privilege", 2..=3, Gives::Bool, on_schema),
     strict("has_database_privilege", 2..=3, Gives::Bool, on_database),
@@ -52,7 +54,7 @@ fn principal(call: &Call<'_>) -> Result<Principal, SqlError> {
         return Ok(user.clone());
     }
     let named = Principal::named(&name);
-    if named.as_owner().is_some() && access.objects().definitions.catalog().role(&name).is_none() {
+    if named.as_owner().is_some() && role_of(access.objects().definitions.catalog(), &name).is_none() {
         return Err(unknown_role(&name));
     }
     Ok(named)
@@ -81,13 +83,17 @@ fn any(
     Ok(found)
 }
 
-/// Whether the privileges of the last argument are there on an object.
-fn on_object(call: &Call<'_>, rights: &Rights, access: &ObjectAccess) -> Result<Cell, SqlError> {
+/// Whether the privileges of the last argument are there on an object of this kind.
+fn on_object(
+    call: &Call<'_>,
+    rights: &Rights,
+    kind: rights::Kind,
+    access: &ObjectAccess,
+) -> Result<Cell, SqlError> {
     let list = call.arguments.len().checked_sub(1).and_then(|last| call.text(last)).unwrap_or_default();
     let grantable = rights.grantable(access);
-    let held =
-        any(list, |privilege| grantable.contains(privilege), |privilege| rights.may(access, privilege))?;
-    Ok(held.into())
+    let held = |privilege| rights.may_with(kind, access, privilege);
+    Ok(any(list, |privilege| grantable.contains(privilege), held)?.into())
 }
 
 fn on_class(call: &Call<'_>, without: usize) -> Result<Cell, SqlError> {
@@ -95,7 +101,7 @@ fn on_class(call: &Call<'_>, without: usize) -> Result<Cell, SqlError> {
     let objects = call.access()?.objects();
     let Some(class) = call.class(place)?.and_then(|oid| objects.class(oid)) else { return Ok(Cell::Null) };
     match class.access() {
-        Some(access) => on_object(call, &rights, access),
+        Some(access) => on_object(call, &rights, class.privilege_kind(), access),
         // Everyone may read the catalog.
         None => {
             let list = call.text(call.arguments.len() - 1).unwrap_or_default();
@@ -108,6 +114,48 @@ fn on_class(call: &Call<'_>, without: usize) -> Result<Cell, SqlError> {
     }
 }
 
+/// Columns have no privileges of their own: those of their relation. NULL for a column that was dropped, and for a number of none.
+fn on_column(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let place = call.arguments.len() - 2;
+    let objects = call.access()?.objects();
+    let Some(class) = call.class(place - 1)?.and_then(|oid| objects.class(oid)) else {
+        return Ok(Cell::Null);
+    };
+    let columns = columns_of(class);
+    let is_there = match (call.text(place), call.int(place)) {
+        (Some(name), _) => {
+            let is_dropped = name.starts_with("........pg.dropped.");
+            let is_there = columns.is_none_or(|columns| columns.contains(&Some(name)));
+            if !is_there && !is_dropped {
+                let message = format!("column \"{name}\" of relation \"{}\" does not exist", class.name);
+                return Err(SqlError::new(SqlState::UndefinedColumn, message));
+            }
+            is_there
+        }
+        (None, number) => {
+            let before = number.and_then(|number| usize::try_from(number).ok()?.checked_sub(1));
+            let has_one = |columns: Vec<Option<&str>>| {
+                before.and_then(|before| columns.get(before)).is_some_and(Option::is_some)
+            };
+            columns.is_none_or(has_one)
+        }
+    };
+    if is_there { on_class(call, 3) } else { Ok(Cell::Null) }
+}
+
+/// The names of a relation's columns in the order of their numbers, nothing in the place of one that was dropped; `None` if they
+/// are not known.
+fn columns_of(class: &Class) -> Option<Vec<Option<&str>>> {
+    Some(match &class.kind {
+        Kind::Table(def) => {
+            numbered_columns(def).map(|column| column.is_live().then_some(column.name.as_str())).collect()
+        }
+        Kind::View(view) => view.output.as_ref()?.iter().map(|column| Some(column.name.as_str())).collect(),
+        Kind::System(relation) => relation.columns.iter().map(|column| Some(column.name)).collect(),
+        Kind::Sequence(_) | Kind::PrimaryKey(_) | Kind::Index(..) => return None,
+    })
+}
+
 fn on_schema(call: &Call<'_>) -> Result<Cell, SqlError> {
     let (rights, place) = subject(call, 2)?;
     let objects = call.access()?.objects();
@@ -117,7 +165,10 @@ fn on_schema(call: &Call<'_>) -> Result<Cell, SqlError> {
         .schemas()
         .find(|schema| oid.map_or(wanted.as_deref() == Some(*schema), |oid| oids::of_schema(schema) == oid));
     match (found, wanted) {
-        (Some(schema), _) => on_object(call, &rights, &schema_access(objects.definitions.catalog(), schema)),
+        (Some(schema), _) => {
+            let access = schema_access(objects.definitions.catalog(), schema);
+            on_object(call, &rights, rights::Kind::Schema, &access)
+        }
         (None, Some(name)) => Err(crate::names::unknown_schema(&name)),
         (None, None) => Ok(Cell::Null),
     }
@@ -176,7 +227,7 @@ fn on_role(call: &Call<'_>) -> Result<Cell, SqlError> {
     let Some(role) = role else { return Ok(Cell::Null) };
     let is_superuser = access.rights_of(&member).is_superuser();
     let usage = call.text(place + 1).unwrap_or_default().to_uppercase();
-    let inherits = catalog.role(&member.name).is_some_and(|role| role.is(RoleAttribute::Inherit));
+    let inherits = role_of(catalog, &member.name).is_some_and(|role| role.is(RoleAttribute::Inherit));
     let counts = inherits || !usage.starts_with("USAGE") || *member.name == *role;
     Ok((is_superuser || counts && is_member(&member.name, &role, access.authority())).into())
 }

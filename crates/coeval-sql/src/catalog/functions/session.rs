@@ -2,7 +2,6 @@
 //! Functions about sessions and the server they talk to: users, schemas, settings, ending what others run.
 
 use super::{Call, Entry, Gives, called, strict};
-use crate::catalog::objects::Objects;
 use crate::catalog::rows::Cell;
 use crate::error::SqlError;
 use crate::oids;
@@ -20,9 +19,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     called("version", 0..=0, Gives::Text, |_| Ok(VERSION.into())),
     called("current_database", 0..=0, Gives::Text, database),
     called("current_catalog", 0..=0, Gives::Text, database),
-    called("current_schema", 0..=0, Gives::Text, |call| {
-        Ok(lasting(call.access()?.objects()).next().cloned().into())
-    }),
+    called("current_schema", 0..=0, Gives::Text, |call| Ok(named_path(call)?.into_iter().next().into())),
     strict("current_schemas", 1..=1, Gives::Texts, schemas),
     called("pg_my_temp_schema", 0..=0, Gives::Int, |call| Ok(temporary_schema(call)?.into())),
     strict("pg_is_other_temp_schema", 1..=1, Gives::Bool, |call| {
@@ -82,9 +79,14 @@ fn user(call: &Call<'_>) -> Result<Cell, SqlError> {
     Ok(call.access()?.settings().user().into())
 }
 
-/// The schemas of the search path, without the session's own.
-fn lasting(objects: &Objects) -> impl Iterator<Item = &String> {
-    objects.path.iter().filter(|schema| !is_temporary(schema))
+/// The schemas that the search path names, of those that there are: the system's own and the session's always are.
+fn named_path(call: &Call<'_>) -> Result<Vec<String>, SqlError> {
+    let access = call.access()?;
+    let (objects, settings) = (access.objects(), access.settings());
+    let own = settings.temporary().schema();
+    let named = settings.search_path().iter().map(|schema| settings.temporary().meant(schema));
+    let is_there = |schema: &&str| *schema == own || objects.schemas().any(|known| known == *schema);
+    Ok(named.filter(is_there).map(str::to_owned).collect())
 }
 
 /// The schema of the session's temporary objects, or 0 while it has none.
@@ -95,12 +97,14 @@ fn temporary_schema(call: &Call<'_>) -> Result<i32, SqlError> {
 }
 
 fn schemas(call: &Call<'_>) -> Result<Cell, SqlError> {
-    let objects = call.access()?.objects();
-    let with_implicit = call.truth(0) == Some(true);
-    let mut path: Vec<String> =
-        if with_implicit { objects.path.clone() } else { lasting(objects).cloned().collect() };
-    if with_implicit && !path.iter().any(|schema| schema == PG_CATALOG) {
-        path.insert(0, PG_CATALOG.to_owned());
+    let mut path = named_path(call)?;
+    if call.truth(0) == Some(true) {
+        let access = call.access()?;
+        let own = access.settings().temporary().schema();
+        let implicit = [PG_CATALOG, own].into_iter().filter(|schema| !path.iter().any(|named| named == schema));
+        let is_there = |schema: &&str| access.objects().schemas().any(|known| known == *schema);
+        let implicit: Vec<String> = implicit.filter(is_there).map(str::to_owned).collect();
+        path.splice(0..0, implicit);
     }
     Ok(Cell::Texts(path))
 }
@@ -173,7 +177,7 @@ fn signal(call: &Call<'_>, signal: Signal) -> Result<Cell, SqlError> {
             return Err(insufficient(format!("must be a superuser to {verb} superuser {}", what.0)));
         }
         // A member that does not inherit has them once it has taken the role on.
-        if !rights.include(target.as_owner()) {
+        if !rights.include(target.as_owner()) && !rights.may_signal() {
             let message =
                 format!("must be a member of the role whose {} or member of pg_signal_backend", what.1);
             return Err(insufficient(message));

@@ -46,6 +46,7 @@ fn a_tables_own_sequences_are_those_that_it_owns_now() {
         min: 1,
         max: i64::MAX,
         cycle: false,
+        ty: Default::default(),
         owned_by: table.map(|table| (SpaceId::new(table), 0)),
         access: ObjectAccess::default(),
     };

@@ -246,6 +246,7 @@ fn whatever_would_write_is_refused() {
         min: 1,
         max: 9,
         cycle: false,
+        ty: Default::default(),
         owned_by: None,
         access: Default::default(),
     };

@@ -35,6 +35,7 @@ fn ascending(store: &Store) -> SequenceDef {
         min: 1,
         max: i64::MAX,
         cycle: false,
+        ty: Default::default(),
         owned_by: None,
         access: Default::default(),
     }

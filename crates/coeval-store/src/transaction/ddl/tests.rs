@@ -535,7 +535,11 @@ fn a_view_with_a_column_of_a_type_that_another_transaction_changes_is_a_conflict
         query: "SELECT 'a'::old AS a".into(),
         access: ObjectAccess::default(),
         comment: None,
-        output: Some(vec![ViewColumn { name: "a".into(), ty: ColumnType::Enum(named("old").ty) }]),
+        output: Some(vec![ViewColumn {
+            name: "a".into(),
+            ty: ColumnType::Enum(named("old").ty),
+            default: None,
+        }]),
         check: None,
     };
     tx.change_catalog(CatalogChange::PutView(view)).unwrap();

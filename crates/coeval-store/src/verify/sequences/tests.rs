@@ -48,6 +48,7 @@ fn sequence(store: &Store, increment: i64) -> SequenceDef {
         min: -1_000_000,
         max: 1_000_000,
         cycle: false,
+        ty: Default::default(),
         owned_by: None,
         access: Default::default(),
     };

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The options of a sequence in any order, as PostgreSQL takes them, and what they change of one that is there.
+
+use super::{sequence, sequence_values};
+use crate::context::StatementContext;
+use crate::error::SqlError;
+use coeval_store::{CatalogChange, SequenceDef};
+use datafusion::sql::sqlparser::ast::{DataType, Expr, ObjectName, SequenceOptions};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// The options of a sequence.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    pub(super) data_type: Option<DataType>,
+    pub(super) settings: Vec<SequenceOptions>,
+    pub(super) owned_by: Option<ObjectName>,
+    /// `RESTART`, `RESTART WITH n`.
+    pub(super) restart: Option<Option<Expr>>,
+}
+
+/// Options in any order, to the end of the statement or of the parentheses around them.
+///
+/// # Errors
+/// A syntax error for what is none.
+pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Options, ParserError> {
+    let mut options = Options::default();
+    while !matches!(parser.peek_token().token, Token::EOF | Token::RParen) {
+        if parser.parse_keyword(Keyword::AS) {
+            options.data_type = Some(parser.parse_data_type()?);
+        } else if parser.parse_keywords(&[Keyword::OWNED, Keyword::BY]) {
+            options.owned_by = Some(parser.parse_object_name(false)?);
+        } else if parser.parse_keyword(Keyword::RESTART) {
+            options.restart = Some(parse_restart(parser)?);
+        } else {
+            options.settings.push(parse_setting(parser)?);
+        }
+    }
+    Ok(options)
+}
+
+/// One of them.
+///
+/// # Errors
+/// A syntax error if it is none.
+pub(super) fn parse_setting(parser: &mut Parser<'_>) -> Result<SequenceOptions, ParserError> {
+    if parser.parse_keyword(Keyword::INCREMENT) {
+        let by = parser.parse_keyword(Keyword::BY);
+        Ok(SequenceOptions::IncrementBy(parser.parse_prefix()?, by))
+    } else if parser.parse_keyword(Keyword::MINVALUE) {
+        Ok(SequenceOptions::MinValue(Some(parser.parse_prefix()?)))
+    } else if parser.parse_keyword(Keyword::MAXVALUE) {
+        Ok(SequenceOptions::MaxValue(Some(parser.parse_prefix()?)))
+    } else if parser.parse_keyword(Keyword::START) {
+        let with = parser.parse_keyword(Keyword::WITH);
+        Ok(SequenceOptions::StartWith(parser.parse_prefix()?, with))
+    } else if parser.parse_keyword(Keyword::CACHE) {
+        Ok(SequenceOptions::Cache(parser.parse_prefix()?))
+    } else if parser.parse_keyword(Keyword::CYCLE) {
+        // The parser's flag says whether NO was written.
+        Ok(SequenceOptions::Cycle(false))
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::CYCLE]) {
+        Ok(SequenceOptions::Cycle(true))
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::MINVALUE]) {
+        Ok(SequenceOptions::MinValue(None))
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::MAXVALUE]) {
+        Ok(SequenceOptions::MaxValue(None))
+    } else {
+        parser.expected("an option of a sequence", parser.peek_token())
+    }
+}
+
+/// The value behind `RESTART`, if there is one.
+///
+/// # Errors
+/// A syntax error for one that cannot be read.
+pub(super) fn parse_restart(parser: &mut Parser<'_>) -> Result<Option<Expr>, ParserError> {
+    let with = parser.parse_keyword(Keyword::WITH);
+    let bare = !with && !matches!(parser.peek_token().token, Token::Number(..) | Token::Minus | Token::Plus);
+    if bare { Ok(None) } else { parser.parse_prefix().map(Some) }
+}
+
+/// Changes a sequence that is there.
+///
+/// # Errors
+/// 22023 when the settings contradict each other, `55000` for a table that cannot own it.
+pub(super) fn alter(
+    context: &mut StatementContext<'_>,
+    sequence: &SequenceDef,
+    options: &Options,
+) -> Result<(), SqlError> {
+    let settings = sequence::SequenceSettings::read(&options.settings)?.typed(options.data_type.as_ref())?;
+    let mut changed = settings.change(sequence.clone())?;
+    if let Some(owner) = &options.owned_by {
+        changed.owned_by = sequence::read_owner(context, sequence, owner)?;
+    }
+    let restart = match &options.restart {
+        None => None,
+        Some(None) => Some(changed.start),
+        Some(Some(value)) => Some(sequence::number(value)?),
+    };
+    context.transaction.change_catalog(CatalogChange::PutSequence(changed.clone()))?;
+    match restart {
+        Some(value) => sequence_values::restart(context, &changed, value),
+        None => Ok(()),
+    }
+}
