@@ -33,6 +33,7 @@ mod likes;
 mod local_moments;
 mod matching;
 mod mistakes;
+mod names_beside_stars;
 mod operator_rules;
 mod ordering;
 mod origins;
