@@ -78,6 +78,7 @@ pub(crate) use delimited::{DELIMITED, JOINED};
 pub(crate) use intervals::TIME_BETWEEN;
 pub(crate) use long::{LITTLE_WORK, product_of_texts};
 pub(crate) use normal_forms::IS_NORMALIZED;
+pub(crate) use numbers::{NULL_ELEMENTS, OTHER_ELEMENTS};
 pub(crate) use ordered_sets::{MODE, ORDERED_SET, PERCENTILE_CONT, PERCENTILE_DISC};
 pub(crate) use places::{PLACE_AFTER, PLACE_BEFORE, PLACE_DISTANCE};
 pub(crate) use regular::{
