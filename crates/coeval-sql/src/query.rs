@@ -35,6 +35,7 @@ mod matching;
 mod mistakes;
 mod names_beside_stars;
 mod operator_rules;
+mod ordered_names;
 mod ordering;
 mod origins;
 mod outer_aggregates;

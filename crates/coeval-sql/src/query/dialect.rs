@@ -46,6 +46,7 @@
 
 mod casts;
 mod casts_apart;
+mod distinct_aggregates;
 mod distinct_on;
 mod dotted_names;
 mod excluded_rows;
@@ -112,7 +113,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// The query in forms that DataFusion plans.
 ///
 /// # Errors
-/// `42601` for rows of different lengths, `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another, `42P19` for a
+/// `42601` for rows of different lengths, `42704` for an unknown collation or window, `42P10` for an order of different values by something else, `42P20` for a window that changes what it takes from another, `42P19` for a
 /// recursion that has no end, `0A000` for sets where one value is chosen.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
     query.try_walk_mut(&mut Dialect { depth: 0 })?;
@@ -278,6 +279,7 @@ fn rewritten_call(function: &mut Function) -> Result<Option<Expr>, SqlError> {
     if let Some(WindowType::WindowSpec(window)) = &function.over {
         frames::check(window)?;
     }
+    distinct_aggregates::check_order(function)?;
     named_arguments::put_in_places(function);
     if let Some(both) = excluded_rows::rewritten(function)? {
         return Ok(Some(both));

@@ -8,6 +8,7 @@ use super::generic_plan::{ForAllValues, is_for_all_values};
 use super::grouped_parameters::with_computed_sets;
 use super::kept_plan::{Circumstances, KeptPlan, is_due, is_timeless};
 use super::mistakes::{Asks, Refused, has_misplaced_call};
+use super::ordered_names;
 use super::origins::{special_parameters, with_origins};
 use super::outer_aggregates::{computed_outside, refuse_outer_aggregates};
 use super::output_names;
@@ -238,6 +239,7 @@ pub(crate) fn plan(
 ) -> Result<PlannedQuery, SqlError> {
     aside(|| {
         refuse_doubled(query, context)?;
+        ordered_names::refuse_ambiguous(query).map_err(|error| place_in(error, context.sql))?;
         plan_query(context, query, types, HiddenColumns::Left)
     })
 }
