@@ -53,6 +53,7 @@ mod excluded_rows;
 mod frame_offsets;
 mod frames;
 mod grouping;
+mod interval_fields;
 mod merged_columns;
 mod named_arguments;
 mod ordered_sets;
@@ -238,7 +239,9 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         }
         Expr::BinaryOp { left, op, right } => operation(left, op, right)?,
         Expr::Cast { expr, data_type, .. } => {
-            casts::rewritten(expr, data_type).or_else(|| casts::rounded(expression))
+            casts::rewritten(expr, data_type)
+                .or_else(|| interval_fields::rewritten(expression))
+                .or_else(|| casts::rounded(expression))
         }
         Expr::TypedString(typed) => casts::rounded_literal(typed),
         Expr::Interval(literal) => casts::rounded_interval(literal),
