@@ -72,7 +72,7 @@ mod windowed;
 pub(crate) use arithmetic::{CheckedArithmetic, checked_function, checked_operators};
 pub(crate) use array_bounds::ARRAY_BOUNDS;
 pub(crate) use bands::BandJoins;
-pub(crate) use dialect::{check_recursions, compares, plain_type, refuse_collation};
+pub(crate) use dialect::{check_recursions, compares, plain_type, refuse_collation, rename_part};
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use extremes::ExistenceByExtremes;

@@ -75,6 +75,7 @@ mod variadic;
 mod windows;
 
 pub(super) use distinct_on::{are_same, meant};
+pub(crate) use dotted_names::rename_part;
 pub(super) use grouping::place_of;
 pub(crate) use recursion::check_all as check_recursions;
 pub(crate) use rows::compares;
