@@ -24,6 +24,7 @@ mod parameters;
 mod part_values;
 mod parts;
 mod parts_described;
+mod parts_in_front;
 mod returning;
 mod row_locks;
 mod rows;
@@ -38,6 +39,7 @@ pub(crate) use locks_in_front::{with_locks_in_front, without_locks};
 pub(crate) use parameters::{parameter_types, with_assigned_types};
 pub(crate) use parts::{execute_in_parts, first_change, is_in_parts, is_plain_query};
 pub(crate) use parts_described::columns_of_parts;
+pub(crate) use parts_in_front::with_parts_in_front;
 pub(crate) use underlying::returned;
 
 use crate::context::StatementContext;

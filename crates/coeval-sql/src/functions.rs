@@ -75,9 +75,10 @@ use std::sync::{Arc, LazyLock};
 pub(crate) use aggregate_names::is_aggregate;
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use delimited::{DELIMITED, JOINED};
-pub(crate) use intervals::TIME_BETWEEN;
+pub(crate) use intervals::{INTERVAL_DOWN_TO, TIME_BETWEEN};
 pub(crate) use long::{LITTLE_WORK, product_of_texts};
 pub(crate) use normal_forms::IS_NORMALIZED;
+pub(crate) use numbers::{NULL_ELEMENTS, OTHER_ELEMENTS};
 pub(crate) use ordered_sets::{MODE, ORDERED_SET, PERCENTILE_CONT, PERCENTILE_DISC};
 pub(crate) use places::{PLACE_AFTER, PLACE_BEFORE, PLACE_DISTANCE};
 pub(crate) use regular::{

@@ -4,7 +4,8 @@
 //! # Owns
 //!
 //! - how a parameter is named, and which ones a statement names ([`index_of_name`], [`places_in`], [`count`]);
-//! - what the syntax alone says of their types: casts, LIMIT, conditions, arguments of functions ([`stated_types`]);
+//! - what the syntax alone says of their types: casts, LIMIT, conditions, arguments of functions ([`stated_types`]), of which the last
+//!   hold for literals in quotes as well ([`arguments_of`]);
 //! - the rules: that the first place which gives a type counts ([`note_type`], [`ParameterTypes`]), the type beside an operand of
 //!   a known type ([`beside`], [`of_operand`]), the type where texts are read ([`read_as`]), text for what has none
 //!   ([`resolved_types`]);
@@ -37,6 +38,7 @@ mod refused;
 mod special;
 mod stated;
 
+pub(crate) use arguments::arguments_of;
 pub(crate) use in_plan::{parameter_field, typed_operands};
 pub(crate) use inferred::inferred_types;
 pub(crate) use known::{ParameterTypes, note_type, resolved_types};

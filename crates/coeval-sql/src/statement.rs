@@ -34,7 +34,8 @@ pub(crate) fn execute(
         return Ok(result);
     }
     crate::foreign::refuse_change(context, statement)?;
-    if let Some(in_parts) = dml::with_locks_in_front(statement) {
+    let in_parts = dml::with_locks_in_front(statement).or_else(|| dml::with_parts_in_front(statement));
+    if let Some(in_parts) = in_parts {
         return dml::execute_in_parts(context, &in_parts);
     }
     match statement {

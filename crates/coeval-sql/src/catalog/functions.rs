@@ -117,6 +117,15 @@ impl Call<'_> {
         }
     }
 
+    /// A whole number of any size.
+    fn whole(&self, index: usize) -> Option<i128> {
+        let decimal = || match self.arguments.get(index)?.cast_to(&DataType::Decimal128(38, 0)) {
+            Ok(ScalarValue::Decimal128(value, ..)) => value,
+            _ => None,
+        };
+        self.int(index).map(i128::from).or_else(decimal)
+    }
+
     fn oid(&self, index: usize) -> Option<i32> {
         self.int(index).and_then(|oid| i32::try_from(oid).ok())
     }

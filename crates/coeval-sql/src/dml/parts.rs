@@ -32,8 +32,13 @@ pub(crate) fn is_in_parts(query: &Query) -> bool {
     tables.any(|table| {
         statement_of(&table.query).is_some()
             || query::locks_rows(&table.query)
-            || (query::calls_volatile(&table.query) && count_named(query, &fold(&table.alias.name)) > 1)
+            || is_read_anew(query, table)
     })
+}
+
+/// Whether a part of a query's WITH makes rows that are others each time, and is read several times.
+pub(super) fn is_read_anew(query: &Query, part: &Cte) -> bool {
+    query::calls_volatile(&part.query) && count_named(query, &fold(&part.alias.name)) > 1
 }
 
 /// Whether a query changes and locks nothing.
@@ -42,6 +47,7 @@ pub(crate) fn is_plain_query(query: &Query) -> bool {
         && statement_of(query).is_none()
         && !is_in_parts(query)
         && !super::locks_in_front::locks_inside(query)
+        && !super::parts_in_front::has_parts_inside(query)
 }
 
 /// The first statement in a query that changes rows.

@@ -18,6 +18,9 @@ const INT: Takes = Takes::Type(ColumnType::Int);
 const DOUBLE: Takes = Takes::Type(ColumnType::Double);
 const TEXT: Takes = Takes::Type(ColumnType::Text);
 
+/// The function that leaves an interval its fields down to one of them: `(interval, field)`.
+pub(crate) const INTERVAL_DOWN_TO: &str = "coeval_interval_down_to";
+
 /// The function behind the difference of two times.
 pub(crate) const TIME_BETWEEN: &str = "coeval_time_between";
 
@@ -58,6 +61,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         })],
     )
     .stable(),
+    strict(
+        INTERVAL_DOWN_TO,
+        &[Form::new(&[INTERVAL, TEXT], ColumnType::Interval, |call| {
+            Ok(Value::Interval(down_to(call.text(1), call.interval(0))))
+        })],
+    ),
     strict("justify_days", &[Form::new(&[INTERVAL], ColumnType::Interval, justified_days)]),
     strict("justify_hours", &[Form::new(&[INTERVAL], ColumnType::Interval, justified_hours)]),
     strict("justify_interval", &[Form::new(&[INTERVAL], ColumnType::Interval, justified)]),
@@ -92,6 +101,21 @@ pub(super) const ENTRIES: &[Entry] = &[
         ],
     ),
 ];
+
+/// What is below the field is cut off, as in PostgreSQL, whichever fields there are above it.
+fn down_to(field: &str, interval: IntervalValue) -> IntervalValue {
+    const NANOS_PER_MINUTE: i64 = 60 * MICROS_PER_SECOND * 1_000;
+    let IntervalValue { months, days, nanoseconds } = interval;
+    let whole = |unit: i64| nanoseconds / unit * unit;
+    match field {
+        "year" => IntervalValue { months: months / 12 * 12, days: 0, nanoseconds: 0 },
+        "month" => IntervalValue { months, days: 0, nanoseconds: 0 },
+        "day" => IntervalValue { months, days, nanoseconds: 0 },
+        "hour" => IntervalValue { months, days, nanoseconds: whole(60 * NANOS_PER_MINUTE) },
+        "minute" => IntervalValue { months, days, nanoseconds: whole(NANOS_PER_MINUTE) },
+        _ => interval,
+    }
+}
 
 /// `end - start`, in days and time.
 fn time_between(call: &Call<'_>) -> Result<Value, SqlError> {

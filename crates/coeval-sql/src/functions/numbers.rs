@@ -76,10 +76,40 @@ pub(super) const ENTRIES: &[Entry] = &[
         })
         .variadic()],
     ),
+    // Of the elements of an array, behind VARIADIC.
+    strict(
+        NULL_ELEMENTS,
+        &[Form::new(&[Takes::Any], ColumnType::Int, |call| {
+            Ok(count(elements_of(call)?.iter().filter(|element| **element == Value::Null)))
+        })],
+    ),
+    strict(
+        OTHER_ELEMENTS,
+        &[Form::new(&[Takes::Any], ColumnType::Int, |call| {
+            Ok(count(elements_of(call)?.iter().filter(|element| **element != Value::Null)))
+        })],
+    ),
 ];
 
-fn count(places: impl Iterator<Item = usize>) -> Value {
-    Value::Int32(i32::try_from(places.count()).unwrap_or(i32::MAX))
+/// The function that counts the elements of an array that are NULL.
+pub(crate) const NULL_ELEMENTS: &str = "coeval_null_elements";
+
+/// The function that counts the others.
+pub(crate) const OTHER_ELEMENTS: &str = "coeval_other_elements";
+
+fn count<T>(items: impl Iterator<Item = T>) -> Value {
+    Value::Int32(i32::try_from(items.count()).unwrap_or(i32::MAX))
+}
+
+/// The elements of the only argument.
+///
+/// # Errors
+/// `42804` if it is no array.
+fn elements_of(call: &Call<'_>) -> Result<Vec<Value>, SqlError> {
+    match call.types.first() {
+        Some(ColumnType::Array(_)) => Ok(call.elements(0)),
+        _ => Err(SqlError::new(SqlState::DatatypeMismatch, "VARIADIC argument must be an array")),
+    }
 }
 
 /// `2201G`: bounds or a count that make no buckets.

@@ -9,7 +9,7 @@ use crate::allowance::Meter;
 use crate::constants::made_of;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::json::{Kind, Part, canonical, order_key, push_string};
-use crate::types::{column_type_of_field, format_value, session_zone};
+use crate::types::{column_type_of_field, format_value, marked_field, session_zone};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use chrono_tz::Tz;
@@ -151,6 +151,16 @@ const ENTRIES: &[Entry] = &[
     entry("json_build_array", 0..=MANY, Gives::Json, |call, row| Ok(Some(Answer::Text(call.array(row)?)))),
     entry("jsonb_build_array", 0..=MANY, Gives::Jsonb, |call, row| {
         Ok(Some(Answer::Text(canonical(&call.array(row)?)?)))
+    }),
+    // Of the elements of an array, behind VARIADIC.
+    entry("coeval_json_build_array", 1..=1, Gives::Json, |call, row| {
+        call.of_elements(row, |elements| elements.array(0))
+    }),
+    entry("coeval_json_build_object", 1..=1, Gives::Json, |call, row| {
+        call.of_elements(row, |elements| elements.object(0))
+    }),
+    entry("coeval_jsonb_build_object", 1..=1, Gives::Jsonb, |call, row| {
+        call.of_elements(row, |elements| canonical(&elements.object(0)?))
     }),
     entry("jsonb_path_exists", 2..=4, Gives::Bool, |call, row| {
         call.searched(row, None, |search, document| Ok(search.exists(document)?.map(Answer::Truth)))
@@ -534,6 +544,34 @@ impl<'a> Arguments<'a> {
         Ok(format!("[{}]", values.collect::<SqlResult<Vec<_>>>()?.join(", ")))
     }
 
+    /// What is made of the elements of the only argument, an array, as if they were arguments; NULL of NULL.
+    fn of_elements(
+        &self,
+        row: usize,
+        made: fn(&Arguments<'_>) -> SqlResult<String>,
+    ) -> SqlResult<Option<Answer>> {
+        if self.arrays[0].is_null(row) {
+            return Ok(None);
+        }
+        let Some(lists) = self.arrays[0].as_list_opt::<i32>() else {
+            let message = "VARIADIC argument must be an array";
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message));
+        };
+        let mut list = lists.value(row);
+        if list.data_type().is_string() {
+            list = arrow::compute::cast(&list, &DataType::Utf8View)?;
+        }
+        let field = Field::new_list_field(list.data_type().clone(), true);
+        let field = match column_type_of_field(&self.fields[0]) {
+            Some(ColumnType::Array(element)) => marked_field(field, element.column_type()),
+            _ => field,
+        };
+        let arrays: Vec<ArrayRef> = (0..list.len()).map(|place| list.slice(place, 1)).collect();
+        let fields: Vec<FieldRef> = vec![Arc::new(field); arrays.len()];
+        let elements = Arguments { arrays: &arrays, fields: &fields, zone: self.zone, meter: self.meter };
+        made(&elements).map(|text| Some(Answer::Text(text)))
+    }
+
     /// The name of a member: whatever the argument is, as a string.
     fn push_key(&self, index: usize, row: usize, out: &mut String) -> SqlResult<()> {
         let Some(text) = self.text(index, row) else {
@@ -754,7 +792,7 @@ impl ScalarUDFImpl for JsonFunction {
             Gives::Same => first().filter(|ty| *ty == ColumnType::Jsonb).unwrap_or(ColumnType::Json),
             Gives::Text | Gives::Bool | Gives::Int => return Ok(Arc::new(field)),
         };
-        Ok(Arc::new(crate::types::marked_field(field, ty)))
+        Ok(Arc::new(marked_field(field, ty)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The types of parameters that are arguments of functions, where the name of a function and the number of its arguments say them.
+//! The types of parameters, and of literals without a type, that are arguments of functions, where the name of a function and the
+//! number of its arguments say them.
 //!
 //! So it is where PostgreSQL has one function of this name with so many arguments, and where it prefers one of several to all others
 //! whatever the other arguments are, as `abs(double precision)`. Arguments that are texts are not listed: that is what a parameter is
@@ -22,7 +23,7 @@ const NUMERIC: Option<ColumnType> =
     Some(ColumnType::Numeric { precision: NUMERIC_PRECISION_MAX, scale: NUMERIC_SCALE_DEFAULT });
 
 /// The types of the arguments of a function, from the first one on; `None`: something else says it, or it is a text.
-pub(super) fn arguments_of(function: &str, count: usize) -> &'static [Option<ColumnType>] {
+pub(crate) fn arguments_of(function: &str, count: usize) -> &'static [Option<ColumnType>] {
     of_numbers(function, count)
         .or_else(|| of_texts(function, count))
         .or_else(|| of_times(function, count))

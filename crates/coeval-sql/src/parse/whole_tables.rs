@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 const BEFORE_A_QUERY: [&str; 7] = ["union", "except", "intersect", "all", "distinct", "as", "explain"];
 
 /// Words behind which a table stands.
-const BEFORE_A_TABLE: [&str; 3] = ["from", "join", "update"];
+const BEFORE_A_TABLE: [&str; 4] = ["from", "join", "update", "using"];
 
 /// Writes each `TABLE t` that is a query in full, and each `ONLY t` without the word, and without the table's parentheses.
 pub(super) fn spell_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
@@ -29,10 +29,12 @@ pub(super) fn spell_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             || before.is_none_or(|before| before.token == Token::LParen) || is_behind(&BEFORE_A_QUERY);
         let next = || tokens[at + 1..].iter().find(|token| !is_space(token)).map(|next| &next.token);
         let is_named = || matches!(next(), Some(Token::Word(_)));
+        // ONLY is no name of anything else.
+        let is_listed = || before.is_some_and(|before| before.token == Token::Comma);
         let is_only = || {
             is_word(token, "only")
                 && matches!(next(), Some(Token::Word(_) | Token::LParen))
-                && (is_behind_query || is_behind(&BEFORE_A_TABLE))
+                && (is_behind_query || is_behind(&BEFORE_A_TABLE) || is_listed())
         };
         let is_query = is_word(token, "table") && is_named() && begins();
         let is_only = is_only();

@@ -46,12 +46,14 @@
 
 mod casts;
 mod casts_apart;
+mod distinct_aggregates;
 mod distinct_on;
 mod dotted_names;
 mod excluded_rows;
 mod frame_offsets;
 mod frames;
 mod grouping;
+mod interval_fields;
 mod merged_columns;
 mod named_arguments;
 mod ordered_sets;
@@ -73,6 +75,7 @@ mod variadic;
 mod windows;
 
 pub(super) use distinct_on::{are_same, meant};
+pub(crate) use dotted_names::rename_part;
 pub(super) use grouping::place_of;
 pub(crate) use recursion::check_all as check_recursions;
 pub(crate) use rows::compares;
@@ -112,7 +115,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// The query in forms that DataFusion plans.
 ///
 /// # Errors
-/// `42601` for rows of different lengths, `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another, `42P19` for a
+/// `42601` for rows of different lengths, `42704` for an unknown collation or window, `42P10` for an order of different values by something else, `42P20` for a window that changes what it takes from another, `42P19` for a
 /// recursion that has no end, `0A000` for sets where one value is chosen.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
     query.try_walk_mut(&mut Dialect { depth: 0 })?;
@@ -237,7 +240,9 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         }
         Expr::BinaryOp { left, op, right } => operation(left, op, right)?,
         Expr::Cast { expr, data_type, .. } => {
-            casts::rewritten(expr, data_type).or_else(|| casts::rounded(expression))
+            casts::rewritten(expr, data_type)
+                .or_else(|| interval_fields::rewritten(expression))
+                .or_else(|| casts::rounded(expression))
         }
         Expr::TypedString(typed) => casts::rounded_literal(typed),
         Expr::Interval(literal) => casts::rounded_interval(literal),
@@ -278,6 +283,7 @@ fn rewritten_call(function: &mut Function) -> Result<Option<Expr>, SqlError> {
     if let Some(WindowType::WindowSpec(window)) = &function.over {
         frames::check(window)?;
     }
+    distinct_aggregates::check_order(function)?;
     named_arguments::put_in_places(function);
     if let Some(both) = excluded_rows::rewritten(function)? {
         return Ok(Some(both));

@@ -55,7 +55,7 @@ pub(crate) fn mark_beside_order(query: &mut Query) -> bool {
 }
 
 /// The names of the columns that are written with their table.
-fn columns_of_tables(order: &[OrderByExpr]) -> HashSet<String> {
+pub(super) fn columns_of_tables(order: &[OrderByExpr]) -> HashSet<String> {
     let mut columns = HashSet::new();
     for ordering in order {
         each_expression(&ordering.expr, |expression| {

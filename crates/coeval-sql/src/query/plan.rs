@@ -8,6 +8,7 @@ use super::generic_plan::{ForAllValues, is_for_all_values};
 use super::grouped_parameters::with_computed_sets;
 use super::kept_plan::{Circumstances, KeptPlan, is_due, is_timeless};
 use super::mistakes::{Asks, Refused, has_misplaced_call};
+use super::ordered_names;
 use super::origins::{special_parameters, with_origins};
 use super::outer_aggregates::{computed_outside, refuse_outer_aggregates};
 use super::output_names;
@@ -252,6 +253,7 @@ pub(crate) fn plan(
 ) -> Result<PlannedQuery, SqlError> {
     aside(|| {
         refuse_doubled(query, context)?;
+        ordered_names::refuse_ambiguous(query).map_err(|error| place_in(error, context.sql))?;
         plan_query(context, query, types, HiddenColumns::Left)
     })
 }
@@ -424,6 +426,7 @@ impl Attempt<'_> {
 fn resolve_names(query: &mut Query, context: &StatementContext<'_>) -> Result<bool, SqlError> {
     let find =
         |name: &ObjectName| found(name, context.settings, context.transaction, context.parts.as_deref());
+    super::names_beside_stars::give_back(query, &find);
     let has_table_changes = super::table_changes::written_out(query, &find)?;
     let names_types = crate::user_types::resolve(query, context.settings, context.transaction);
     let has_populated = super::populated::written_out(query, &find);

@@ -8,7 +8,7 @@ mod found;
 mod joined;
 
 pub(super) use found::found;
-pub(super) use joined::{JoinedColumn, constraint_mut, constraint_of};
+pub(super) use joined::{JoinedColumn, constraint_mut, constraint_of, forget_name};
 
 use crate::names::fold;
 use crate::stack::with_room;
@@ -364,6 +364,12 @@ impl<'f> Scopes<'f> {
                 factor => from.relations.push(self.relation(factor, seen)),
             }
         }
+        let named = tables.joins.iter().filter_map(|join| joined::named_columns(&join.join_operator));
+        from.relations.extend(named.map(|(name, columns)| Relation {
+            name: Some(name),
+            columns: Some(columns),
+            ..Relation::default()
+        }));
         from.fills_up |= tables.joins.iter().any(|join| fills_up(&join.join_operator));
     }
 

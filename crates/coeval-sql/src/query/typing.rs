@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! PostgreSQL's types in DataFusion's plans: literals, operators, casts, aggregates, comparisons.
 //!
-//! [`literals`], [`values`] change the syntax before it is planned, [`operators`] and [`outer_tables`] take part in
+//! [`literals`], [`open_literals`], [`values`] change the syntax before it is planned, [`operators`] and [`outer_tables`] take part in
 //! planning, [`settle`] changes what depends on the types of both sides once the plan stands. The others are the
 //! functions that stand in the places of what DataFusion does otherwise.
 
@@ -41,6 +41,7 @@ mod literals;
 mod merged;
 mod moments;
 mod numbers;
+mod open_literals;
 mod operators;
 mod ordered_set;
 mod orderless;

@@ -5,21 +5,23 @@
 //! |---|---|
 //! | `a JOIN b USING (x)` | `a JOIN b ON a.x = b.x` |
 //! | `x` behind it | `a.x`; of a RIGHT JOIN `b.x`; of a FULL JOIN `coalesce(a.x, b.x)`, and so for the next join; where they may be of two types, an [operator](super::typing::Merging) between them |
-//! | `*` | its columns in PostgreSQL's order, in which those that are merged come first |
+//! | `j.x` behind `a JOIN b USING (x) AS j` | the same as `x` |
+//! | `*`, `j.*` | its columns in PostgreSQL's order, in which those that are merged come first |
 //! | `(a JOIN b USING (x)) AS j` | a subquery |
 //!
 //! Why: DataFusion takes the left one of two columns whatever the join is, has them in the order of the tables, and does not know
 //! which is meant where a subquery names it. Where a function's columns are not known, `dialect/merged_columns.rs` does what can be
 //! done without.
 
-use super::scopes::{FindRelation, JoinedColumn, Owner, Scopes, constraint_mut, constraint_of};
-use crate::column_name::MARK;
+use super::scopes::{FindRelation, JoinedColumn, Owner, Scopes, constraint_mut, constraint_of, forget_name};
+use crate::column_name::{MARK, column_name};
 use crate::names::fold;
 use crate::select::{body as select_body, of_body as query_of_body};
 use crate::walk::{WalkMut, any_select};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, JoinConstraint, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, TableWithJoins, VisitorMut, WildcardAdditionalOptions,
+    Expr, Ident, JoinConstraint, ObjectNamePart, OrderBy, OrderByKind, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins,
+    VisitorMut, WildcardAdditionalOptions,
 };
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -68,8 +70,26 @@ fn has_named_join(tables: &TableWithJoins) -> bool {
 struct Around {
     /// What each merged column is.
     merged: HashMap<String, Expr>,
+    /// The joins that have names, each with its merged columns.
+    named: HashMap<String, Vec<JoinedColumn>>,
     /// Its ORDER BY, until the rest of it has been visited.
     order: Option<OrderBy>,
+}
+
+impl Around {
+    /// What a merged column is; `None` of all others.
+    fn value_of(&self, column: &Expr) -> Option<&Expr> {
+        match column {
+            Expr::Identifier(name) => self.merged.get(&fold(name)),
+            Expr::CompoundIdentifier(parts) => {
+                let [join, name] = parts.as_slice() else { return None };
+                let name = fold(name);
+                let mut columns = self.named.get(&fold(join))?.iter();
+                columns.find(|column| column.name == name).map(|column| &column.value)
+            }
+            _ => None,
+        }
+    }
 }
 
 struct Using<'f> {
@@ -85,9 +105,11 @@ impl Using<'_> {
         }
         let mut columns = Vec::new();
         let mut conditions = Vec::new();
+        let mut named = HashMap::new();
         for tables in &select.from {
             let joined = self.scopes.joined_here(tables)?;
             columns.extend(joined.columns);
+            named.extend(joined.named);
             conditions.push(joined.conditions);
         }
         for (tables, conditions) in select.from.iter_mut().zip(conditions) {
@@ -99,8 +121,9 @@ impl Using<'_> {
             .filter(|column| column.is_merged && is_only(&column.name))
             .map(|column| (column.name.clone(), column.value.clone()))
             .collect();
-        write_outputs(select, &columns, &merged);
-        self.queries.last_mut()?.merged = merged;
+        let innermost = self.queries.last_mut()?;
+        (innermost.merged, innermost.named) = (merged, named);
+        write_outputs(select, &columns, innermost);
         Some(())
     }
 
@@ -142,9 +165,20 @@ fn set_inside(factor: &mut TableFactor, conditions: &mut dyn Iterator<Item = Opt
     }
 }
 
+/// Takes the names off joins whose columns are not known.
+fn forget_names(tables: &mut TableWithJoins) {
+    tables.joins.iter_mut().for_each(|join| forget_name(&mut join.join_operator));
+    let joined = tables.joins.iter_mut().map(|join| &mut join.relation);
+    for factor in std::iter::once(&mut tables.relation).chain(joined) {
+        if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
+            forget_names(table_with_joins);
+        }
+    }
+}
+
 /// Writes `*` out, and gives what is no column any more the name that it had.
-fn write_outputs(select: &mut Select, columns: &[JoinedColumn], merged: &HashMap<String, Expr>) {
-    let named: Vec<String> = select
+fn write_outputs(select: &mut Select, columns: &[JoinedColumn], around: &Around) {
+    let aliases: Vec<String> = select
         .projection
         .iter()
         .filter_map(|item| match item {
@@ -156,19 +190,33 @@ fn write_outputs(select: &mut Select, columns: &[JoinedColumn], merged: &HashMap
     for item in std::mem::take(&mut select.projection) {
         match item {
             SelectItem::Wildcard(options) if is_plain(&options) => {
-                projection.extend(columns.iter().map(|column| output(column, &named)));
+                columns.iter().for_each(|column| put_output(column, &aliases, &mut projection));
             }
-            SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
-                let folded = fold(&name);
-                projection.push(match merged.get(&folded) {
-                    Some(value) => named_output(value.clone(), folded),
-                    None => SelectItem::UnnamedExpr(Expr::Identifier(name)),
-                });
-            }
+            SelectItem::QualifiedWildcard(kind, options) => match columns_of_join(&kind, &options, around) {
+                Some(columns) => {
+                    columns.iter().for_each(|column| put_output(column, &aliases, &mut projection));
+                }
+                None => projection.push(SelectItem::QualifiedWildcard(kind, options)),
+            },
+            SelectItem::UnnamedExpr(column) => projection.push(match around.value_of(&column) {
+                Some(value) => named_output(value.clone(), column_name(&column)),
+                None => SelectItem::UnnamedExpr(column),
+            }),
             other => projection.push(other),
         }
     }
     select.projection = projection;
+}
+
+/// The columns of `j.*` where `j` is a join; `None` if it is something else.
+fn columns_of_join<'a>(
+    kind: &SelectItemQualifiedWildcardKind,
+    options: &WildcardAdditionalOptions,
+    around: &'a Around,
+) -> Option<&'a [JoinedColumn]> {
+    let SelectItemQualifiedWildcardKind::ObjectName(name) = kind else { return None };
+    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else { return None };
+    around.named.get(&fold(name)).filter(|_| is_plain(options)).map(Vec::as_slice)
 }
 
 fn is_plain(options: &WildcardAdditionalOptions) -> bool {
@@ -179,11 +227,19 @@ fn is_plain(options: &WildcardAdditionalOptions) -> bool {
         && options.opt_rename.is_none()
 }
 
-fn output(column: &JoinedColumn, named: &[String]) -> SelectItem {
+/// Puts a column among the outputs, of which some have these aliases.
+fn put_output(column: &JoinedColumn, aliases: &[String], outputs: &mut Vec<SelectItem>) {
+    let (value, name) = (&column.value, &column.name);
     // DataFusion refuses two outputs of one name; behind the mark is what is not shown.
-    let name =
-        if named.contains(&column.name) { format!("{}{MARK}", column.name) } else { column.name.clone() };
-    named_output(column.value.clone(), name)
+    let shown = if aliases.contains(name) { format!("{name}{MARK}") } else { name.clone() };
+    let output = named_output(value.clone(), shown);
+    let is_new = !outputs.contains(&output);
+    outputs.push(if is_new {
+        output
+    } else {
+        let alias = Ident::with_quote('"', format!("{name}{MARK}{}", outputs.len()));
+        SelectItem::ExprWithAlias { expr: value.clone(), alias }
+    });
 }
 
 fn named_output(value: Expr, name: String) -> SelectItem {
@@ -242,9 +298,12 @@ impl VisitorMut for Using<'_> {
         self.scopes.turn_to(select);
         if let Some(innermost) = self.queries.last_mut() {
             innermost.merged.clear();
+            innermost.named.clear();
         }
         // What cannot be written out stays.
-        let _ = self.write_out(select);
+        if self.write_out(select).is_none() {
+            select.from.iter_mut().for_each(forget_names);
+        }
         ControlFlow::Continue(())
     }
 
@@ -270,11 +329,9 @@ impl VisitorMut for Using<'_> {
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if matches!(expression, Expr::Identifier(_))
-            && let Some(Owner::Query(place)) = self.scopes.owner_of_column(expression)
+        if let Some(Owner::Query(place)) = self.scopes.owner_of_column(expression)
             && let Some(around) = self.queries.get(place)
-            && let Expr::Identifier(name) = &*expression
-            && let Some(value) = around.merged.get(&fold(name))
+            && let Some(value) = around.value_of(expression)
         {
             *expression = value.clone();
         }

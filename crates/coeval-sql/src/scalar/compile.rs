@@ -456,13 +456,14 @@ fn common_type_here(left: ColumnType, right: ColumnType) -> Result<ColumnType, R
         .ok_or_else(|| Refusal::unsupported(format!("{left} beside {right}")))
 }
 
-/// Casts here keep all digits of seconds.
+/// Casts here keep all digits of seconds, and all fields of an interval.
 fn refuse_digits(ty: &ast::DataType) -> Result<(), Refusal> {
     use ast::DataType::{Interval, Time, Timestamp};
     match ty {
         Timestamp(Some(_), _) | Time(Some(_), _) | Interval { precision: Some(_), .. } => {
             Err(Refusal::unsupported("rounding to digits of seconds"))
         }
+        Interval { fields: Some(_), .. } => Err(Refusal::unsupported("an interval of some fields")),
         _ => Ok(()),
     }
 }

@@ -27,7 +27,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("pg_relation_filenode", 1..=1, Gives::Int, |call| Ok(call.class(0)?.into())),
     strict("pg_relation_filepath", 1..=1, Gives::Text, |_| Ok(Cell::Null)),
     strict("pg_tablespace_location", 1..=1, Gives::Text, |_| Ok("".into())),
-    strict("pg_size_pretty", 1..=1, Gives::Text, |call| Ok(call.int(0).map(pretty).into())),
+    strict("pg_size_pretty", 1..=1, Gives::Text, |call| Ok(call.whole(0).map(pretty).into())),
 ];
 
 /// The bytes of a class, and of its indexes if asked for.
@@ -46,17 +46,18 @@ fn sum(call: &Call<'_>, with_indexes: fn(&Class) -> bool) -> Result<Cell, SqlErr
 }
 
 /// `10 kB`: the largest unit that leaves fewer than 10 of the next, rounded half up.
-fn pretty(bytes: i64) -> String {
-    const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+fn pretty(bytes: i128) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes.abs() < 10 * 1024 {
+        return format!("{bytes} bytes");
+    }
     // Twice the size in the unit at hand, so that the last step can round.
-    let mut halves = i128::from(bytes) * 2;
-    for (place, unit) in UNITS.into_iter().enumerate() {
-        let limit = if place == 0 { 10 * 1024 * 2 } else { 20 * 1024 - 1 };
-        if halves.abs() < limit || place == UNITS.len() - 1 {
-            let rounded = if place == 0 { halves / 2 } else { (halves + halves.signum()) / 2 };
-            return format!("{rounded} {unit}");
+    let mut halves = bytes / 512;
+    for unit in UNITS {
+        if halves.abs() < 20 * 1024 - 1 {
+            return format!("{} {unit}", (halves + halves.signum()) / 2);
         }
         halves /= 1024;
     }
-    unreachable!("the last unit takes what is left")
+    format!("{} PB", (halves + halves.signum()) / 2)
 }

@@ -135,9 +135,9 @@ fn push_name(field: &Field, clock: &Clock, out: &mut String) -> Result<(), SqlEr
         "MON" => (&month(clock)?[..3], 0),
         "DAY" => (DAYS[day(clock)?.weekday as usize], NAME_WIDTH),
         "DY" => (&DAYS[day(clock)?.weekday as usize][..3], 0),
-        "RM" => match usize::try_from(clock.month) {
-            Ok(month @ 1..=12) => (ROMAN_MONTHS[month - 1], 4),
-            _ => return Ok(()),
+        "RM" => match roman_month(clock) {
+            Some(month) => (month, 4),
+            None => return Ok(()),
         },
         "Y,YYY" => {
             let year = counted(clock.year, clock);
@@ -162,6 +162,19 @@ fn push_name(field: &Field, clock: &Clock, out: &mut String) -> Result<(), SqlEr
     let width = if field.is_short { 0 } else { width };
     let _ = write!(out, "{cased:width$}");
     Ok(())
+}
+
+/// Months of an interval are counted from its end where they are negative; whole years have the last one, or the first one before
+/// that. Nothing of an interval without either.
+fn roman_month(clock: &Clock) -> Option<&'static str> {
+    let place = match (clock.month, clock.year) {
+        (0, 0) => return None,
+        (0, 1..) => 11,
+        (0, _) => 0,
+        (month @ ..0, _) => 12 + month,
+        (month, _) => month - 1,
+    };
+    usize::try_from(place).ok().and_then(|place| ROMAN_MONTHS.get(place)).copied()
 }
 
 fn month(clock: &Clock) -> Result<&'static str, SqlError> {

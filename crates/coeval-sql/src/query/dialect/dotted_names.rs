@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 const POINT: &str = "\u{f8fe}";
 
 /// Gives the parts of a query that have a point in their name other names, there and where they are seen: in the parts behind them,
-/// in all of them behind RECURSIVE, and in the query itself.
+/// in all of them behind RECURSIVE, and in the query itself. A part within that has the same name gets the same other one.
 pub(super) fn rename_parts(query: &mut Query) {
     let Some(mut with) = query.with.take() else { return };
     for place in 0..with.cte_tables.len() {
@@ -21,23 +21,30 @@ pub(super) fn rename_parts(query: &mut Query) {
         if !name.contains('.') {
             continue;
         }
-        with.cte_tables[place].alias.name = other_name(&name);
+        let other = Ident::with_quote('"', name.replace('.', POINT));
         let first = if with.recursive { 0 } else { place + 1 };
-        let mut renaming = Renaming { name };
         for part in &mut with.cte_tables[first..] {
-            let _ = part.query.walk_mut(&mut renaming);
+            rename_part(&mut part.query, &name, &other);
         }
-        let _ = query.walk_mut(&mut renaming);
+        rename_part(query, &name, &other);
+        with.cte_tables[place].alias.name = other;
     }
     query.with = Some(with);
 }
 
-/// Renames the tables of one name, of one part. A part within that has the same name gets the same other one.
-struct Renaming {
-    name: String,
+/// Has a query read a part of WITH by another name. What names its columns keeps the name that it has there.
+pub(crate) fn rename_part(query: &mut Query, name: &str, other: &Ident) {
+    // Nothing breaks off the visit.
+    let _ = query.walk_mut(&mut Renaming { name, other });
 }
 
-impl VisitorMut for Renaming {
+/// Renames the tables of one name, of one part.
+struct Renaming<'n> {
+    name: &'n str,
+    other: &'n Ident,
+}
+
+impl VisitorMut for Renaming<'_> {
     type Break = ();
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
@@ -45,19 +52,15 @@ impl VisitorMut for Renaming {
             return ControlFlow::Continue(());
         };
         let [part] = name.0.as_slice() else { return ControlFlow::Continue(()) };
-        if part.as_ident().map(fold).as_ref() == Some(&self.name) {
-            *name = ObjectName::from(vec![other_name(&self.name)]);
+        if part.as_ident().is_some_and(|ident| fold(ident) == self.name) {
+            *name = ObjectName::from(vec![self.other.clone()]);
             alias.get_or_insert_with(|| TableAlias {
                 explicit: true,
-                name: Ident::with_quote('"', self.name.clone()),
+                name: Ident::with_quote('"', self.name),
                 columns: Vec::new(),
                 at: None,
             });
         }
         ControlFlow::Continue(())
     }
-}
-
-fn other_name(name: &str) -> Ident {
-    Ident::with_quote('"', name.replace('.', POINT))
 }

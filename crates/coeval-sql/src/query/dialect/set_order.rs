@@ -2,7 +2,8 @@
 //! Functions that return sets, in places of their own.
 //!
 //! ORDER BY of what is not selected, beside them: DataFusion finds no column below the place where it
-//! spreads the sets. So the keys are selected there, under names of our own, and left out around it.
+//! spreads the sets. So the keys are selected there, under names of our own, and left out around it. Sets that stand in ORDER BY alone are
+//! spread beside the outputs in the same way.
 //!
 //! ```text
 //! SELECT unnest(tags) AS tag FROM post ORDER BY id
@@ -15,7 +16,7 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::select::{around, item, quoted};
 use crate::walk::any_outside_queries;
-use datafusion::sql::sqlparser::ast::{Expr, OrderByKind, Query, SelectItem, SetExpr, Visit};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, Visit};
 
 /// Selects what a query with sets is ordered by below its ORDER BY. For one whose outputs have their names and whose functions are
 /// DataFusion's; one that is ordered by outputs alone stays as it is.
@@ -27,12 +28,19 @@ pub(super) fn select_keys(query: &mut Query) {
     };
     let OrderByKind::Expressions(order) = &mut order.kind else { return };
     // With DISTINCT, outputs are all there is to order by.
-    if select.distinct.is_some() || !select.projection.iter().any(spreads) {
+    let has_sets = || select.projection.iter().any(spreads) || order.iter().any(|key| spreads(&key.expr));
+    if select.distinct.is_some() || !has_sets() {
         return;
     }
     let Some(outputs) = select.projection.iter().map(output_name).collect::<Option<Vec<String>>>() else {
         return;
     };
+    for ordering in order.iter_mut() {
+        // A set that is an output is spread once.
+        if let Some(output) = output_of(&ordering.expr, &select.projection) {
+            ordering.expr = Expr::Identifier(output);
+        }
+    }
     let mut keys = Vec::new();
     for ordering in order.iter_mut().filter(|ordering| !is_output(&ordering.expr, &outputs)) {
         let name = format!("{MARK}order{}", keys.len());
@@ -85,6 +93,17 @@ fn is_output(key: &Expr, outputs: &[String]) -> bool {
         Expr::Identifier(name) => outputs.contains(&fold(name)),
         _ => false,
     }
+}
+
+/// The name of the output that a key with sets is.
+fn output_of(key: &Expr, outputs: &[SelectItem]) -> Option<Ident> {
+    if !spreads(key) {
+        return None;
+    }
+    outputs.iter().find_map(|item| match item {
+        SelectItem::ExprWithAlias { expr, alias } if expr == key => Some(alias.clone()),
+        _ => None,
+    })
 }
 
 /// Whether an output is made of sets, those in subqueries aside.

@@ -51,7 +51,10 @@ pub(super) fn rewrite(factor: &mut TableFactor) {
         }
         TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality, .. } => {
             let numbering = Numbering::from(*with_ordinality);
+            // DataFusion has other names for columns that the alias does not name.
+            let named = alias.as_ref().map_or(0, |alias| alias.columns.len());
             let is_rewritten = array_exprs.len() == 1
+                || named < array_exprs.len()
                 || numbering == Numbering::Ordinality
                 || array_exprs.iter().any(names_columns);
             is_rewritten.then(|| unnested(array_exprs.clone(), "unnest", alias.as_ref(), numbering))

@@ -3,7 +3,7 @@
 
 use super::{call, text, unqualified};
 use crate::error::SqlError;
-use crate::functions::FORMAT_ELEMENTS;
+use crate::functions::{FORMAT_ELEMENTS, NULL_ELEMENTS, OTHER_ELEMENTS};
 use crate::names::fold;
 use crate::parse::VARIADIC;
 use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
@@ -33,6 +33,11 @@ pub(super) fn rewritten(function: &Function) -> Result<Option<Expr>, SqlError> {
     let whole = match (called.as_str(), <[Expr; 1]>::try_from(others)) {
         ("concat", Err(none)) if none.is_empty() => call("array_to_string", vec![array, text("")]),
         ("jsonb_build_array", Err(none)) if none.is_empty() => call("to_jsonb", vec![array]),
+        ("json_build_array" | "json_build_object" | "jsonb_build_object", Err(none)) if none.is_empty() => {
+            call(&format!("coeval_{called}"), vec![array])
+        }
+        ("num_nulls", Err(none)) if none.is_empty() => call(NULL_ELEMENTS, vec![array]),
+        ("num_nonnulls", Err(none)) if none.is_empty() => call(OTHER_ELEMENTS, vec![array]),
         ("concat_ws", Ok([delimiter])) => call("array_to_string", vec![array, delimiter]),
         ("format", Ok([pattern])) => call(FORMAT_ELEMENTS, vec![pattern, array]),
         ("json_extract_path" | "jsonb_extract_path", Ok([document])) => {

@@ -4,12 +4,13 @@
 
 use super::{Columns, Scopes, SeenParts};
 use crate::names::fold;
+use crate::parse::join_name;
 use crate::query::typing::Merging;
 use crate::select::call;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, TableFactor, TableWithJoins,
-    Value,
+    BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, TableFactor,
+    TableWithJoins, Value,
 };
 
 /// A column of what is joined.
@@ -30,6 +31,8 @@ pub(in crate::query) struct Joined {
     /// For each join what it compares, without names of merged columns; `None` if it stays as it is. Those inside of the left side
     /// come first, then those inside of the table that is joined, then that of the join itself.
     pub(in crate::query) conditions: Vec<Option<JoinConstraint>>,
+    /// The names that joins have, each with the columns that it means, which are those that are merged.
+    pub(in crate::query) named: Vec<(String, Vec<JoinedColumn>)>,
 }
 
 impl Scopes<'_> {
@@ -53,6 +56,7 @@ impl Scopes<'_> {
         for join in &tables.joins {
             let right = self.side(&join.relation, seen)?;
             joined.conditions.extend(right.conditions);
+            joined.named.extend(right.named);
             let (merging, constraint) = join_of(&join.join_operator)?;
             let Some(names) = merged_names(constraint, &joined.columns, &right.columns) else {
                 joined.columns.extend(right.columns);
@@ -60,6 +64,9 @@ impl Scopes<'_> {
                 continue;
             };
             let (columns, condition) = merge(joined.columns, right.columns, &names, merging)?;
+            if let Some(name) = name_of(constraint) {
+                joined.named.push((name, columns[..names.len()].to_vec()));
+            }
             joined.columns = columns;
             joined.conditions.push(Some(JoinConstraint::On(condition)));
         }
@@ -82,7 +89,7 @@ impl Scopes<'_> {
             is_merged: false,
         };
         let columns = relation.columns?.into_iter().enumerate().map(column).collect();
-        Some(Joined { columns, conditions: Vec::new() })
+        Some(Joined { columns, conditions: Vec::new(), named: Vec::new() })
     }
 }
 
@@ -121,6 +128,36 @@ pub(in crate::query) fn constraint_mut(join: &mut JoinOperator) -> Option<&mut J
     }
 }
 
+/// The columns that a USING names.
+fn names_of(columns: &[ObjectName]) -> impl Iterator<Item = String> + '_ {
+    let columns = columns.iter().filter(|column| join_name(column).is_none());
+    columns.filter_map(|column| column.0.last().and_then(ObjectNamePart::as_ident).map(fold))
+}
+
+/// The name that a join has.
+fn name_of(constraint: &JoinConstraint) -> Option<String> {
+    match constraint {
+        JoinConstraint::Using(columns) => columns.iter().find_map(join_name).map(fold),
+        _ => None,
+    }
+}
+
+/// The name that a join has, and the columns that it means.
+pub(super) fn named_columns(join: &JoinOperator) -> Option<(String, Vec<String>)> {
+    let (_, constraint) = join_of(join)?;
+    match constraint {
+        JoinConstraint::Using(columns) => Some((name_of(constraint)?, names_of(columns).collect())),
+        _ => None,
+    }
+}
+
+/// Takes the name off a join that has one.
+pub(in crate::query) fn forget_name(join: &mut JoinOperator) {
+    if let Some(JoinConstraint::Using(columns)) = constraint_mut(join) {
+        columns.retain(|column| join_name(column).is_none());
+    }
+}
+
 /// The names of the columns that become one; `None` if the join names none.
 fn merged_names(
     constraint: &JoinConstraint,
@@ -128,12 +165,7 @@ fn merged_names(
     right: &[JoinedColumn],
 ) -> Option<Vec<String>> {
     match constraint {
-        JoinConstraint::Using(columns) => Some(
-            columns
-                .iter()
-                .filter_map(|column| column.0.last().and_then(ObjectNamePart::as_ident).map(fold))
-                .collect(),
-        ),
+        JoinConstraint::Using(columns) => Some(names_of(columns).collect()),
         JoinConstraint::Natural => {
             let has = |name: &String| right.iter().any(|column| column.name == *name);
             Some(left.iter().map(|column| column.name.clone()).filter(has).collect())

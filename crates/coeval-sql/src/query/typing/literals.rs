@@ -7,6 +7,7 @@
 //! window's bounds, arguments of table functions) the cast is taken off again. `numeric` without a scale keeps
 //! the digits that are there, which DataFusion has no type for: a function stands in its place.
 
+use super::open_literals;
 use super::values::with_typed_columns;
 use crate::cancel;
 use crate::error::SqlError;
@@ -51,7 +52,8 @@ impl VisitorMut for Literals {
     type Break = SqlError;
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
-        match cancel::check().and_then(|()| typed(expression)) {
+        let read = cancel::check().and_then(|()| open_literals::read(expression));
+        match read.and_then(|()| typed(expression)) {
             Ok(None) => {}
             Ok(Some(replaced)) => *expression = replaced,
             Err(error) => return ControlFlow::Break(error),
