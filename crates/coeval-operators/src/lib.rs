@@ -3,8 +3,8 @@
 //!
 //! # Owns
 //!
-//! How rows are grouped and added up, over windows too, and decimals computed, once they are Arrow's batches, and how what a plan has
-//! several times is computed once.
+//! How rows are grouped and added up, over windows too, compared, and decimals computed, once they are Arrow's batches, and how what a
+//! plan has several times is computed once.
 //!
 //! # Never does
 //!
@@ -27,6 +27,8 @@ mod inputs;
 mod model;
 pub mod narrow_decimals;
 pub mod packed_groups;
+pub mod predicate;
 pub mod running_windows;
 pub mod shared_subplans;
 pub mod unordered;
+pub mod vector;

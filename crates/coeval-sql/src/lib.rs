@@ -114,7 +114,6 @@ mod unique_keys;
 mod upstream;
 mod user_types;
 mod values;
-mod vector;
 mod walk;
 mod wrapped;
 

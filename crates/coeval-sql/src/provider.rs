@@ -9,7 +9,6 @@ mod dimensions;
 mod extent;
 mod membership;
 mod passed;
-mod predicate;
 mod prune;
 mod request;
 mod row_filter;

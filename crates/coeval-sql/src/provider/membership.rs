@@ -6,12 +6,12 @@
 //! and a row costs a look at one bit, in a table that is mostly in the processor's first cache. All values beyond are refused by
 //! the comparisons.
 
-use super::predicate::select;
-use crate::vector::Test;
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, RecordBatch};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Date32Type, Field, Int16Type, Int32Type, Int64Type, Schema};
+use coeval_operators::predicate::select;
+use coeval_operators::vector::Test;
 use datafusion::common::ScalarValue;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::{Transformed, TreeNode};

@@ -2,11 +2,11 @@
 //! One filter of a scan, in the form in which it is evaluated.
 
 use super::membership::{Candidate, Membership};
-use super::predicate::Predicate;
 use crate::guarded::guarded;
 use arrow::array::RecordBatch;
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Schema, SchemaRef};
+use coeval_operators::predicate::Predicate;
 use datafusion::physical_expr::{conjunction, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr};
 use datafusion::physical_plan::PhysicalExpr;
