@@ -30,5 +30,6 @@ pub mod packed_groups;
 pub mod predicate;
 pub mod running_windows;
 pub mod shared_subplans;
+pub mod stepwise_filter;
 pub mod unordered;
 pub mod vector;

@@ -122,9 +122,14 @@ impl Predicate {
         if let Some(list) = predicate.downcast_ref::<InListExpr>() {
             return Self::of_list(list, schema);
         }
-        let asked = |column: &Arc<dyn PhysicalExpr>, question, is_negated| {
+        let asked = |column: &Arc<dyn PhysicalExpr>, question: Question, is_negated| {
             let column = column.downcast_ref::<Column>()?.index();
-            Some(Self::Column(Comparison { column, question, is_negated }))
+            let ty = schema.fields().get(column)?.data_type();
+            let is_of_type = match question {
+                Question::True => *ty == DataType::Boolean,
+                _ => marks_nulls(ty),
+            };
+            is_of_type.then_some(Self::Column(Comparison { column, question, is_negated }))
         };
         if let Some(known) = predicate.downcast_ref::<IsNotNullExpr>() {
             return asked(known.arg(), Question::Known, false);
@@ -497,6 +502,14 @@ fn both(bits: BooleanBuffer, among: Option<&BooleanBuffer>) -> BooleanBuffer {
         Some(among) => &bits & among,
         None => bits,
     }
+}
+
+/// Whether an array of this type has a mark for each row that is NULL; others have it for the values that rows refer to, or none.
+fn marks_nulls(ty: &DataType) -> bool {
+    !matches!(
+        ty,
+        DataType::Null | DataType::Dictionary(_, _) | DataType::RunEndEncoded(_, _) | DataType::Union(_, _)
+    )
 }
 
 /// The rows for which a condition is true. NULL is not.

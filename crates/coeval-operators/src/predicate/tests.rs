@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
 use arrow::array::{
-    Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array,
-    Time64MicrosecondArray, TimestampMicrosecondArray,
+    Date32Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array, Int16Array, Int32Array,
+    Int64Array, NullArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use datafusion::common::cast::as_boolean_array;
 use datafusion::physical_expr::expressions::{binary, col, in_list, is_not_null, is_null, lit, not};
@@ -243,6 +243,25 @@ fn what_is_no_comparison_with_a_constant_of_the_type_is_left_to_datafusion() {
     let list = vec![lit(literal("double", 0)), lit(literal("double", 2))];
     let list = in_list(column("double"), list, &false, &schema).expect("types are the same");
     assert_eq!(Predicate::of(&list, &schema), None);
+}
+
+/// A NULL of a dictionary may be among its values, and an array of nothing but NULLs marks none.
+#[test]
+fn nulls_that_an_array_does_not_mark_are_left_to_datafusion() {
+    let texts = StringViewArray::from(vec![Some("a"), None]);
+    let coded = DictionaryArray::new(Int32Array::from(vec![0, 1, 0]), Arc::new(texts));
+    let columns: [(&str, ArrayRef, bool); 2] =
+        [("coded", Arc::new(coded), true), ("nothing", Arc::new(NullArray::new(3)), true)];
+    let all = RecordBatch::try_from_iter_with_nullable(columns).expect("the columns are of one length");
+    let schema = all.schema();
+    for (name, unknown) in [("coded", [false, true, false]), ("nothing", [true; 3])] {
+        let column = || col(name, &schema).expect("there is the column");
+        let asked = is_null(column()).expect("it can be asked");
+        assert_eq!(evaluated(&asked, &all), BooleanBuffer::from(unknown.to_vec()));
+        assert_eq!(Predicate::of(&asked, &schema), None);
+        assert_eq!(Predicate::of(&is_not_null(column()).expect("it can be asked"), &schema), None);
+        assert_eq!(Predicate::of(&column(), &schema), None, "it is no condition");
+    }
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) struct Filter {
 }
 
 enum Form {
-    /// Comparisons of columns with constants.
+    /// Comparisons of columns with constants or with each other.
     Compared(Predicate),
     /// What DataFusion evaluates.
     Plain(Arc<dyn PhysicalExpr>),

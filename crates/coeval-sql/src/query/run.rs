@@ -548,13 +548,14 @@ impl Carry for StatementEnvironment {
 }
 
 /// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule).
-const RULE_SETTINGS: [&str; 7] = [
+const RULE_SETTINGS: [&str; 8] = [
     "coeval.coded_groups",
     "coeval.group_top",
     "coeval.grouping_sets",
     "coeval.narrow_decimals",
     "coeval.packed_groups",
     "coeval.running_windows",
+    "coeval.stepwise_filters",
     SHARED_SUBPLANS_SETTING,
 ];
 
