@@ -3,8 +3,8 @@
 //!
 //! # Owns
 //!
-//! How rows are grouped and added up, over windows too, compared, and decimals computed, once they are Arrow's batches, and how what a
-//! plan has several times is computed once.
+//! How rows are grouped and added up, over windows too, compared and filtered, and decimals computed, once they are Arrow's batches, and how
+//! what a plan has several times is computed once.
 //!
 //! # Never does
 //!
