@@ -21,8 +21,10 @@
 
 mod bytes;
 pub mod coded_groups;
+pub mod compared_pairs;
 pub mod grouping_sets;
 mod inputs;
+pub mod join_filter;
 #[cfg(test)]
 mod model;
 pub mod narrow_decimals;

@@ -64,7 +64,6 @@ mod functions;
 pub mod fuzzing;
 mod guarded;
 mod hand_over;
-mod join_filter;
 mod json;
 mod lock_graph;
 mod memory;

@@ -5,6 +5,7 @@ use super::windowed::is_unfiltered;
 use crate::guarded::guarded;
 use crate::plan_rule::PlanRule;
 use coeval_operators::coded_groups::{with_coded_groups, with_packed_remainders};
+use coeval_operators::compared_pairs::with_compared_pairs;
 use coeval_operators::grouping_sets::with_grouping_sets;
 use coeval_operators::narrow_decimals::with_narrow_decimals;
 use coeval_operators::packed_groups::with_packed_groups;
@@ -45,10 +46,11 @@ pub(crate) const RUNNING_WINDOWS: PlanRule =
         .switched_by("coeval.running_windows");
 
 /// Behind all that look for filters, and before the one that lets the conditions of a filter guard each other: this operator does so itself,
-/// and has the parts of each condition guarded.
-pub(crate) const STEPWISE_FILTERS: PlanRule =
-    PlanRule::new("coeval_stepwise_filters", |plan, _| with_stepwise_filters(plan, guarded))
-        .switched_by("coeval.stepwise_filters");
+/// and has the parts of each condition guarded. What joins ask of pairs is compared by the same loops.
+pub(crate) const STEPWISE_FILTERS: PlanRule = PlanRule::new("coeval_stepwise_filters", |plan, _| {
+    with_stepwise_filters(with_compared_pairs(plan)?, guarded)
+})
+.switched_by("coeval.stepwise_filters");
 
 #[cfg(test)]
 mod tests;

@@ -171,7 +171,7 @@ pub(super) const KNOWN: &[Known] = &[
     switch(
         "coeval.stepwise_filters",
         "on",
-        "Whether filters above scans ask their conditions one after the other, and compare by loops of their own.",
+        "Whether filters above scans ask their conditions one after the other, and they and joins compare by loops of their own.",
     ),
     known(
         "coeval.table_server",
