@@ -67,7 +67,7 @@ fn stepwise(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
 #[tokio::test]
 async fn rows_are_those_of_datafusion() -> Result<()> {
     let mut replaced = 0;
-    for seed in 0..40 {
+    for seed in 0..25 {
         let mut random = SmallRng::seed_from_u64(seed);
         let rows = Rows::random(&mut random);
         for _ in 0..4 {
@@ -83,7 +83,7 @@ async fn rows_are_those_of_datafusion() -> Result<()> {
             replaced += ours.replaced;
         }
     }
-    assert!(replaced > 80, "{replaced} of 160 filters");
+    assert!(replaced > 50, "{replaced} of 100 filters");
     Ok(())
 }
 
