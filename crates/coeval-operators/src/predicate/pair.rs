@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two columns of one type, compared row by row.
+//!
+//! Numbers are compared as those of one column with a constant are. Of texts only is asked whether they are equal: two of up to 12 bytes
+//! are if their views are, and of longer ones that begin alike the bytes are compared, row by row.
 
 use super::float::Float;
-use super::{FEW, Width, bits_of, both};
+use super::{FEW, INLINE_BYTES, Width, bits_of, both};
 use crate::vector::{PairTest, bits_where_both};
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch, StringViewArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::datatypes::{ArrowNativeType, Schema};
+use arrow::datatypes::{ArrowNativeType, DataType, Schema};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 
@@ -15,10 +18,17 @@ use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 pub struct Pair {
     left: usize,
     right: usize,
-    width: Width,
+    kept: Kept,
     relation: Relation,
     /// Whether the rows pass that fail the test; those with a NULL never do.
     is_negated: bool,
+}
+
+/// As what the values of both columns are kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kept {
+    Numbers(Width),
+    Texts,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +38,8 @@ enum Relation {
 }
 
 impl Pair {
-    /// Two columns of one type beside a comparison; `None` of anything else, and of types whose order is not that of numbers.
+    /// Two columns of one type beside a comparison; `None` of anything else, and of types whose values are neither in the order of numbers
+    /// nor texts that are to be equal or not.
     pub(super) fn of(comparison: &BinaryExpr, schema: &Schema) -> Option<Self> {
         let left = comparison.left().downcast_ref::<Column>()?.index();
         let right = comparison.right().downcast_ref::<Column>()?.index();
@@ -36,8 +47,15 @@ impl Pair {
         if schema.fields().get(right)?.data_type() != ty {
             return None;
         }
-        let width = Width::of(ty)?;
-        let of = |left, right, relation, is_negated| Self { left, right, width, relation, is_negated };
+        let kept = match Width::of(ty) {
+            Some(width) => Kept::Numbers(width),
+            None if *ty == DataType::Utf8View => Kept::Texts,
+            None => return None,
+        };
+        if kept == Kept::Texts && !matches!(comparison.op(), Operator::Eq | Operator::NotEq) {
+            return None;
+        }
+        let of = |left, right, relation, is_negated| Self { left, right, kept, relation, is_negated };
         Some(match comparison.op() {
             Operator::Eq => of(left, right, Relation::Equal, false),
             Operator::NotEq => of(left, right, Relation::Equal, true),
@@ -51,19 +69,20 @@ impl Pair {
 
     /// About how many bytes are looked at for a row.
     pub(super) fn cost(&self) -> usize {
-        2 * self.width.bytes()
+        2 * match self.kept {
+            Kept::Numbers(width) => width.bytes(),
+            Kept::Texts => 2 * size_of::<u128>(),
+        }
     }
 
     /// Which of these rows pass, among those whose bits are set, or of all.
     pub(super) fn passing(&self, rows: &RecordBatch, among: Option<&BooleanBuffer>) -> BooleanBuffer {
-        let passing = match self.width {
-            Width::Short => self.compared::<i16>(rows, among, &Equal, &Less),
-            Width::Word => self.compared::<i32>(rows, among, &Equal, &Less),
-            Width::Long => self.compared::<i64>(rows, among, &Equal, &Less),
-            Width::LowerHalf => self.compared::<i128>(rows, among, &LowerHalves(Equal), &LowerHalves(Less)),
-            Width::Whole => self.compared::<i128>(rows, among, &Equal, &Less),
-            Width::Single => self.compared::<f32>(rows, among, &Floats(Equal), &Floats(Less)),
-            Width::Double => self.compared::<f64>(rows, among, &Floats(Equal), &Floats(Less)),
+        let passing = match self.kept {
+            Kept::Numbers(width) => self.numbers(width, rows, among),
+            Kept::Texts => {
+                let [left, right] = [self.left, self.right].map(|column| rows.column(column));
+                equal_texts(left.as_string_view(), right.as_string_view(), among)
+            }
         };
         let passing = match (self.is_negated, among) {
             (false, _) => passing,
@@ -72,6 +91,19 @@ impl Pair {
         };
         let known = |column: usize| rows.column(column).nulls().map(NullBuffer::inner);
         both(both(passing, known(self.left)), known(self.right))
+    }
+
+    /// The rows whose numbers are in the relation, whatever stands in the place of NULL.
+    fn numbers(&self, width: Width, rows: &RecordBatch, among: Option<&BooleanBuffer>) -> BooleanBuffer {
+        match width {
+            Width::Short => self.compared::<i16>(rows, among, &Equal, &Less),
+            Width::Word => self.compared::<i32>(rows, among, &Equal, &Less),
+            Width::Long => self.compared::<i64>(rows, among, &Equal, &Less),
+            Width::LowerHalf => self.compared::<i128>(rows, among, &LowerHalves(Equal), &LowerHalves(Less)),
+            Width::Whole => self.compared::<i128>(rows, among, &Equal, &Less),
+            Width::Single => self.compared::<f32>(rows, among, &Floats(Equal), &Floats(Less)),
+            Width::Double => self.compared::<f64>(rows, among, &Floats(Equal), &Floats(Less)),
+        }
     }
 
     /// The rows whose values pass the test of the relation, whatever stands in the place of NULL.
@@ -104,6 +136,45 @@ fn select_both<T: Copy>(
             bits_of(among.set_indices().filter(|row| test.passes(left[*row], right[*row])), left.len())
         }
         _ => both(bits_where_both(left, right, test), among),
+    }
+}
+
+/// The rows whose texts are equal, among these, or of all; maybe some of those that have a NULL.
+fn equal_texts(
+    left: &StringViewArray,
+    right: &StringViewArray,
+    among: Option<&BooleanBuffer>,
+) -> BooleanBuffer {
+    let short = select_both(left.views(), right.views(), among, &SameShortText);
+    let alike = select_both(left.views(), right.views(), among, &LongAndAlike);
+    // What stands in the place of a NULL need not be a text.
+    let is_equal = |row: &usize| {
+        left.is_valid(*row) && right.is_valid(*row) && left.value(*row) == right.value(*row)
+    };
+    let long = bits_of(alike.set_indices().filter(is_equal), left.len());
+    &short | &long
+}
+
+/// Whether two views have the same text in them.
+struct SameShortText;
+
+impl PairTest<u128> for SameShortText {
+    #[inline(always)]
+    fn passes(&self, left: u128, right: u128) -> bool {
+        // By halves, as `IsView`.
+        let differences = left ^ right;
+        ((differences as u64) | ((differences >> u64::BITS) as u64) == 0)
+            & ((left as u32) <= INLINE_BYTES as u32)
+    }
+}
+
+/// Whether the texts of two views are somewhere else, as long as each other, and begin with the same bytes.
+struct LongAndAlike;
+
+impl PairTest<u128> for LongAndAlike {
+    #[inline(always)]
+    fn passes(&self, left: u128, right: u128) -> bool {
+        ((left as u64) == (right as u64)) & ((left as u32) > INLINE_BYTES as u32)
     }
 }
 
