@@ -475,11 +475,7 @@ impl Test<u128> for BeginsLike {
 }
 
 /// The rows whose values pass the test, among these, or of all, whatever stands in the place of NULL.
-pub fn select<T: Copy>(
-    values: &[T],
-    among: Option<&BooleanBuffer>,
-    test: &impl Test<T>,
-) -> BooleanBuffer {
+pub fn select<T: Copy>(values: &[T], among: Option<&BooleanBuffer>, test: &impl Test<T>) -> BooleanBuffer {
     match among {
         Some(among) if among.count_set_bits() * FEW < values.len() => {
             bits_of(among.set_indices().filter(|row| test.passes(values[*row])), values.len())

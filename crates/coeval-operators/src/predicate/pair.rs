@@ -148,9 +148,8 @@ fn equal_texts(
     let short = select_both(left.views(), right.views(), among, &SameShortText);
     let alike = select_both(left.views(), right.views(), among, &LongAndAlike);
     // What stands in the place of a NULL need not be a text.
-    let is_equal = |row: &usize| {
-        left.is_valid(*row) && right.is_valid(*row) && left.value(*row) == right.value(*row)
-    };
+    let is_equal =
+        |row: &usize| left.is_valid(*row) && right.is_valid(*row) && left.value(*row) == right.value(*row);
     let long = bits_of(alike.set_indices().filter(is_equal), left.len());
     &short | &long
 }

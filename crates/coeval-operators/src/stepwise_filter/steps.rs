@@ -34,11 +34,7 @@ pub(super) struct Conditions {
 impl Conditions {
     /// What this predicate asks, of rows with these columns; `None` if it is no more than one condition that DataFusion evaluates, or if
     /// one is volatile.
-    pub(super) fn of(
-        predicate: &Arc<dyn PhysicalExpr>,
-        schema: &Schema,
-        guarded: Guarding,
-    ) -> Option<Self> {
+    pub(super) fn of(predicate: &Arc<dyn PhysicalExpr>, schema: &Schema, guarded: Guarding) -> Option<Self> {
         if is_volatile(predicate) {
             return None;
         }
