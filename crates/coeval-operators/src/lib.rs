@@ -3,8 +3,8 @@
 //!
 //! # Owns
 //!
-//! How rows are grouped and added up, over windows too, and decimals computed, once they are Arrow's batches, what joins tell the scans
-//! of their larger sides, and how what a plan has several times is computed once.
+//! How rows are grouped and added up, over windows too, compared and filtered, and decimals computed, once they are Arrow's batches, what
+//! joins tell the scans of their larger sides, and how what a plan has several times is computed once.
 //!
 //! # Never does
 //!
@@ -21,13 +21,18 @@
 
 mod bytes;
 pub mod coded_groups;
+pub mod compared_pairs;
 pub mod grouping_sets;
 mod inputs;
+pub mod join_filter;
 pub mod join_keys;
 #[cfg(test)]
 mod model;
 pub mod narrow_decimals;
 pub mod packed_groups;
+pub mod predicate;
 pub mod running_windows;
 pub mod shared_subplans;
+pub mod stepwise_filter;
 pub mod unordered;
+pub mod vector;

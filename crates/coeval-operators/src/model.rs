@@ -5,6 +5,7 @@ use crate::coded_groups::{CONSUMER, CodedGroupsExec};
 use crate::grouping_sets::GroupingSetsExec;
 use crate::packed_groups::PackedGroupsExec;
 use crate::running_windows::RunningWindowsExec;
+use crate::stepwise_filter::StepwiseFilterExec;
 use arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int16Array, Int32Array, Int64Array,
     RecordBatch, StringViewArray, TimestampMicrosecondArray,
@@ -232,6 +233,7 @@ async fn outcome(plan: Arc<dyn ExecutionPlan>, context: &SessionContext) -> Resu
         replaced += usize::from(node.downcast_ref::<GroupingSetsExec>().is_some());
         replaced += usize::from(node.downcast_ref::<PackedGroupsExec>().is_some());
         replaced += usize::from(node.downcast_ref::<RunningWindowsExec>().is_some());
+        replaced += usize::from(node.downcast_ref::<StepwiseFilterExec>().is_some());
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(Outcome { rows, replaced, left_rows })

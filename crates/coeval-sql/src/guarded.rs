@@ -7,10 +7,10 @@
 //! the other: as it is written, then the smaller one first. Whose condition has nothing to guard pays nothing, and one that fails
 //! is computed three times, however many sides it has.
 
-use crate::join_filter::with_changed_filter;
 use crate::wrapped::as_wrapped;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::{and_kleene, or_kleene};
+use coeval_operators::join_filter::with_changed_filter;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};

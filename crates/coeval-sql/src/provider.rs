@@ -10,7 +10,6 @@ mod extent;
 mod join_keys;
 mod membership;
 mod passed;
-mod predicate;
 mod prune;
 mod request;
 mod row_filter;

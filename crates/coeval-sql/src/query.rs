@@ -85,7 +85,8 @@ pub(crate) use independent_laterals::IndependentLaterals;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_sides::JoinSides;
 pub(crate) use operator_rules::{
-    CODED_GROUPS, GROUPING_SETS, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, UNORDERED_GROUPS,
+    CODED_GROUPS, GROUPING_SETS, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, STEPWISE_FILTERS,
+    UNORDERED_GROUPS,
 };
 pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;

@@ -2,6 +2,7 @@
 //! A set of whole numbers between two bounds, as a bit for each.
 
 use super::numbers::Numbers;
+use crate::vector::Test;
 use arrow::array::{Array, ArrayRef};
 
 /// Between the bounds of a column are so many values at most: a megabyte of bits, which a processor's second cache holds.
@@ -85,5 +86,15 @@ impl KeyBits {
         self.words[first_word] & from_first != 0
             || self.words[first_word + 1..last_word].iter().any(|word| *word != 0)
             || self.words[last_word] & to_last != 0
+    }
+}
+
+impl<T> Test<T> for KeyBits
+where
+    i64: From<T>,
+{
+    #[inline(always)]
+    fn passes(&self, value: T) -> bool {
+        self.contains(i64::from(value))
     }
 }

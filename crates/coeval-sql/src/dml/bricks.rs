@@ -11,12 +11,12 @@ use crate::result::{CommandTag, StatementResult};
 use crate::{spread, spread_part};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema};
+use coeval_operators::stepwise_filter::filter_of;
 use coeval_store::{ColumnBuilder, ColumnType, Selection, TableDef, Value};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::sql::sqlparser::ast::{Delete, With};
 use std::sync::Arc;
@@ -190,7 +190,7 @@ fn conditions_of(
         if let Some(pieces) = plan.downcast_ref::<SpreadPieces>() {
             // Below are only those that are here.
             everywhere = Some(pieces.bricks().collect());
-        } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        } else if let Some(filter) = filter_of(plan) {
             let schema = filter.input().schema();
             let column = |name: &String| {
                 let index = def.column_index(name);

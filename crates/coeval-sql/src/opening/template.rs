@@ -9,7 +9,8 @@ use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CountSpreading,
     DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP,
     GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, NARROW_DECIMALS, PACKED_GROUPS,
-    RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STREAM_SERIES, UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
+    RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, UNORDERED_GROUPS,
+    WHOLE_GROUPS, Watch,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -161,7 +162,8 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 /// groups that keep all are made in one step, rows beyond the best of their group are dropped before they are sorted, what can be done where
 /// the bricks of spread tables are becomes pieces, grouping sets are made of the finest groups, aggregates of brick tables are begun at the
 /// bricks, decimals are computed by integers, other aggregates are begun by codes of their groups, what is left of them goes by packed keys,
-/// windows are computed batch by batch, scans ask what joins on several columns look for, and conditions guard each other.
+/// windows are computed batch by batch, scans ask what joins look for, filters ask one condition after the other, and conditions guard each
+/// other.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(STREAM_SERIES), Arc::new(UNORDERED_GROUPS)];
@@ -186,6 +188,7 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         Arc::new(PACKED_GROUPS),
         Arc::new(RUNNING_WINDOWS),
         Arc::new(JOIN_KEYS),
+        Arc::new(STEPWISE_FILTERS),
         Arc::new(GuardConditions),
     ];
     rules.extend(last);

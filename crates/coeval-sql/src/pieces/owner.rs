@@ -10,7 +10,7 @@ use crate::carried::Carry;
 use crate::cluster::ClusterSnapshot;
 use crate::engine::Engine;
 use crate::error::SqlError;
-use crate::guarded::GuardConditions;
+use crate::guarded::{GuardConditions, guarded};
 use crate::memory::bytes_of_rows;
 use crate::provider::{BrickReader, SpreadScan};
 use crate::query::watched;
@@ -19,7 +19,9 @@ use arrow::datatypes::DataType;
 use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
 use coeval_operators::coded_groups::with_coded_groups;
+use coeval_operators::compared_pairs::with_compared_pairs;
 use coeval_operators::narrow_decimals::with_narrow_decimals;
+use coeval_operators::stepwise_filter::with_stepwise_filters;
 use datafusion::common::config::ConfigOptions;
 use datafusion::execution::TaskContext;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -96,7 +98,8 @@ async fn make(
     let scan = SpreadScan::of_bricks(source, what, bricks, config.target_partitions());
     let scan = CooperativeExec::new(Arc::new(scan));
     let plan = opened.over(Arc::new(scan), &[], &Known::of(engine.template()), &options)?;
-    let plan = GuardConditions.optimize(with_coded_groups(with_narrow_decimals(plan)?)?, &options)?;
+    let plan = with_compared_pairs(with_coded_groups(with_narrow_decimals(plan)?)?)?;
+    let plan = GuardConditions.optimize(with_stepwise_filters(plan, guarded)?, &options)?;
     let plan = watched(plan, &options)?;
     let id = engine.template().session_id().to_owned();
     let task = TaskContext::new(

@@ -6,13 +6,12 @@
 //! and a row costs a look at one bit, in a table that is mostly in the processor's first cache. All values beyond are refused by
 //! the comparisons.
 
-use super::predicate::select;
-use crate::vector::Test;
 use arrow::array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use coeval_operators::join_keys::{KeyBits, Numbers};
+use coeval_operators::predicate::select;
 use datafusion::common::ScalarValue;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -124,16 +123,6 @@ pub(super) fn rows_in(values: &ArrayRef, among: Option<&BooleanBuffer>, bits: &K
     match values.nulls().map(NullBuffer::inner) {
         Some(known) => &passing & known,
         None => passing,
-    }
-}
-
-impl<T> Test<T> for KeyBits
-where
-    i64: From<T>,
-{
-    #[inline(always)]
-    fn passes(&self, value: T) -> bool {
-        self.contains(i64::from(value))
     }
 }
 

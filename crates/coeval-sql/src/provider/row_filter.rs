@@ -3,12 +3,12 @@
 
 use super::join_keys::{KeyPart, ScanKeys};
 use super::membership::{Candidate, Membership};
-use super::predicate::Predicate;
 use crate::guarded::guarded;
 use arrow::array::RecordBatch;
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Schema, SchemaRef};
 use coeval_operators::join_keys::KeySet;
+use coeval_operators::predicate::Predicate;
 use datafusion::physical_expr::{conjunction, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr};
 use datafusion::physical_plan::PhysicalExpr;
@@ -36,7 +36,7 @@ pub(super) struct Filter {
 }
 
 enum Form {
-    /// Comparisons of columns with constants.
+    /// Comparisons of columns with constants or with each other.
     Compared(Predicate),
     /// What DataFusion evaluates.
     Plain(Arc<dyn PhysicalExpr>),

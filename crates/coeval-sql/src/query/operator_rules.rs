@@ -2,12 +2,15 @@
 //! The rules that put operators and expressions of `coeval-operators` into plans, in the order in which they come.
 
 use super::windowed::is_unfiltered;
+use crate::guarded::guarded;
 use crate::plan_rule::PlanRule;
 use coeval_operators::coded_groups::{with_coded_groups, with_packed_remainders};
+use coeval_operators::compared_pairs::with_compared_pairs;
 use coeval_operators::grouping_sets::with_grouping_sets;
 use coeval_operators::narrow_decimals::with_narrow_decimals;
 use coeval_operators::packed_groups::with_packed_groups;
 use coeval_operators::running_windows::with_running_windows;
+use coeval_operators::stepwise_filter::with_stepwise_filters;
 use coeval_operators::unordered::with_unordered_groups;
 
 /// Comes first of all: rows that are in the order of some of the columns they are grouped by are grouped as if they were not.
@@ -41,6 +44,13 @@ pub(crate) const PACKED_GROUPS: PlanRule =
 pub(crate) const RUNNING_WINDOWS: PlanRule =
     PlanRule::new("coeval_running_windows", |plan, _| with_running_windows(plan, is_unfiltered))
         .switched_by("coeval.running_windows");
+
+/// Behind all that look for filters, and before the one that lets the conditions of a filter guard each other: this operator does so itself,
+/// and has the parts of each condition guarded. What joins ask of pairs is compared by the same loops.
+pub(crate) const STEPWISE_FILTERS: PlanRule = PlanRule::new("coeval_stepwise_filters", |plan, _| {
+    with_stepwise_filters(with_compared_pairs(plan)?, guarded)
+})
+.switched_by("coeval.stepwise_filters");
 
 #[cfg(test)]
 mod tests;

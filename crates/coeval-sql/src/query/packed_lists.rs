@@ -11,11 +11,11 @@
 mod bytes;
 
 use crate::cancel;
-use crate::join_filter::with_changed_filter;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use bytes::Format;
+use coeval_operators::join_filter::with_changed_filter;
 use coeval_operators::over_one_input;
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};

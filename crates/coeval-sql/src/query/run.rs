@@ -572,6 +572,7 @@ const RULE_SETTINGS: [&str; 8] = [
     "coeval.narrow_decimals",
     "coeval.packed_groups",
     "coeval.running_windows",
+    "coeval.stepwise_filters",
     SHARED_SUBPLANS_SETTING,
 ];
 

@@ -173,6 +173,11 @@ pub(super) const KNOWN: &[Known] = &[
         "on",
         "Whether nodes of a cluster do parts of a query with the bricks that they have; off: rows are fetched.",
     ),
+    switch(
+        "coeval.stepwise_filters",
+        "on",
+        "Whether filters above scans ask their conditions one after the other, and they and joins compare by loops of their own.",
+    ),
     known(
         "coeval.table_server",
         "",

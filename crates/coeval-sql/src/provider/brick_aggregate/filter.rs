@@ -2,11 +2,11 @@
 //! Which rows of a block count.
 
 use super::super::batches::plain_mask;
-use super::super::predicate::Predicate;
 use super::Conjunct;
 use crate::guarded::guarded;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::datatypes::Schema;
+use coeval_operators::predicate::Predicate;
 use coeval_store::{BrickView, Coverage};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which plans have keys in the place of several columns, and which have none.
+//! Which plans have operators of ours: keys in the place of several columns, filters that ask step by step; and which have none.
 
 use crate::engine::Engine;
 use crate::session::Session;
@@ -19,8 +19,8 @@ fn session() -> Session {
     session
 }
 
-/// How many steps of the query's plan go by keys, and of how many bits these are.
-fn packed(session: &mut Session, sql: &str) -> (usize, Vec<String>) {
+/// The lines of the query's plan.
+fn plan(session: &mut Session, sql: &str) -> Vec<String> {
     let results = session.execute(&format!("EXPLAIN {sql}")).unwrap();
     let mut lines = Vec::new();
     for batch in results.iter().filter_map(|result| result.rows.as_ref()).flat_map(|rows| &rows.batches) {
@@ -29,7 +29,13 @@ fn packed(session: &mut Session, sql: &str) -> (usize, Vec<String>) {
             lines.extend(text.lines().map(str::to_owned).collect::<Vec<_>>());
         }
     }
-    let steps: Vec<String> = lines.into_iter().filter(|line| line.contains("PackedGroupsExec")).collect();
+    lines
+}
+
+/// How many steps of the query's plan go by keys, and of how many bits these are.
+fn packed(session: &mut Session, sql: &str) -> (usize, Vec<String>) {
+    let lines = plan(session, sql).into_iter();
+    let steps: Vec<String> = lines.filter(|line| line.contains("PackedGroupsExec")).collect();
     let bits = |line: &String| {
         let (_, bits) = line.rsplit_once("bits=")?;
         Some(bits.chars().take_while(char::is_ascii_digit).collect::<String>())
@@ -61,4 +67,19 @@ fn a_setting_switches_keys_off() {
     assert_eq!(packed(&mut session, sql).0, 0);
     session.execute("RESET coeval.packed_groups").unwrap();
     assert!(packed(&mut session, sql).0 > 0);
+}
+
+#[test]
+fn filters_above_scans_are_asked_step_by_step_unless_a_setting_is_off() {
+    let mut session = session();
+    let sql = "SELECT a, count(*) FROM t GROUP BY a HAVING count(*) > 10 AND max(c) < 39998";
+    let filters = |session: &mut Session| {
+        plan(session, sql).into_iter().filter(|line| line.contains("FilterExec")).collect::<Vec<_>>()
+    };
+    let is_stepwise = |line: &String| line.contains("StepwiseFilterExec: ");
+    let found = filters(&mut session);
+    assert!(!found.is_empty() && found.iter().all(is_stepwise), "{found:?}");
+    session.execute("SET coeval.stepwise_filters = off").unwrap();
+    let found = filters(&mut session);
+    assert!(!found.is_empty() && !found.iter().any(is_stepwise), "{found:?}");
 }

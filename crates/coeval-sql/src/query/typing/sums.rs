@@ -9,10 +9,10 @@
 use super::kept_rows::KeptRows;
 use super::{float_frames, float_sums};
 use crate::types::numeric::{DECIMAL_LIMIT, overflow};
-use crate::vector;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, FieldRef, Int64Type, UInt64Type};
+use coeval_operators::vector;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::AggregateFunction;

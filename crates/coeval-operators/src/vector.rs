@@ -48,12 +48,13 @@ fn vectorized<L: Loop>(wanted: L) -> L::Output {
 }
 
 /// What a value is asked. `passes` must be `#[inline(always)]`, as in a [`Loop`], and is best without a branch: `&` instead of `&&`.
-pub(crate) trait Test<T> {
+pub trait Test<T> {
+    /// Whether it passes.
     fn passes(&self, value: T) -> bool;
 }
 
 /// For each value whether it passes the test.
-pub(crate) fn bits_where<T: Copy>(values: &[T], test: &impl Test<T>) -> BooleanBuffer {
+pub fn bits_where<T: Copy>(values: &[T], test: &impl Test<T>) -> BooleanBuffer {
     let mut words = vec![0_u64; values.len().div_ceil(u64::BITS as usize)];
     vectorized(BitsWhere { values, words: &mut words, test });
     BooleanBuffer::new(words.into(), 0, values.len())
@@ -89,14 +90,61 @@ impl<T: Copy, F: Test<T>> Loop for BitsWhere<'_, T, F> {
     }
 }
 
+/// What two values are asked; the same goes for it as for a [`Test`].
+pub trait PairTest<T> {
+    /// Whether they pass.
+    fn passes(&self, left: T, right: T) -> bool;
+}
+
+/// For each place of both, up to the end of the shorter one, whether the values there pass the test.
+pub fn bits_where_both<T: Copy>(left: &[T], right: &[T], test: &impl PairTest<T>) -> BooleanBuffer {
+    let count = left.len().min(right.len());
+    let (left, right) = (&left[..count], &right[..count]);
+    let mut words = vec![0_u64; count.div_ceil(u64::BITS as usize)];
+    vectorized(BitsWhereBoth { left, right, words: &mut words, test });
+    BooleanBuffer::new(words.into(), 0, count)
+}
+
+struct BitsWhereBoth<'a, T, F> {
+    left: &'a [T],
+    right: &'a [T],
+    words: &'a mut [u64],
+    test: &'a F,
+}
+
+impl<T: Copy, F: PairTest<T>> Loop for BitsWhereBoth<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let mut lefts = self.left.chunks_exact(u64::BITS as usize);
+        let mut rights = self.right.chunks_exact(u64::BITS as usize);
+        let (full, rest) = self.words.split_at_mut(lefts.len());
+        for ((left, right), word) in lefts.by_ref().zip(rights.by_ref()).zip(full) {
+            let left: &[T; 64] = left.try_into().expect("a chunk has that length");
+            let right: &[T; 64] = right.try_into().expect("a chunk has that length");
+            let mut bits = 0;
+            for (row, (left, right)) in left.iter().zip(right).enumerate() {
+                bits |= u64::from(self.test.passes(*left, *right)) << row;
+            }
+            *word = bits;
+        }
+        for word in rest {
+            for (row, (left, right)) in lefts.remainder().iter().zip(rights.remainder()).enumerate() {
+                *word |= u64::from(self.test.passes(*left, *right)) << row;
+            }
+        }
+    }
+}
+
 /// What a block of 64 rows is asked. `passing` must be `#[inline(always)]`, as in a [`Loop`].
-pub(crate) trait BlockTest {
+pub trait BlockTest {
     /// Of the rows whose bits are set, those that pass; `first` is the block's first row.
     fn passing(&self, first: usize, among: u64) -> u64;
 }
 
 /// Takes away the bits of the rows that do not pass. Blocks of which no row is left are passed over.
-pub(crate) fn narrow(words: &mut [u64], test: &impl BlockTest) {
+pub fn narrow(words: &mut [u64], test: &impl BlockTest) {
     vectorized(Narrow { words, test });
 }
 
@@ -119,7 +167,7 @@ impl<F: BlockTest> Loop for Narrow<'_, F> {
 }
 
 /// The sum of all values.
-pub(crate) fn sum(values: &[i64]) -> i128 {
+pub fn sum(values: &[i64]) -> i128 {
     vectorized(Sum { values })
 }
 
@@ -142,7 +190,7 @@ impl Loop for Sum<'_> {
 
 /// The sum of the values whose bits are set. The others count as zero instead of being passed over, which would be a branch
 /// for each value.
-pub(crate) fn sum_where(values: &[i64], bits: &BooleanBuffer) -> i128 {
+pub fn sum_where(values: &[i64], bits: &BooleanBuffer) -> i128 {
     let words: Vec<u64> = bits.bit_chunks().iter_padded().collect();
     vectorized(SumWhere { values, words: &words })
 }
@@ -252,6 +300,24 @@ mod tests {
             let short: Vec<i16> = values.iter().map(|value| *value as i16).collect();
             let expected: Vec<bool> = short.iter().map(|value| *value != 3).collect();
             assert_eq!(bits_where(&short, &OtherThan(3)), BooleanBuffer::from(expected));
+        }
+    }
+
+    struct Less;
+
+    impl PairTest<i64> for Less {
+        #[inline(always)]
+        fn passes(&self, left: i64, right: i64) -> bool {
+            left < right
+        }
+    }
+
+    #[test]
+    fn bits_of_pairs_are_those_of_the_test_one_by_one() {
+        for length in LENGTHS {
+            let (left, right) = (values(length, 2), values(length + 3, 5));
+            let expected: Vec<bool> = left.iter().zip(&right).map(|(left, right)| left < right).collect();
+            assert_eq!(bits_where_both(&left, &right, &Less), BooleanBuffer::from(expected));
         }
     }
 }

@@ -12,8 +12,9 @@ use std::sync::Arc;
 /// The join with the filter that `change` makes of its own; `None` if it keeps its own, has none, or is no join.
 ///
 /// # Errors
+///
 /// Those of `change`, and of making the join.
-pub(crate) fn with_changed_filter(
+pub fn with_changed_filter(
     node: &dyn ExecutionPlan,
     change: impl FnOnce(&JoinFilter) -> Result<Option<JoinFilter>>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-use super::super::batches::plain_mask;
 use super::*;
 use arrow::array::{
-    BooleanArray, Date32Array, Decimal128Array, Int16Array, Int32Array, Int64Array, Time64MicrosecondArray,
-    TimestampMicrosecondArray,
+    Date32Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array, Int16Array, Int32Array,
+    Int64Array, NullArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
-use arrow::datatypes::Field;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::physical_expr::expressions::{binary, col, in_list, is_not_null, is_null, lit, not};
 use rand::rngs::StdRng;
@@ -17,34 +15,57 @@ const OPERATORS: [Operator; 6] =
 const TEXTS: [&str; 6] =
     ["", "a", "twelve bytes", "thirteen byte", "thirteen bytes!", "thirteen bytes, and then some"];
 
-/// A column of each type, with NULLs; `row` of them is `row * 37 % 11 - 5` for numbers.
+/// What floats have beside numbers.
+const FLOATS: [f64; 8] = [0.0, -0.0, 1.5, -1.5, f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+
+/// What the columns of numbers are called.
+const NUMBERS: [&str; 10] =
+    ["short", "word", "day", "long", "time", "moment", "money", "wide", "single", "double"];
+
+/// A column of each type, twice: the second one has other values, and `other` before its name.
 fn rows(count: usize) -> RecordBatch {
-    let number = |row: usize| (row % 7 != 3).then_some((row * 37 % 11) as i64 - 5);
+    let first = columns(count, |row| (row % 7 != 3).then_some((row * 37 % 11) as i64 - 5));
+    let second = columns(count, |row| (row % 5 != 1).then_some((row * 53 % 11) as i64 - 5));
+    let second = second.into_iter().map(|(name, column)| (format!("other {name}"), column));
+    let mut all: Vec<(String, ArrayRef)> =
+        first.into_iter().map(|(name, column)| (name.to_owned(), column)).chain(second).collect();
+    // Without a NULL.
+    let row = (0..count).map(|row| Some(row as i64 % 4)).collect::<Int64Array>();
+    all.push(("row".to_owned(), Arc::new(row)));
+    let all = all.into_iter().map(|(name, column)| (name, column, true));
+    RecordBatch::try_from_iter_with_nullable(all).expect("the columns are of one length")
+}
+
+/// A column of each type: of numbers those that the function gives for each row, with its NULLs.
+fn columns(count: usize, number: fn(usize) -> Option<i64>) -> [(&'static str, ArrayRef); 12] {
     let numbers = || (0..count).map(number);
     let decimals = |precision, scale| {
         let values = numbers().map(|number| number.map(i128::from)).collect::<Decimal128Array>();
         values.with_precision_and_scale(precision, scale).expect("they are small")
     };
     let texts = numbers().map(|number| number.map(|number| TEXTS[(number + 5) as usize % TEXTS.len()]));
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(numbers().map(|number| number.map(|number| number as i16)).collect::<Int16Array>()),
-        Arc::new(numbers().map(|number| number.map(|number| number as i32)).collect::<Int32Array>()),
-        Arc::new(numbers().map(|number| number.map(|number| number as i32)).collect::<Date32Array>()),
-        Arc::new(numbers().collect::<Int64Array>()),
-        Arc::new(numbers().map(|number| number.map(|number| number + 5)).collect::<Time64MicrosecondArray>()),
-        Arc::new(numbers().collect::<TimestampMicrosecondArray>().with_timezone("UTC")),
-        Arc::new(decimals(7, 2)),
-        Arc::new(decimals(30, 2)),
-        Arc::new(texts.collect::<StringViewArray>()),
-        Arc::new(numbers().map(|number| number.map(|number| number > 0)).collect::<BooleanArray>()),
-        // Without a NULL.
-        Arc::new((0..count).map(|row| Some(row as i64 % 4)).collect::<Int64Array>()),
-    ];
-    let names = ["short", "word", "day", "long", "time", "moment", "money", "wide", "text", "truth", "row"];
-    let fields = names.iter().zip(&columns);
-    let fields = fields.map(|(name, column)| Field::new(*name, column.data_type().clone(), true));
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    RecordBatch::try_new(schema, columns).expect("the columns are those of the schema")
+    let floats = || numbers().map(|number| number.map(|number| FLOATS[(number + 5) as usize % FLOATS.len()]));
+    let shorts = numbers().map(|number| number.map(|number| number as i16)).collect::<Int16Array>();
+    let words = numbers().map(|number| number.map(|number| number as i32)).collect::<Int32Array>();
+    let days = numbers().map(|number| number.map(|number| number as i32)).collect::<Date32Array>();
+    let times = numbers().map(|number| number.map(|number| number + 5)).collect::<Time64MicrosecondArray>();
+    let moments = numbers().collect::<TimestampMicrosecondArray>().with_timezone("UTC");
+    let truths = numbers().map(|number| number.map(|number| number > 0)).collect::<BooleanArray>();
+    let singles = floats().map(|number| number.map(|number| number as f32)).collect::<Float32Array>();
+    [
+        ("short", Arc::new(shorts)),
+        ("word", Arc::new(words)),
+        ("day", Arc::new(days)),
+        ("long", Arc::new(numbers().collect::<Int64Array>())),
+        ("time", Arc::new(times)),
+        ("moment", Arc::new(moments)),
+        ("money", Arc::new(decimals(7, 2))),
+        ("wide", Arc::new(decimals(30, 2))),
+        ("text", Arc::new(texts.collect::<StringViewArray>())),
+        ("truth", Arc::new(truths)),
+        ("single", Arc::new(singles)),
+        ("double", Arc::new(floats().collect::<Float64Array>())),
+    ]
 }
 
 /// A value of the column's type.
@@ -59,6 +80,8 @@ fn literal(name: &str, value: i64) -> ScalarValue {
         "money" => ScalarValue::Decimal128(Some(value.into()), 7, 2),
         "wide" => ScalarValue::Decimal128(Some(value.into()), 30, 2),
         "text" => ScalarValue::Utf8View(Some(TEXTS[value.unsigned_abs() as usize % TEXTS.len()].into())),
+        "single" => ScalarValue::Float32(Some(FLOATS[value.unsigned_abs() as usize % FLOATS.len()] as f32)),
+        "double" => ScalarValue::Float64(Some(FLOATS[value.unsigned_abs() as usize % FLOATS.len()])),
         _ => ScalarValue::Boolean(Some(value > 0)),
     }
 }
@@ -67,7 +90,7 @@ fn literal(name: &str, value: i64) -> ScalarValue {
 fn evaluated(predicate: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> BooleanBuffer {
     let answers = predicate.evaluate(rows).and_then(|answers| answers.into_array(rows.num_rows()));
     let answers = answers.expect("it can be evaluated");
-    plain_mask(as_boolean_array(&answers).expect("a condition is true or false")).values().clone()
+    where_true(as_boolean_array(&answers).expect("a condition is true or false"))
 }
 
 fn check(predicate: &Arc<dyn PhysicalExpr>, all: &RecordBatch) {
@@ -87,13 +110,13 @@ fn check(predicate: &Arc<dyn PhysicalExpr>, all: &RecordBatch) {
 fn comparisons_answer_as_datafusion_does_also_on_slices() {
     let all = rows(200);
     let schema = all.schema();
-    for name in ["short", "word", "day", "long", "time", "moment", "money", "wide", "text", "row"] {
+    for name in NUMBERS.into_iter().chain(["text", "row"]) {
         let column = || col(name, &schema).expect("there is the column");
         for operator in OPERATORS {
             if name == "text" && !matches!(operator, Operator::Eq | Operator::NotEq) {
                 continue;
             }
-            for value in [-6, -5, 0, 2, 5, 6] {
+            for value in [-6, -5, 0, 1, 2, 3, 4, 5, 6, 7] {
                 let value = || lit(literal(name, value));
                 check(&binary(column(), operator, value(), &schema).expect("types are the same"), &all);
                 check(&binary(value(), operator, column(), &schema).expect("types are the same"), &all);
@@ -105,6 +128,27 @@ fn comparisons_answer_as_datafusion_does_also_on_slices() {
     let truth = || col("truth", &schema).expect("there is the column");
     check(&truth(), &all);
     check(&not(truth()).expect("it can be asked"), &all);
+}
+
+#[test]
+fn columns_are_compared_with_each_other_as_datafusion_does() {
+    let all = rows(200);
+    let schema = all.schema();
+    for name in NUMBERS.into_iter().chain(["text"]) {
+        let operators = if name == "text" { &OPERATORS[..2] } else { &OPERATORS[..] };
+        for operator in operators.iter().copied() {
+            let [one, other] = [name.to_owned(), format!("other {name}")]
+                .map(|name| col(&name, &schema).expect("there is the column"));
+            let is_of_columns = |predicate: &Arc<dyn PhysicalExpr>| {
+                matches!(Predicate::of(predicate, &schema), Some(Predicate::Columns(_)))
+            };
+            let forth = binary(Arc::clone(&one), operator, Arc::clone(&other), &schema);
+            let forth = forth.expect("types are the same");
+            assert!(is_of_columns(&forth), "{forth}");
+            check(&forth, &all);
+            check(&binary(other, operator, one, &schema).expect("types are the same"), &all);
+        }
+    }
 }
 
 #[test]
@@ -155,9 +199,15 @@ fn tree(random: &mut StdRng, schema: &Arc<Schema>, depth: usize) -> Arc<dyn Phys
     let name = names[random.random_range(0..names.len())];
     let column = col(name, schema).expect("there is the column");
     let value = |random: &mut StdRng| lit(literal(name, random.random_range(-6..7)));
-    match random.random_range(0..4) {
+    match random.random_range(0..5) {
         0 => is_null(column).expect("it can be asked"),
         _ if name == "truth" => column,
+        4 if name != "row" => {
+            let other = col(&format!("other {name}"), schema).expect("there is the column");
+            let operators = if name == "text" { &OPERATORS[..2] } else { &OPERATORS[..] };
+            let operator = operators[random.random_range(0..operators.len())];
+            binary(column, operator, other, schema).expect("types are the same")
+        }
         1 => {
             let members = (0..random.random_range(1..5)).map(|_| value(random)).collect();
             let is_negated = random.random_bool(0.3);
@@ -177,7 +227,9 @@ fn what_is_no_comparison_with_a_constant_of_the_type_is_left_to_datafusion() {
     let schema = all.schema();
     let column = |name| col(name, &schema).expect("there is the column");
     let left = [
-        Arc::new(BinaryExpr::new(column("long"), Operator::Eq, column("row"))) as Arc<dyn PhysicalExpr>,
+        Arc::new(BinaryExpr::new(column("long"), Operator::Eq, column("word"))) as Arc<dyn PhysicalExpr>,
+        Arc::new(BinaryExpr::new(column("text"), Operator::LtEq, column("other text"))),
+        Arc::new(BinaryExpr::new(column("money"), Operator::Lt, column("wide"))),
         Arc::new(BinaryExpr::new(column("long"), Operator::Eq, lit(ScalarValue::Int64(None)))),
         Arc::new(BinaryExpr::new(column("long"), Operator::Eq, lit(1_i32))),
         Arc::new(BinaryExpr::new(column("money"), Operator::Eq, lit(ScalarValue::Decimal128(Some(1), 7, 3)))),
@@ -190,6 +242,28 @@ fn what_is_no_comparison_with_a_constant_of_the_type_is_left_to_datafusion() {
     let list = (0..9).map(|member| lit(literal("long", member))).collect();
     let list = in_list(column("long"), list, &false, &schema).expect("types are the same");
     assert_eq!(Predicate::of(&list, &schema), None);
+    let list = vec![lit(literal("double", 0)), lit(literal("double", 2))];
+    let list = in_list(column("double"), list, &false, &schema).expect("types are the same");
+    assert_eq!(Predicate::of(&list, &schema), None);
+}
+
+/// A NULL of a dictionary may be among its values, and an array of nothing but NULLs marks none.
+#[test]
+fn nulls_that_an_array_does_not_mark_are_left_to_datafusion() {
+    let texts = StringViewArray::from(vec![Some("a"), None]);
+    let coded = DictionaryArray::new(Int32Array::from(vec![0, 1, 0]), Arc::new(texts));
+    let columns: [(&str, ArrayRef, bool); 2] =
+        [("coded", Arc::new(coded), true), ("nothing", Arc::new(NullArray::new(3)), true)];
+    let all = RecordBatch::try_from_iter_with_nullable(columns).expect("the columns are of one length");
+    let schema = all.schema();
+    for (name, unknown) in [("coded", [false, true, false]), ("nothing", [true; 3])] {
+        let column = || col(name, &schema).expect("there is the column");
+        let asked = is_null(column()).expect("it can be asked");
+        assert_eq!(evaluated(&asked, &all), BooleanBuffer::from(unknown.to_vec()));
+        assert_eq!(Predicate::of(&asked, &schema), None);
+        assert_eq!(Predicate::of(&is_not_null(column()).expect("it can be asked"), &schema), None);
+        assert_eq!(Predicate::of(&column(), &schema), None, "it is no condition");
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Predicates that compare columns with constants, evaluated by plain loops over the columns' values.
+//! Predicates that compare columns with constants or with each other, evaluated by plain loops over the columns' values.
 //!
 //! DataFusion evaluates a predicate as a tree of kernels: each comparison makes an array, of all rows, and AND and OR combine arrays.
-//! Most predicates of a scan are made of comparisons of one column with one constant. For those a [`Predicate`] is cheaper in four ways:
+//! Most predicates are made of comparisons of one column with one constant or with one other column. For those a [`Predicate`] is cheaper
+//! in five ways:
 //!
 //! ```text
 //! price >= 100 AND price < 200       one pass: is the value between two bounds?
 //! numeric(7,2)                       128 bits in Arrow, of which the lower 64 are compared
+//! double precision                   compared as whole numbers that have the same order, without a copy in which -0 is 0
 //! city = 'Oslo'                      a text of up to 12 bytes is one number of 128 bits
 //! a AND (b OR c)                     b is asked only for the rows that a leaves, c only for those that b has not taken
 //! ```
@@ -15,7 +17,7 @@
 //! false from the start.
 
 use crate::vector::{Test, bits_where};
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringViewArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType, Schema};
 use datafusion::common::ScalarValue;
@@ -24,7 +26,12 @@ use datafusion::physical_expr::expressions::{
     BinaryExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
 };
 use datafusion::physical_plan::PhysicalExpr;
+use float::Float;
+use pair::Pair;
 use std::sync::Arc;
+
+mod float;
+mod pair;
 
 /// If fewer rows than one in this many are asked for, they are looked at one by one.
 const FEW: usize = 16;
@@ -43,18 +50,20 @@ const INLINE_BYTES: usize = 12;
 
 /// See the module.
 #[derive(Debug, PartialEq)]
-pub(super) enum Predicate {
+pub enum Predicate {
     /// All are true.
     All(Vec<Predicate>),
     /// One is true.
     Any(Vec<Predicate>),
     /// What one column is asked.
     Column(Comparison),
+    /// What two columns are asked.
+    Columns(Pair),
 }
 
 /// What one column's value is asked.
 #[derive(Debug, PartialEq)]
-pub(super) struct Comparison {
+pub struct Comparison {
     column: usize,
     question: Question,
     /// Whether the rows pass that fail the test; those with NULL never do.
@@ -82,6 +91,10 @@ enum Width {
     /// The lower half of 128 bits; the upper one says nothing more.
     LowerHalf,
     Whole,
+    /// Floats of 32 bits.
+    Single,
+    /// Floats of 64 bits.
+    Double,
 }
 
 #[derive(Debug, PartialEq)]
@@ -93,7 +106,7 @@ struct Needle {
 
 impl Predicate {
     /// The predicate over columns of these types; `None` if there is anything in it that is left to DataFusion.
-    pub(super) fn of(predicate: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Self> {
+    pub fn of(predicate: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Self> {
         if let Some(binary) = predicate.downcast_ref::<BinaryExpr>() {
             let operator = *binary.op();
             let of_operands =
@@ -101,15 +114,22 @@ impl Predicate {
             return match operator {
                 Operator::And => of_operands().collect::<Option<Vec<_>>>().map(Self::all),
                 Operator::Or => of_operands().collect::<Option<Vec<_>>>().map(Self::Any),
-                _ => Comparison::of_binary(binary, schema).map(Self::Column),
+                _ => Comparison::of_binary(binary, schema)
+                    .map(Self::Column)
+                    .or_else(|| Pair::of(binary, schema).map(Self::Columns)),
             };
         }
         if let Some(list) = predicate.downcast_ref::<InListExpr>() {
             return Self::of_list(list, schema);
         }
-        let asked = |column: &Arc<dyn PhysicalExpr>, question, is_negated| {
+        let asked = |column: &Arc<dyn PhysicalExpr>, question: Question, is_negated| {
             let column = column.downcast_ref::<Column>()?.index();
-            Some(Self::Column(Comparison { column, question, is_negated }))
+            let ty = schema.fields().get(column)?.data_type();
+            let is_of_type = match question {
+                Question::True => *ty == DataType::Boolean,
+                _ => marks_nulls(ty),
+            };
+            is_of_type.then_some(Self::Column(Comparison { column, question, is_negated }))
         };
         if let Some(known) = predicate.downcast_ref::<IsNotNullExpr>() {
             return asked(known.arg(), Question::Known, false);
@@ -123,9 +143,10 @@ impl Predicate {
         asked(predicate, Question::True, false)
     }
 
-    /// `column IN (…)`, of few members.
+    /// `column IN (…)`, of few members. DataFusion looks for floats by their bits, so 0 is another member than -0, and they are left to it.
     fn of_list(list: &InListExpr, schema: &Schema) -> Option<Self> {
-        if list.is_empty() || list.len() > LIST_MAX {
+        let is_of_floats = list.expr().data_type(schema).is_ok_and(|ty| ty.is_floating());
+        if list.is_empty() || list.len() > LIST_MAX || is_of_floats {
             return None;
         }
         let operator = if list.negated() { Operator::NotEq } else { Operator::Eq };
@@ -138,7 +159,7 @@ impl Predicate {
     }
 
     /// What is true if all of these are. Bounds of one column become one pass, in lists that are not long: each part looks at those before it.
-    pub(super) fn all(parts: Vec<Self>) -> Self {
+    pub fn all(parts: Vec<Self>) -> Self {
         if parts.len() > NARROWED_MAX {
             return Self::All(parts);
         }
@@ -149,6 +170,23 @@ impl Predicate {
             }
         }
         if narrowed.len() == 1 { narrowed.remove(0) } else { Self::All(narrowed) }
+    }
+
+    /// Predicates of which all are to be true for this one to be, in any order.
+    pub fn conjuncts(self) -> Vec<Self> {
+        match self {
+            Self::All(parts) => parts,
+            part => vec![part],
+        }
+    }
+
+    /// About how many bytes are looked at for a row.
+    pub fn cost(&self) -> usize {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().map(Self::cost).sum(),
+            Self::Column(comparison) => comparison.cost(),
+            Self::Columns(pair) => pair.cost(),
+        }
     }
 
     /// Makes this one true where the other one is true, too, if both have bounds for one column.
@@ -168,9 +206,10 @@ impl Predicate {
     }
 
     /// Which of these rows pass, among those whose bits are set, or of all.
-    pub(super) fn passing(&self, rows: &RecordBatch, among: Option<&BooleanBuffer>) -> BooleanBuffer {
+    pub fn passing(&self, rows: &RecordBatch, among: Option<&BooleanBuffer>) -> BooleanBuffer {
         match self {
             Self::Column(comparison) => comparison.passing(rows, among),
+            Self::Columns(pair) => pair.passing(rows, among),
             Self::All(parts) => {
                 let mut left: Option<BooleanBuffer> = None;
                 for part in parts {
@@ -205,7 +244,7 @@ impl Predicate {
 }
 
 /// The operands of a chain of ANDs or ORs, in their order. A chain may have thousands, each within the one before.
-fn operands(chain: &Arc<dyn PhysicalExpr>, operator: Operator) -> Vec<&Arc<dyn PhysicalExpr>> {
+pub(crate) fn operands(chain: &Arc<dyn PhysicalExpr>, operator: Operator) -> Vec<&Arc<dyn PhysicalExpr>> {
     let (mut found, mut left) = (Vec::new(), vec![chain]);
     while let Some(part) = left.pop() {
         match part.downcast_ref::<BinaryExpr>() {
@@ -255,6 +294,14 @@ impl Comparison {
         Some(Self { column, question: Question::Between(width, least, most), is_negated })
     }
 
+    fn cost(&self) -> usize {
+        match &self.question {
+            Question::Known | Question::True => 1,
+            Question::Between(width, ..) => width.bytes(),
+            Question::Text(needle) => size_of::<u128>() + needle.bytes.len(),
+        }
+    }
+
     fn passing(&self, rows: &RecordBatch, among: Option<&BooleanBuffer>) -> BooleanBuffer {
         let column = rows.column(self.column);
         let known = column.nulls().map(NullBuffer::inner);
@@ -271,6 +318,8 @@ impl Comparison {
                     Width::Long => numbers::<i64>(column, among, least, most),
                     Width::LowerHalf => lower_halves(column, among, least, most),
                     Width::Whole => numbers::<i128>(column, among, least, most),
+                    Width::Single => floats::<f32>(column, among, least, most),
+                    Width::Double => floats::<f64>(column, among, least, most),
                 }
             }
             Question::Text(needle) => texts(column.as_string_view(), among, needle),
@@ -306,6 +355,20 @@ fn lower_halves(column: &ArrayRef, among: Option<&BooleanBuffer>, least: i128, m
     let values = &data.buffer::<i128>(0)[..column.len()];
     match within(least, most) {
         Some((least, most)) => select(values, among, &LowerHalfBetween(Between { least, most })),
+        None => BooleanBuffer::new_unset(values.len()),
+    }
+}
+
+fn floats<F>(column: &ArrayRef, among: Option<&BooleanBuffer>, least: i128, most: i128) -> BooleanBuffer
+where
+    F: ArrowNativeType + Float,
+    F::Order: Copy + Ord + Extremes + TryFrom<i128>,
+    i128: From<F::Order>,
+{
+    let data = column.to_data();
+    let values = &data.buffer::<F>(0)[..column.len()];
+    match within::<F::Order>(least, most) {
+        Some((least, most)) => select(values, among, &OrderBetween(Between { least, most })),
         None => BooleanBuffer::new_unset(values.len()),
     }
 }
@@ -378,6 +441,19 @@ impl Test<i128> for LowerHalfBetween {
     }
 }
 
+/// Whether a float is, by its place among all floats.
+struct OrderBetween<T>(Between<T>);
+
+impl<F: Float> Test<F> for OrderBetween<F::Order>
+where
+    F::Order: Ord,
+{
+    #[inline(always)]
+    fn passes(&self, value: F) -> bool {
+        self.0.passes(value.order())
+    }
+}
+
 /// Whether both halves of a view are these: two comparisons of 64 bits are some registers at a time, and one of 128 is not.
 struct IsView(u64, u64);
 
@@ -399,11 +475,7 @@ impl Test<u128> for BeginsLike {
 }
 
 /// The rows whose values pass the test, among these, or of all, whatever stands in the place of NULL.
-pub(super) fn select<T: Copy>(
-    values: &[T],
-    among: Option<&BooleanBuffer>,
-    test: &impl Test<T>,
-) -> BooleanBuffer {
+pub fn select<T: Copy>(values: &[T], among: Option<&BooleanBuffer>, test: &impl Test<T>) -> BooleanBuffer {
     match among {
         Some(among) if among.count_set_bits() * FEW < values.len() => {
             bits_of(among.set_indices().filter(|row| test.passes(values[*row])), values.len())
@@ -413,7 +485,7 @@ pub(super) fn select<T: Copy>(
 }
 
 /// These rows, of so many.
-fn bits_of(rows: impl Iterator<Item = usize>, count: usize) -> BooleanBuffer {
+pub(crate) fn bits_of(rows: impl Iterator<Item = usize>, count: usize) -> BooleanBuffer {
     let mut words = vec![0_u64; count.div_ceil(u64::BITS as usize)];
     for row in rows {
         words[row / u64::BITS as usize] |= 1 << (row % u64::BITS as usize);
@@ -428,6 +500,19 @@ fn both(bits: BooleanBuffer, among: Option<&BooleanBuffer>) -> BooleanBuffer {
     }
 }
 
+/// Whether an array of this type has a mark for each row that is NULL; others have it for the values that rows refer to, or none.
+fn marks_nulls(ty: &DataType) -> bool {
+    !matches!(
+        ty,
+        DataType::Null | DataType::Dictionary(_, _) | DataType::RunEndEncoded(_, _) | DataType::Union(_, _)
+    )
+}
+
+/// The rows for which a condition is true. NULL is not.
+pub(crate) fn where_true(answers: &BooleanArray) -> BooleanBuffer {
+    both(answers.values().clone(), answers.nulls().map(NullBuffer::inner))
+}
+
 /// The text that a column of texts is compared with.
 fn text_of<'a>(literal: &'a ScalarValue, ty: &DataType) -> Option<&'a str> {
     match (literal, ty) {
@@ -439,22 +524,52 @@ fn text_of<'a>(literal: &'a ScalarValue, ty: &DataType) -> Option<&'a str> {
 /// The number that a column is compared with, as its values are kept. `None` for NULL, for another type than the column's, and for types
 /// whose order is not that of the numbers that are kept.
 fn number_of(literal: &ScalarValue, ty: &DataType) -> Option<(Width, i128)> {
-    match (literal, ty) {
-        (ScalarValue::Decimal128(Some(value), _, scale), DataType::Decimal128(precision, of_column)) => {
-            let width = if *precision <= LONG_DIGITS { Width::LowerHalf } else { Width::Whole };
-            (scale == of_column).then_some((width, *value))
+    let value: i128 = match (literal, ty) {
+        (ScalarValue::Decimal128(Some(value), _, scale), DataType::Decimal128(_, of_column))
+            if scale == of_column =>
+        {
+            *value
         }
-        (ScalarValue::Int16(Some(value)), DataType::Int16) => Some((Width::Short, (*value).into())),
+        (ScalarValue::Int16(Some(value)), DataType::Int16) => (*value).into(),
         (ScalarValue::Int32(Some(value)), DataType::Int32)
-        | (ScalarValue::Date32(Some(value)), DataType::Date32) => Some((Width::Word, (*value).into())),
+        | (ScalarValue::Date32(Some(value)), DataType::Date32) => (*value).into(),
         (ScalarValue::Int64(Some(value)), DataType::Int64)
         | (ScalarValue::Time64Microsecond(Some(value)), DataType::Time64(_))
         | (ScalarValue::TimestampMicrosecond(Some(value), _), DataType::Timestamp(_, _))
             if literal.data_type() == *ty =>
         {
-            Some((Width::Long, (*value).into()))
+            (*value).into()
         }
-        _ => None,
+        (ScalarValue::Float32(Some(value)), DataType::Float32) => value.order().into(),
+        (ScalarValue::Float64(Some(value)), DataType::Float64) => value.order().into(),
+        _ => return None,
+    };
+    Some((Width::of(ty)?, value))
+}
+
+impl Width {
+    /// That of a type's values; `None` if their order is not that of the numbers that are kept.
+    fn of(ty: &DataType) -> Option<Self> {
+        Some(match ty {
+            DataType::Int16 => Self::Short,
+            DataType::Int32 | DataType::Date32 => Self::Word,
+            DataType::Int64 | DataType::Time64(_) | DataType::Timestamp(_, _) => Self::Long,
+            DataType::Decimal128(precision, _) if *precision <= LONG_DIGITS => Self::LowerHalf,
+            DataType::Decimal128(_, _) => Self::Whole,
+            DataType::Float32 => Self::Single,
+            DataType::Float64 => Self::Double,
+            _ => return None,
+        })
+    }
+
+    /// How many bytes a value has.
+    fn bytes(self) -> usize {
+        match self {
+            Self::Short => 2,
+            Self::Word | Self::Single => 4,
+            Self::Long | Self::Double => 8,
+            Self::LowerHalf | Self::Whole => 16,
+        }
     }
 }
 

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The conditions of a filter that have to hold together, and which rows of a batch pass all of them.
+
+use super::Guarding;
+use crate::predicate::{Predicate, bits_of, operands, where_true};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::FilterBuilder;
+use arrow::datatypes::Schema;
+use datafusion::common::ScalarValue;
+use datafusion::common::cast::as_boolean_array;
+use datafusion::error::Result;
+use datafusion::logical_expr::{ColumnarValue, Operator};
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_plan::PhysicalExpr;
+use std::sync::Arc;
+
+/// If fewer rows than one in this many are left, they are taken out before a condition is evaluated.
+const FEW: usize = 5;
+
+/// After so many batches comparisons are asked in the order of what they take away for what they cost.
+const TRIAL_BATCHES: usize = 4;
+
+/// What a filter asks.
+#[derive(Debug)]
+pub(super) struct Conditions {
+    /// What is compared by loops, and cannot fail: the cheaper ones first.
+    compared: Vec<Predicate>,
+    /// What DataFusion evaluates, as it is written.
+    evaluated: Vec<Condition>,
+}
+
+impl Conditions {
+    /// What this predicate asks, of rows with these columns; `None` if it is no more than one condition that DataFusion evaluates, or if
+    /// one is volatile.
+    pub(super) fn of(predicate: &Arc<dyn PhysicalExpr>, schema: &Schema, guarded: Guarding) -> Option<Self> {
+        if is_volatile(predicate) {
+            return None;
+        }
+        let (mut compared, mut evaluated) = (Vec::new(), Vec::new());
+        for part in operands(predicate, Operator::And) {
+            match Predicate::of(part, schema) {
+                Some(part) => compared.push(part),
+                None => evaluated.push(Condition::of(guarded(Arc::clone(part)), schema)),
+            }
+        }
+        if compared.is_empty() && evaluated.len() < 2 {
+            return None;
+        }
+        let mut compared = Predicate::all(compared).conjuncts();
+        compared.sort_by_key(Predicate::cost);
+        Some(Self { compared, evaluated })
+    }
+}
+
+/// What DataFusion evaluates.
+#[derive(Debug)]
+struct Condition {
+    asked: Arc<dyn PhysicalExpr>,
+    /// Of each column of the rows whether the condition looks at it.
+    looks_at: Vec<bool>,
+}
+
+impl Condition {
+    fn of(asked: Arc<dyn PhysicalExpr>, schema: &Schema) -> Self {
+        let mut looks_at = vec![false; schema.fields().len()];
+        for column in collect_columns(&asked) {
+            if let Some(looks) = looks_at.get_mut(column.index()) {
+                *looks = true;
+            }
+        }
+        Self { asked, looks_at }
+    }
+
+    /// Which of the rows that are left pass.
+    ///
+    /// # Errors
+    /// If the evaluation of one of these rows fails; others do not count.
+    fn passing(&self, rows: &RecordBatch, left: &BooleanBuffer) -> Result<BooleanBuffer> {
+        let open = left.count_set_bits();
+        if open * FEW >= rows.num_rows() {
+            match self.answers(rows) {
+                Ok(answers) => return Ok(&answers & left),
+                // By a row that is left out, maybe.
+                Err(_) if open < rows.num_rows() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let answers = self.answers(&self.taken_out(rows, left, open)?)?;
+        let passing = left.set_indices().zip(&answers).filter(|(_, passes)| *passes);
+        Ok(bits_of(passing.map(|(row, _)| row), rows.num_rows()))
+    }
+
+    fn answers(&self, rows: &RecordBatch) -> Result<BooleanBuffer> {
+        Ok(match self.asked.evaluate(rows)? {
+            ColumnarValue::Array(answers) => where_true(as_boolean_array(&answers)?),
+            ColumnarValue::Scalar(ScalarValue::Boolean(Some(true))) => {
+                BooleanBuffer::new_set(rows.num_rows())
+            }
+            ColumnarValue::Scalar(_) => BooleanBuffer::new_unset(rows.num_rows()),
+        })
+    }
+
+    /// The rows that are left, which are so many. Only the columns that the condition looks at are these rows'; the others, which have to
+    /// be there, are as long, and cost nothing.
+    fn taken_out(&self, rows: &RecordBatch, left: &BooleanBuffer, open: usize) -> Result<RecordBatch> {
+        let mut filter = FilterBuilder::new(&BooleanArray::new(left.clone(), None));
+        if self.looks_at.iter().filter(|looks| **looks).count() > 1 {
+            filter = filter.optimize();
+        }
+        let filter = filter.build();
+        let columns = rows.columns().iter().zip(&self.looks_at).map(|(column, looks)| {
+            if *looks { filter.filter(column.as_ref()) } else { Ok(column.slice(0, open)) }
+        });
+        let columns = columns.collect::<Result<Vec<ArrayRef>, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(open));
+        Ok(RecordBatch::try_new_with_options(rows.schema(), columns, &options)?)
+    }
+}
+
+/// The conditions in the order in which one stream asks them.
+pub(super) struct Steps {
+    conditions: Arc<Conditions>,
+    compared: Vec<Tally>,
+    /// The places of those that DataFusion evaluates.
+    evaluated: Vec<usize>,
+    batches: usize,
+}
+
+/// What a comparison has done so far.
+struct Tally {
+    /// Its place among the conditions.
+    place: usize,
+    rows_in: usize,
+    rows_out: usize,
+}
+
+impl Tally {
+    /// What it costs to take a row away; one that was never asked may take all.
+    fn rank(&self, cost: usize) -> usize {
+        cost.saturating_mul(self.rows_in.max(1)) / (self.rows_in - self.rows_out).max(1)
+    }
+}
+
+impl Steps {
+    pub(super) fn new(conditions: Arc<Conditions>) -> Self {
+        let tally = |place| Tally { place, rows_in: 0, rows_out: 0 };
+        let compared = (0..conditions.compared.len()).map(tally).collect();
+        let evaluated = (0..conditions.evaluated.len()).collect();
+        Self { conditions, compared, evaluated, batches: 0 }
+    }
+
+    /// The rows that pass all conditions.
+    ///
+    /// # Errors
+    /// If the evaluation of a condition fails by a row that no other condition leaves out.
+    pub(super) fn passing(&mut self, rows: &RecordBatch) -> Result<BooleanBuffer> {
+        let compared = &self.conditions.compared;
+        if self.batches == TRIAL_BATCHES {
+            self.compared.sort_by_key(|tally| tally.rank(compared[tally.place].cost()));
+        }
+        self.batches += 1;
+        let (mut left, mut open) = (None, rows.num_rows());
+        for tally in &mut self.compared {
+            let passing = compared[tally.place].passing(rows, left.as_ref());
+            tally.rows_in += open;
+            open = passing.count_set_bits();
+            tally.rows_out += open;
+            left = Some(passing);
+            if open == 0 {
+                break;
+            }
+        }
+        self.with_evaluated(rows, left.unwrap_or_else(|| BooleanBuffer::new_set(rows.num_rows())))
+    }
+
+    /// Those of the rows that are left that pass what DataFusion evaluates.
+    fn with_evaluated(&mut self, rows: &RecordBatch, mut left: BooleanBuffer) -> Result<BooleanBuffer> {
+        let (mut passed, mut deferred) = (0, 0);
+        while passed < self.evaluated.len() && left.has_true() {
+            match self.conditions.evaluated[self.evaluated[passed]].passing(rows, &left) {
+                Ok(passing) => {
+                    left = passing;
+                    (passed, deferred) = (passed + 1, 0);
+                }
+                // By a row, maybe, that those behind leave out.
+                Err(_) if passed + deferred + 1 < self.evaluated.len() => {
+                    deferred += 1;
+                    self.evaluated[passed..].rotate_left(1);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(left)
+    }
+}
