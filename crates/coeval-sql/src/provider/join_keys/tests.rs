@@ -18,7 +18,7 @@ fn session() -> Session {
                  shop, price FROM sold WHERE price % 10 = 3;
              INSERT INTO returned VALUES (NULL, 1, 1, '2024-01-02', 'shop 1', 0), (1, NULL, 1, '2024-01-02', NULL, 0),
                  (1, 1, NULL, NULL, 'shop 1', 0);
-             CREATE TABLE nothing (customer int, item int);
+             CREATE TABLE unsold (customer int, item int);
              CHECKPOINT",
         )
         .unwrap();
@@ -62,7 +62,7 @@ const NOT_TOLD: [&str; 4] = [
 #[test]
 fn rows_are_those_of_the_join_alone() {
     let mut session = session();
-    let of_nothing = "SELECT s.* FROM sold s JOIN nothing n ON s.customer = n.customer AND s.item = n.item";
+    let of_nothing = "SELECT s.* FROM sold s JOIN unsold n ON s.customer = n.customer AND s.item = n.item";
     for query in TOLD.into_iter().chain(NOT_TOLD).chain([of_nothing]) {
         session.execute("SET coeval.join_keys = off").unwrap();
         let expected = rows(&mut session, query);
