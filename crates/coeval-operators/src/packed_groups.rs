@@ -16,8 +16,8 @@
 //! them. Memory, files for groups that have no room in it, and the aggregates are those of DataFusion's operator as before.
 //!
 //! A key of 64 bits takes half of the memory, and less time, than one of 128. So where columns would need more than 64 bits, and the statistics
-//! of the input say between which bounds their values are, the key has room for those alone. Others may come all the same: such rows are
-//! kept in a table beside, and their key is a number.
+//! of the input say between which bounds their values are, the key has room for those, and not for all. Others may come all the same: such
+//! rows are kept in a table beside, and their key is a number.
 //!
 //! ```text
 //! layout.rs     where the columns' values stand in a key; how they get there, and out again

@@ -11,12 +11,13 @@
 //!
 //! All bits of a NULL are 0, so that equal rows have equal keys. No value of a type is left out: nothing has to be known of the values.
 //!
-//! If that takes more than 64 bits and a column's values are expected between bounds, it has the bits of their distance. The highest bit of
-//! such a key tells that a row has a value beyond them: the others are the number of that row then (`outliers.rs`).
+//! If that takes more than 64 bits and a column's values are expected between bounds, it has the bits of their distance, and an equal share
+//! of those that are left over: numbers and dates of rows that come later are mostly above the others. The highest bit of such a key
+//! tells that a row has a value that there is no room for: the others are the number of that row then (`outliers.rs`).
 //!
 //! ```text
-//! the same, 100 <= a <= 131, 1 <= b <= 8000        0 ... 0 b b b ... b a a a a a 1
-//!                                                          13 bits     5 bits    a is there
+//! a bigint, b bigint NOT NULL,                  0 0 b b b ... b a a a ... a 1
+//! 0 <= a <= 131, 1 <= b <= 8000                     33 bits     28 bits     a is there
 //! ```
 
 use super::expected::{Bounds, Expected};
@@ -80,6 +81,13 @@ impl Place {
     fn within(self, bounds: Bounds) -> Self {
         let width = u64::BITS - bounds.most.abs_diff(bounds.least).leading_zeros();
         if width < self.width { Self { width, least: bounds.least, ..self } } else { self }
+    }
+
+    /// The same with more bits, if the type has them, above so many others.
+    fn wider(self, more: u32, shift: u32) -> Option<Self> {
+        let whole = Self::of(self.ty.clone(), self.is_nullable, shift)?;
+        let width = self.width + more;
+        Some(if width < whole.width { Self { shift, width, ..self } } else { whole })
     }
 
     /// The bits that it takes, and those below.
@@ -148,23 +156,28 @@ impl Layout {
         (places.len() > 1 && bits <= u128::BITS).then_some(Self { places, bits, outliers: None })
     }
 
-    /// The same with room for the expected values of each column, and a bit for others; `None` also if they have more than 63 bits.
+    /// The same with room for the expected values of each column at least, and a bit for others; `None` also if they have more than 63 bits.
     pub(super) fn within(
         columns: impl IntoIterator<Item = (DataType, bool)>,
         expected: &Expected,
     ) -> Option<Self> {
-        let (mut places, mut bits) = (Vec::new(), 0);
-        for (index, (ty, is_nullable)) in columns.into_iter().enumerate() {
-            let whole = Place::of(ty, is_nullable, bits)?;
-            let place = match expected.bounds(index) {
+        let needed = |(index, (ty, is_nullable)): (usize, (DataType, bool))| {
+            let whole = Place::of(ty, is_nullable, 0)?;
+            Some(match expected.bounds(index) {
                 Some(bounds) => whole.within(bounds),
                 None => whole,
-            };
+            })
+        };
+        let needed = columns.into_iter().enumerate().map(needed).collect::<Option<Vec<Place>>>()?;
+        let left_over = (u64::BITS - 1).checked_sub(needed.iter().map(Place::end).sum())?;
+        let share = left_over.checked_div(needed.len() as u32)?;
+        let (mut places, mut bits) = (Vec::new(), 0);
+        for place in needed {
+            let place = place.wider(share, bits)?;
             bits = place.end();
             places.push(place);
         }
-        let fits = places.len() > 1 && bits < u64::BITS;
-        fits.then(|| Self { places, bits, outliers: Some(Outliers::default()) })
+        (places.len() > 1).then(|| Self { places, bits, outliers: Some(Outliers::default()) })
     }
 
     /// Whether these columns have places, and a key would be shorter if their values were known.
@@ -174,7 +187,7 @@ impl Layout {
         columns.len() > 1 && bits.is_some_and(|bits| bits > u64::BITS)
     }
 
-    /// Whether it has room for expected values alone.
+    /// Whether there are values that it has no room for.
     pub(super) fn is_of_expected_values(&self) -> bool {
         self.outliers.is_some()
     }

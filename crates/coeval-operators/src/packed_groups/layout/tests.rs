@@ -143,17 +143,17 @@ fn values_beyond_the_expected_ones_come_back_too() {
 }
 
 #[test]
-fn keys_have_room_for_the_expected_values_and_no_more() {
+fn keys_have_room_for_the_expected_values_and_share_what_is_left() {
     let of = |bounds: [Option<(i64, i64)>; 2], nullable: bool| {
         let bounds = bounds.map(|bounds| bounds.map(|(least, most)| Bounds { least, most }));
         let expected: Expected = bounds.into_iter().collect();
         Layout::within([(DataType::Int64, nullable), (DataType::Int32, nullable)], &expected)
     };
     let bits = |layout: Option<Layout>| layout.map(|layout| layout.bits());
-    assert_eq!(bits(of([Some((100, 131)), Some((1, 8000))], true)), Some(5 + 13 + 2));
-    assert_eq!(bits(of([Some((7, 7)), Some((-1, 0))], false)), Some(1));
+    assert_eq!(bits(of([Some((100, 131)), Some((1, 8000))], true)), Some(26 + 32 + 2));
+    assert_eq!(bits(of([Some((7, 7)), Some((-1, 0))], false)), Some(31 + 32));
     // The second column has room for all of its values.
-    assert_eq!(bits(of([Some((0, 1)), None], true)), Some(1 + 32 + 2));
+    assert_eq!(bits(of([Some((0, 1)), None], true)), Some(15 + 32 + 2));
     assert_eq!(bits(of([None, Some((0, 1))], false)), None);
     assert_eq!(bits(of([Some((0, (1 << 31) - 1)), None], false)), Some(63));
     assert_eq!(bits(of([Some((0, 1 << 31)), None], false)), None);
