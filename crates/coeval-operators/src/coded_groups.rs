@@ -45,7 +45,7 @@ mod values;
 mod work;
 
 use crate::inputs::{groups_and_calls, in_place_of_aggregate};
-use crate::packed_groups::with_packed_groups;
+use crate::packed_groups::{Expected, PackedGroupsExec, expected_values};
 use arrow::array::RecordBatch;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -87,16 +87,16 @@ pub fn with_coded_groups(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executi
     Ok(coded.data)
 }
 
-/// The plan whose operators of this kind leave rows to [`PackedGroupsExec`](crate::packed_groups::PackedGroupsExec) where that can stand for
+/// The plan whose operators of this kind leave rows to [`PackedGroupsExec`] where that can stand for
 /// DataFusion's.
 ///
 /// # Errors
 ///
-/// Those of making operators with other inputs.
+/// Those of making operators with other inputs, and of the plan's own expressions, when their types are asked for.
 pub fn with_packed_remainders(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let packed = plan.transform_up(|node| {
         Ok(match node.downcast_ref::<CodedGroupsExec>() {
-            Some(coded) => Transformed::yes(Arc::new(coded.with_packed_rest()) as Arc<dyn ExecutionPlan>),
+            Some(coded) => Transformed::yes(Arc::new(coded.with_packed_rest()?) as Arc<dyn ExecutionPlan>),
             None => Transformed::no(node),
         })
     })?;
@@ -108,8 +108,8 @@ pub struct CodedGroupsExec {
     /// What it stands for.
     aggregate: AggregateExec,
     plan: Arc<Plan>,
-    /// Whether rows that are left are grouped by packed keys.
-    packs_rest: bool,
+    /// What keys are made by if rows that are left are grouped by packed keys.
+    packs_rest: Option<Expected>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -125,19 +125,19 @@ impl CodedGroupsExec {
         Ok(Some(Self {
             aggregate: aggregate.clone(),
             plan: Arc::new(plan),
-            packs_rest: false,
+            packs_rest: None,
             metrics: ExecutionPlanMetricsSet::new(),
         }))
     }
 
     /// The same that groups the rows that are left by packed keys, if it can.
-    fn with_packed_rest(&self) -> Self {
-        Self {
+    fn with_packed_rest(&self) -> Result<Self> {
+        Ok(Self {
             aggregate: self.aggregate.clone(),
             plan: Arc::clone(&self.plan),
-            packs_rest: true,
+            packs_rest: Some(expected_values(&self.aggregate)?),
             metrics: ExecutionPlanMetricsSet::new(),
-        }
+        })
     }
 }
 
@@ -163,7 +163,10 @@ impl ExecutionPlan for CodedGroupsExec {
         "CodedGroupsExec"
     }
 
-    in_place_of_aggregate!(aggregate, |operator, coded| Self { packs_rest: operator.packs_rest, ..coded });
+    in_place_of_aggregate!(aggregate, |operator, aggregate| {
+        let packs_rest = operator.packs_rest.clone();
+        Self::in_place_of(aggregate).map(|coded| coded.map(|coded| Self { packs_rest, ..coded }))
+    });
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = self.aggregate.input();
@@ -175,7 +178,7 @@ impl ExecutionPlan for CodedGroupsExec {
             reservation: MemoryConsumer::new(CONSUMER).register(pool),
             rest: Rest {
                 aggregate: self.aggregate.clone(),
-                is_packed: self.packs_rest,
+                packed: self.packs_rest.clone(),
                 partition,
                 task,
                 left_rows: counted("left_rows"),
@@ -207,8 +210,8 @@ struct Grouping {
 /// What does the rows that are left.
 struct Rest {
     aggregate: AggregateExec,
-    /// Whether it is by packed keys.
-    is_packed: bool,
+    /// What keys are made by if it is by packed keys.
+    packed: Option<Expected>,
     partition: usize,
     task: Arc<TaskContext>,
     left_rows: Count,
@@ -262,7 +265,11 @@ impl Rest {
         let rows = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
         let remainder = Remainder::new(self.aggregate.input(), self.partition, rows);
         let aggregate = replace_children_if_necessary(Arc::new(self.aggregate), vec![Arc::new(remainder)])?;
-        let aggregate = if self.is_packed { with_packed_groups(aggregate)? } else { aggregate };
+        let packed = match (&self.packed, aggregate.downcast_ref::<AggregateExec>()) {
+            (Some(expected), Some(plain)) => PackedGroupsExec::expecting(plain, expected)?,
+            _ => None,
+        };
+        let aggregate = packed.map_or(aggregate, |packed| Arc::new(packed) as Arc<dyn ExecutionPlan>);
         aggregate.execute(self.partition, self.task)
     }
 }

@@ -49,10 +49,10 @@ macro_rules! over_no_input {
     };
 }
 
-/// For an [`ExecutionPlan`](datafusion::physical_plan::ExecutionPlan) in the place of the aggregate in this field, of which it is made anew by
-/// `in_place_of` when the aggregate's input is another one. The last part makes that one of the operator as it was and the new one.
+/// For an [`ExecutionPlan`](datafusion::physical_plan::ExecutionPlan) in the place of the aggregate in this field. The last part makes a new
+/// one, if it can, of the operator as it was and an aggregate with another input.
 macro_rules! in_place_of_aggregate {
-    ($field:ident, |$operator:ident, $new:ident| $made:expr) => {
+    ($field:ident, |$operator:ident, $aggregate:ident| $made:expr) => {
         fn properties(&self) -> &Arc<PlanProperties> {
             self.$field.properties()
         }
@@ -77,14 +77,29 @@ macro_rules! in_place_of_aggregate {
             children: Vec<Arc<dyn ExecutionPlan>>,
         ) -> Result<Arc<dyn ExecutionPlan>> {
             let aggregate = replace_children_if_necessary(Arc::new(self.$field.clone()), children)?;
-            let Some(aggregate) = aggregate.downcast_ref::<AggregateExec>() else {
+            let Some($aggregate) = aggregate.downcast_ref::<AggregateExec>() else {
                 return internal_err!("an aggregate with other input is one");
             };
             let $operator = self;
-            Ok(match Self::in_place_of(aggregate)? {
-                Some($new) => Arc::new($made),
-                None => Arc::new(aggregate.clone()),
+            Ok(match $made? {
+                Some(made) => Arc::new(made),
+                None => Arc::new($aggregate.clone()),
             })
+        }
+
+        fn child_stats_requests(
+            &self,
+            partition: Option<usize>,
+        ) -> Vec<::datafusion::physical_plan::statistics::ChildStats> {
+            self.$field.child_stats_requests(partition)
+        }
+
+        fn statistics_from_inputs(
+            &self,
+            inputs: &[Arc<::datafusion::common::Statistics>],
+            args: &::datafusion::physical_plan::statistics::StatisticsArgs,
+        ) -> Result<Arc<::datafusion::common::Statistics>> {
+            self.$field.statistics_from_inputs(inputs, args)
         }
     };
 }

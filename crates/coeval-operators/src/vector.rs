@@ -320,4 +320,22 @@ mod tests {
             assert_eq!(bits_where_both(&left, &right, &Less), BooleanBuffer::from(expected));
         }
     }
+
+    /// Every other row, from the first one of each block on.
+    struct EveryOther;
+
+    impl BlockTest for EveryOther {
+        #[inline(always)]
+        fn passing(&self, first: usize, among: u64) -> u64 {
+            assert!(among != 0, "nobody asks for the block of row {first}");
+            among & 0x5555_5555_5555_5555
+        }
+    }
+
+    #[test]
+    fn blocks_keep_the_rows_that_pass_and_are_asked_if_there_are_some() {
+        let mut words = [u64::MAX, 0, 0b111, 1 << 63];
+        narrow(&mut words, &EveryOther);
+        assert_eq!(words, [0x5555_5555_5555_5555, 0, 0b101, 0]);
+    }
 }

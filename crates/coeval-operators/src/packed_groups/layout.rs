@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How values of several columns stand side by side in one integer.
 //!
-//! Each column has the bits of its type, and one bit below them that tells whether there is a value, if there may be none. The first column
-//! stands in the lowest bits:
+//! Each column has the bits of its type, and one bit below them that tells whether there is a value, if there may be none. A value is kept as
+//! its distance from the least one. The first column stands in the lowest bits:
 //!
 //! ```text
 //! a int, b int NOT NULL         b b b ... b a a a ... a 1
@@ -10,7 +10,18 @@
 //! ```
 //!
 //! All bits of a NULL are 0, so that equal rows have equal keys. No value of a type is left out: nothing has to be known of the values.
+//!
+//! If that takes more than 64 bits and a column's values are expected between bounds, it has the bits of their distance, and an equal share
+//! of those that are left over: numbers and dates of rows that come later are mostly above the others. The highest bit of such a key
+//! tells that a row has a value that there is no room for: the others are the number of that row then (`outliers.rs`).
+//!
+//! ```text
+//! a bigint, b bigint NOT NULL,                  0 0 b b b ... b a a a ... a 1
+//! 0 <= a <= 131, 1 <= b <= 8000                     33 bits     28 bits     a is there
+//! ```
 
+use super::expected::{Bounds, Expected};
+use super::outliers::{OUTLIER, Outliers, Rows};
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array, PrimitiveArray, UInt64Array,
 };
@@ -23,6 +34,7 @@ use arrow::datatypes::{
 };
 use datafusion::common::internal_err;
 use datafusion::error::Result;
+use std::hash::{Hash, Hasher};
 use std::ops::{BitOrAssign, Shl, Shr};
 use std::sync::Arc;
 
@@ -30,10 +42,19 @@ use std::sync::Arc;
 const WIDE: DataType = DataType::Decimal128(38, 0);
 
 /// See the module.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     places: Vec<Place>,
     bits: u32,
+    /// If values are expected between bounds: the rows with others.
+    outliers: Option<Outliers>,
+}
+
+// By hand: what is equal has the same places.
+impl Hash for Layout {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.places.hash(state);
+    }
 }
 
 /// Where a column's values stand.
@@ -43,9 +64,50 @@ struct Place {
     is_nullable: bool,
     /// Bits below it.
     shift: u32,
+    /// Bits of a value.
+    width: u32,
+    /// The value whose bits are all 0.
+    least: i64,
 }
 
 impl Place {
+    /// One that has room for all values of this type, above so many bits; `None` if such values have no place in a key.
+    fn of(ty: DataType, is_nullable: bool, shift: u32) -> Option<Self> {
+        let width = width(&ty)?;
+        Some(Self { ty, is_nullable, shift, width, least: i64::MIN >> (i64::BITS - width) })
+    }
+
+    /// The same that has room for the values between these bounds.
+    fn within(self, bounds: Bounds) -> Self {
+        let width = u64::BITS - bounds.most.abs_diff(bounds.least).leading_zeros();
+        if width < self.width { Self { width, least: bounds.least, ..self } } else { self }
+    }
+
+    /// The same with more bits, if the type has them, above so many others.
+    fn wider(self, more: u32, shift: u32) -> Option<Self> {
+        let whole = Self::of(self.ty.clone(), self.is_nullable, shift)?;
+        let width = self.width + more;
+        Some(if width < whole.width { Self { shift, width, ..self } } else { whole })
+    }
+
+    /// The bits that it takes, and those below.
+    fn end(&self) -> u32 {
+        self.value_shift() + self.width
+    }
+
+    /// The bits of a value, in the lowest places.
+    fn mask(&self) -> u64 {
+        u64::MAX.checked_shr(u64::BITS - self.width).unwrap_or(0)
+    }
+
+    /// The number whose bits are in this key.
+    #[inline]
+    fn number_in<K: Key>(&self, key: K) -> Option<i64> {
+        let is_there = !self.is_nullable || (key >> self.shift).low() & 1 == 1;
+        let above = (key >> self.value_shift()).low() & self.mask();
+        is_there.then(|| above.cast_signed().wrapping_add(self.least))
+    }
+
     /// The bits below the value itself.
     fn value_shift(&self) -> u32 {
         self.shift + u32::from(self.is_nullable)
@@ -87,11 +149,47 @@ impl Layout {
     pub(super) fn of(columns: impl IntoIterator<Item = (DataType, bool)>) -> Option<Self> {
         let (mut places, mut bits) = (Vec::new(), 0);
         for (ty, is_nullable) in columns {
-            let place = Place { shift: bits, is_nullable, ty };
-            bits = place.value_shift() + width(&place.ty)?;
+            let place = Place::of(ty, is_nullable, bits)?;
+            bits = place.end();
             places.push(place);
         }
-        (places.len() > 1 && bits <= u128::BITS).then_some(Self { places, bits })
+        (places.len() > 1 && bits <= u128::BITS).then_some(Self { places, bits, outliers: None })
+    }
+
+    /// The same with room for the expected values of each column at least, and a bit for others; `None` also if they have more than 63 bits.
+    pub(super) fn within(
+        columns: impl IntoIterator<Item = (DataType, bool)>,
+        expected: &Expected,
+    ) -> Option<Self> {
+        let needed = |(index, (ty, is_nullable)): (usize, (DataType, bool))| {
+            let whole = Place::of(ty, is_nullable, 0)?;
+            Some(match expected.bounds(index) {
+                Some(bounds) => whole.within(bounds),
+                None => whole,
+            })
+        };
+        let needed = columns.into_iter().enumerate().map(needed).collect::<Option<Vec<Place>>>()?;
+        let left_over = (u64::BITS - 1).checked_sub(needed.iter().map(Place::end).sum())?;
+        let share = left_over.checked_div(needed.len() as u32)?;
+        let (mut places, mut bits) = (Vec::new(), 0);
+        for place in needed {
+            let place = place.wider(share, bits)?;
+            bits = place.end();
+            places.push(place);
+        }
+        (places.len() > 1).then(|| Self { places, bits, outliers: Some(Outliers::default()) })
+    }
+
+    /// Whether these columns have places, and a key would be shorter if their values were known.
+    pub(super) fn can_be_shorter(columns: &[(DataType, bool)]) -> bool {
+        let bits = |(ty, is_nullable): &(DataType, bool)| Some(width(ty)? + u32::from(*is_nullable));
+        let bits: Option<u32> = columns.iter().map(bits).sum();
+        columns.len() > 1 && bits.is_some_and(|bits| bits > u64::BITS)
+    }
+
+    /// Whether there are values that it has no room for.
+    pub(super) fn is_of_expected_values(&self) -> bool {
+        self.outliers.is_some()
     }
 
     /// The bits of a key.
@@ -111,7 +209,13 @@ impl Layout {
     /// If a column is of another type, or NULL where it cannot be.
     pub(super) fn pack(&self, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         if self.bits <= u64::BITS {
-            return Ok(Arc::new(UInt64Array::from(self.keys::<u64>(columns, rows)?)));
+            let mut keys = self.keys::<u64>(columns, rows)?;
+            if let Some(outliers) = &self.outliers
+                && has_outliers(&keys)
+            {
+                self.number_outliers(columns, &mut keys, &mut outliers.lock())?;
+            }
+            return Ok(Arc::new(UInt64Array::from(keys)));
         }
         let keys = self.keys::<u128>(columns, rows)?.into_iter().map(u128::cast_signed);
         let keys = Decimal128Array::from(keys.collect::<Vec<i128>>());
@@ -125,7 +229,12 @@ impl Layout {
     /// If the keys are of another type.
     pub(super) fn unpack(&self, keys: &ArrayRef) -> Result<Vec<ArrayRef>> {
         if let Some(keys) = keys.as_primitive_opt::<UInt64Type>() {
-            return self.columns(keys.values());
+            return match &self.outliers {
+                Some(outliers) if has_outliers(keys.values()) => {
+                    self.columns_with(keys.values(), &outliers.lock())
+                }
+                _ => self.columns(keys.values()),
+            };
         }
         let Some(keys) = keys.as_primitive_opt::<Decimal128Type>() else {
             return internal_err!("values of type {} are no keys", keys.data_type());
@@ -145,6 +254,34 @@ impl Layout {
     fn columns<K: Key>(&self, keys: &[K]) -> Result<Vec<ArrayRef>> {
         self.places.iter().map(|place| by_type!(&place.ty, take_out(place, keys))).collect()
     }
+
+    /// Puts the numbers of the rows with other values than the expected ones in the place of their keys.
+    fn number_outliers(&self, columns: &[ArrayRef], keys: &mut [u64], rows: &mut Rows) -> Result<()> {
+        let numbers = |(place, column): (&Place, &ArrayRef)| -> Result<Vec<Option<i64>>> {
+            by_type!(&place.ty, numbers_of(column))
+        };
+        let numbers = self.places.iter().zip(columns).map(numbers).collect::<Result<Vec<_>>>()?;
+        let mut row = Vec::with_capacity(numbers.len());
+        for (at, key) in keys.iter_mut().enumerate().filter(|(_, key)| **key & OUTLIER != 0) {
+            row.clear();
+            row.extend(numbers.iter().map(|numbers| numbers[at]));
+            *key = rows.key_of(&row);
+        }
+        Ok(())
+    }
+
+    /// The columns of keys of which some are the numbers of these rows.
+    fn columns_with(&self, keys: &[u64], rows: &Rows) -> Result<Vec<ArrayRef>> {
+        let columns = self.places.iter().enumerate();
+        columns
+            .map(|(index, place)| by_type!(&place.ty, take_out_each(place, index, keys, rows)))
+            .collect()
+    }
+}
+
+/// Whether some of these keys are no values, but the numbers of rows.
+fn has_outliers(keys: &[u64]) -> bool {
+    keys.iter().fold(0, |all, key| all | key) & OUTLIER != 0
 }
 
 /// The bits of a value of this type; `None` if such values have no place in a key.
@@ -171,17 +308,21 @@ where
         return internal_err!("{} values of type {} for {}", column.len(), column.data_type(), place.ty);
     };
     let (there, shift) = (K::from(u64::from(place.is_nullable)) << place.shift, place.value_shift());
+    let (least, mask) = (place.least, place.mask());
+    let put = |key: &mut K, value: T::Native| {
+        let above = value.number().wrapping_sub(least).cast_unsigned();
+        *key |= there;
+        *key |= K::from(above & mask) << shift;
+        // Never where all values of the type have room.
+        *key |= K::from(u64::from(above > mask)) << (u64::BITS - 1);
+    };
     let pairs = keys.iter_mut().zip(values.values().iter());
     match values.nulls().filter(|nulls| nulls.null_count() > 0) {
-        None => pairs.for_each(|(key, value)| {
-            *key |= there;
-            *key |= K::from(value.bits()) << shift;
-        }),
+        None => pairs.for_each(|(key, value)| put(key, *value)),
         Some(nulls) if place.is_nullable => {
             for ((key, value), is_there) in pairs.zip(nulls.iter()) {
                 if is_there {
-                    *key |= there;
-                    *key |= K::from(value.bits()) << shift;
+                    put(key, *value);
                 }
             }
         }
@@ -196,14 +337,55 @@ where
     T: ArrowPrimitiveType,
     T::Native: Bits,
 {
-    let shift = place.value_shift();
-    let values: Vec<T::Native> =
-        keys.iter().map(|key| <T::Native as Bits>::of_bits((*key >> shift).low())).collect();
+    let (shift, mask, least) = (place.value_shift(), place.mask(), place.least.cast_unsigned());
+    let value = |key: &K| {
+        let above = (*key >> shift).low() & mask;
+        <T::Native as Bits>::of_bits(above.wrapping_add(least))
+    };
+    let values: Vec<T::Native> = keys.iter().map(value).collect();
     let there = |row: usize| (keys[row] >> place.shift).low() & 1 == 1;
     let nulls = place.is_nullable.then(|| NullBuffer::new(BooleanBuffer::collect_bool(keys.len(), there)));
     let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
     let values = PrimitiveArray::<T>::new(values.into(), nulls);
     Ok(Arc::new(values.with_data_type(place.ty.clone())))
+}
+
+/// The same of keys of which some are the numbers of these rows; the column is the one at this place.
+fn take_out_each<T, K: Key>(place: &Place, index: usize, keys: &[K], rows: &Rows) -> Result<ArrayRef>
+where
+    T: ArrowPrimitiveType,
+    T::Native: Bits,
+{
+    let number = |key: &K| {
+        if key.low() & OUTLIER == 0 {
+            return Ok(place.number_in(*key));
+        }
+        match rows.row_of(key.low()) {
+            Some(row) => Ok(row[index]),
+            None => internal_err!("there is no row of number {}", key.low() & !OUTLIER),
+        }
+    };
+    let numbers = keys.iter().map(number).collect::<Result<Vec<Option<i64>>>>()?;
+    let value = |number: &Option<i64>| {
+        <T::Native as Bits>::of_bits(number.unwrap_or_default().cast_unsigned())
+    };
+    let values: Vec<T::Native> = numbers.iter().map(value).collect();
+    let nulls = NullBuffer::new(BooleanBuffer::collect_bool(numbers.len(), |row| numbers[row].is_some()));
+    let nulls = Some(nulls).filter(|nulls| nulls.null_count() > 0);
+    let values = PrimitiveArray::<T>::new(values.into(), nulls);
+    Ok(Arc::new(values.with_data_type(place.ty.clone())))
+}
+
+/// The values of a column as numbers.
+fn numbers_of<T, R: FromIterator<Option<i64>>>(column: &ArrayRef) -> Result<R>
+where
+    T: ArrowPrimitiveType,
+    T::Native: Bits,
+{
+    let Some(values) = column.as_primitive_opt::<T>() else {
+        return internal_err!("values of type {} are no numbers", column.data_type());
+    };
+    Ok(values.iter().map(|value| value.map(Bits::number)).collect())
 }
 
 /// An integer that keys can be made of.
@@ -225,19 +407,19 @@ impl Key for u128 {
     }
 }
 
-/// A value as bits without a sign, and back.
+/// A value as a number, and back.
 trait Bits: Copy {
-    fn bits(self) -> u64;
+    fn number(self) -> i64;
 
-    /// The value of the lowest bits, as many as it has.
+    /// The value of a number's lowest bits, as many as it has.
     fn of_bits(bits: u64) -> Self;
 }
 
 macro_rules! bits {
     ($($integer:ty),+) => {
         $(impl Bits for $integer {
-            fn bits(self) -> u64 {
-                u64::from(self.cast_unsigned())
+            fn number(self) -> i64 {
+                i64::from(self)
             }
 
             fn of_bits(bits: u64) -> Self {
@@ -250,83 +432,4 @@ macro_rules! bits {
 bits!(i8, i16, i32, i64);
 
 #[cfg(test)]
-mod tests {
-    use super::{Layout, WIDE};
-    use arrow::array::{Array, ArrayRef, Date32Array, Int16Array, Int32Array, Int64Array};
-    use arrow::array::{Time64MicrosecondArray, TimestampMicrosecondArray};
-    use arrow::datatypes::{DataType, TimeUnit};
-    use std::collections::HashSet;
-    use std::sync::Arc;
-
-    fn layout(columns: &[ArrayRef], nullable: &[bool]) -> Option<Layout> {
-        Layout::of(columns.iter().map(|column| column.data_type().clone()).zip(nullable.iter().copied()))
-    }
-
-    #[test]
-    fn all_values_come_back_with_their_types() {
-        let wide: ArrayRef =
-            Arc::new(Int64Array::from(vec![Some(i64::MIN), Some(i64::MAX), None, Some(0), Some(-1), None]));
-        let small: ArrayRef = Arc::new(Int32Array::from(vec![i32::MIN, i32::MAX, 0, -1, 1, 0]));
-        let tiny: ArrayRef =
-            Arc::new(Int16Array::from(vec![None, Some(i16::MIN), Some(i16::MAX), Some(0), None, Some(-1)]));
-        let date: ArrayRef =
-            Arc::new(Date32Array::from(vec![Some(i32::MAX), None, Some(0), None, None, None]));
-        let moment: ArrayRef = Arc::new(
-            TimestampMicrosecondArray::from(vec![i64::MAX, i64::MIN, 0, 1, -1, 7]).with_timezone("UTC"),
-        );
-        let time: ArrayRef = Arc::new(Time64MicrosecondArray::from(vec![5, 0, 1, 2, 3, 86_399_999_999]));
-        for (columns, nullable, bits) in [
-            (vec![Arc::clone(&wide), Arc::clone(&small)], vec![true, false], 97),
-            (vec![Arc::clone(&small), Arc::clone(&wide)], vec![true, true], 98),
-            (vec![Arc::clone(&small), Arc::clone(&small)], vec![false, false], 64),
-            (vec![Arc::clone(&tiny), Arc::clone(&date)], vec![true, true], 50),
-            (vec![Arc::clone(&date), Arc::clone(&tiny), Arc::clone(&small)], vec![true, true, true], 83),
-            (vec![moment, time], vec![false, false], 128),
-            (vec![wide.slice(2, 3), tiny.slice(1, 3)], vec![true, true], 82),
-            (vec![wide.slice(0, 0), tiny.slice(0, 0)], vec![true, true], 82),
-        ] {
-            let layout = layout(&columns, &nullable).unwrap();
-            assert_eq!(layout.bits(), bits);
-            let keys = layout.pack(&columns, columns[0].len()).unwrap();
-            assert_eq!(keys.data_type(), &layout.data_type());
-            assert_eq!(keys.data_type() == &WIDE, bits > 64);
-            assert_eq!(layout.unpack(&keys).unwrap(), columns);
-        }
-    }
-
-    #[test]
-    fn keys_are_equal_where_rows_are() {
-        // What stands below a NULL in memory does not count.
-        let nulls = arrow::buffer::NullBuffer::from(vec![false, false, true]);
-        let one: ArrayRef = Arc::new(Int32Array::new(vec![5, 6, 0].into(), Some(nulls)));
-        let other: ArrayRef = Arc::new(Int32Array::from(vec![1, 1, 1]));
-        let columns = [one, other];
-        let keys = layout(&columns, &[true, true]).unwrap().pack(&columns, 3).unwrap();
-        let row = |row: usize| format!("{:?}", keys.slice(row, 1));
-        assert_eq!(row(0), row(1));
-        assert_eq!(HashSet::from([row(0), row(2)]).len(), 2);
-    }
-
-    #[test]
-    fn what_does_not_fit_has_no_layout() {
-        let moment = DataType::Timestamp(TimeUnit::Microsecond, None);
-        for columns in [
-            vec![(DataType::Int32, false)],
-            vec![(DataType::Int32, false), (DataType::Utf8View, false)],
-            vec![(DataType::Float64, false), (DataType::Int32, false)],
-            vec![(DataType::Int64, true), (moment.clone(), false)],
-            vec![(DataType::Int64, false), (moment, false), (DataType::Int8, false)],
-        ] {
-            assert!(Layout::of(columns.clone()).is_none(), "{columns:?}");
-        }
-    }
-
-    #[test]
-    fn nulls_where_there_are_none_are_refused() {
-        let columns: [ArrayRef; 2] =
-            [Arc::new(Int32Array::from(vec![None, Some(1)])), Arc::new(Int32Array::from(vec![1, 2]))];
-        assert!(layout(&columns, &[false, false]).unwrap().pack(&columns, 2).is_err());
-        let others: [ArrayRef; 2] = [Arc::clone(&columns[1]), Arc::new(Int64Array::from(vec![1, 2]))];
-        assert!(layout(&columns, &[true, true]).unwrap().pack(&others, 2).is_err());
-    }
-}
+mod tests;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The operator beside DataFusion's own, over random rows: the model is what it stands in the place of.
 
-use super::with_packed_groups;
+use super::expected::{Bounds, Expected};
+use super::{PackedGroupsExec, with_packed_groups};
 use crate::coded_groups::{with_coded_groups, with_packed_remainders};
 use crate::model::{Rows, both_ways, differences};
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::MemTable;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use rand::rngs::SmallRng;
@@ -40,6 +43,36 @@ const CALLS: [&str; 7] = [
 /// As plans of the SQL layer have it: first steps are begun by codes, and what is left of them and the second steps go by keys.
 fn by_keys_behind_codes(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     with_packed_remainders(with_packed_groups(with_coded_groups(plan)?)?)
+}
+
+/// Keys that have room for small numbers, of which there are some in all columns.
+fn by_keys_of_small_numbers(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let expected: Expected = [Some(Bounds { least: -200, most: 1_000 }); 3].into_iter().collect();
+    let packed = plan.transform_up(|node| {
+        let aggregate = node.downcast_ref::<AggregateExec>();
+        let packed = aggregate.map(|aggregate| PackedGroupsExec::expecting(aggregate, &expected));
+        Ok(match packed.transpose()?.flatten() {
+            Some(packed) => Transformed::yes(Arc::new(packed) as Arc<dyn ExecutionPlan>),
+            None => Transformed::no(node),
+        })
+    })?;
+    Ok(packed.data)
+}
+
+#[tokio::test]
+async fn groups_of_other_values_than_expected_are_those_of_datafusion() -> Result<()> {
+    for seed in 0..40 {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let rows = Rows::random(&mut random);
+        for keys in ["wide, tiny", "date, moment", "wide, moment", "tiny, small, date"] {
+            let calls = CALLS[random.random_range(0..CALLS.len())];
+            let query = format!("SELECT {keys}, {calls} FROM t GROUP BY {keys}");
+            let (ours, theirs) = both_ways(&rows, &query, by_keys_of_small_numbers, None).await?;
+            assert_eq!(differences(&ours.rows, &theirs.rows), None, "seed {seed}: {query}");
+            assert!(ours.replaced > 0, "seed {seed}: {query}");
+        }
+    }
+    Ok(())
 }
 
 #[tokio::test]

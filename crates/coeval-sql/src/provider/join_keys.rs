@@ -25,14 +25,14 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;
 
-/// Scans of fewer rows are not told: a set is made in less time than a plan is.
+/// Scans of fewer rows are not told: they take about as long as to plan for it.
 const SCANNED_ROWS_MIN: u64 = 65_536;
 
-/// The smaller side counts if the scan has so many rows for each of its rows: to make a set of a row costs more than to look for one.
+/// The smaller side counts if the scan has so many rows for each of its rows: to put a row into a set costs more than to look for one.
 const SCANNED_ROWS_PER_KEY_MIN: u64 = 2;
 
-/// The smaller side has so many rows at most. The filter of all columns together has 8 MiB for them, or up to 16 as it is made of a power
-/// of two; beyond that a look-up costs what the join's own does.
+/// The smaller side has so many rows at most. The filter of all columns together has 8 MiB for them; with more, a look-up in it is no cheaper than
+/// one in the join's table.
 const KEYS_MAX: u64 = 1 << 22;
 
 /// The rule. Behind those that take joins and scans to pieces or send them elsewhere.

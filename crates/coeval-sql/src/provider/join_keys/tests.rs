@@ -20,7 +20,7 @@ fn session() -> Session {
                  (1, 1, NULL, NULL, 'shop 1', 0, 1);
              CREATE TABLE wanted (far bigint, item int);
              INSERT INTO wanted VALUES (7000000000000, 7), (8000000000000, 8), (9, 9), (NULL, NULL);
-             CREATE TABLE nothing (customer int, item int);
+             CREATE TABLE unsold (customer int, item int);
              CHECKPOINT",
         )
         .unwrap();
@@ -67,7 +67,7 @@ const NOT_TOLD: [&str; 3] = [
 #[test]
 fn rows_are_those_of_the_join_alone() {
     let mut session = session();
-    let of_nothing = "SELECT s.* FROM sold s JOIN nothing n ON s.customer = n.customer AND s.item = n.item";
+    let of_nothing = "SELECT s.* FROM sold s JOIN unsold n ON s.customer = n.customer AND s.item = n.item";
     for query in TOLD.into_iter().chain(NOT_TOLD).chain([of_nothing]) {
         session.execute("SET coeval.join_keys = off").unwrap();
         let expected = rows(&mut session, query);
