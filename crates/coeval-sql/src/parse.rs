@@ -14,6 +14,7 @@ mod conflict_targets;
 mod continued_texts;
 mod copy_options;
 mod current_rows;
+mod cycles;
 mod deferrable;
 mod depth;
 mod descendants;
@@ -53,6 +54,7 @@ pub(crate) use bricks::{BrickClause, DimensionClause};
 pub(crate) use check_options::CHECK_OPTION;
 pub(crate) use conflict_targets::{TARGET_EXPRESSION, TARGET_PREDICATE};
 pub(crate) use copy_options::{ALL_COLUMNS, MAX_REJECTED_MARK};
+pub(crate) use cycles::ROW_TEXT;
 pub(crate) use depth::STACK_BYTES;
 pub(crate) use distinct::regroup_distinct;
 pub(crate) use element_targets::ARRAY_WITH;
@@ -79,6 +81,7 @@ use conflict_targets::spell_targets;
 use continued_texts::join_texts;
 use copy_options::spell_copy_options;
 use current_rows::refuse_current_rows;
+use cycles::{spell_cycles, write_cycles};
 use datafusion::sql::sqlparser::ast::{Expr, Query, Statement};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -210,6 +213,7 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
     let check_option = take_check_option(&mut tokens);
     order_identity_options(&mut tokens);
     refuse_current_rows(&tokens)?;
+    let has_cycles = spell_cycles(&mut tokens)?;
     take_exclusions(&mut tokens)?;
     take_stars(&mut tokens);
     spell_join_names(&mut tokens);
@@ -248,6 +252,9 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
         }
         if has_into {
             as_definition(statement)?;
+        }
+        if has_cycles {
+            write_cycles(statement)?;
         }
         if let Some(which) = check_option {
             put_check_option(statement, which);

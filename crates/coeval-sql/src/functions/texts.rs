@@ -8,6 +8,7 @@ use super::search::Places;
 use super::{Entry, called, strict};
 use crate::allowance::{Meter, VALUE_BYTES_MAX, too_large};
 use crate::error::{SqlError, SqlState};
+use crate::parse::ROW_TEXT;
 use crate::quoting::quoted;
 use coeval_store::{ColumnType, ListEncoder, Value, ValueRef};
 use datafusion::common::utils::datafusion_strsim::levenshtein;
@@ -24,6 +25,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     called("format", &[Form::new(&[TEXT, Takes::Any], ColumnType::Text, format).optional(1).variadic()])
         .stable(),
     called(FORMAT_ELEMENTS, &[Form::new(&[TEXT, Takes::Any], ColumnType::Text, format_elements)]).stable(),
+    called(ROW_TEXT, &[Form::new(&[Takes::Any], ColumnType::Text, row_text).variadic()]).stable(),
     called("string_to_array", &[Form::new(&[TEXT, TEXT, TEXT], TEXTS, divided).optional(1)]),
     strict("parse_ident", &[Form::new(&[TEXT, BOOLEAN], TEXTS, identifiers).optional(1)]),
     strict("repeat", &[Form::new(&[TEXT, BIGINT], ColumnType::Text, repeated)]),
@@ -118,6 +120,28 @@ fn format_elements(call: &Call<'_>) -> Result<Value, SqlError> {
         result: call.result,
         meter: call.meter,
     })
+}
+
+/// The arguments as the text of a row: `(1,"a b",)`, where NULL is nothing.
+fn row_text(call: &Call<'_>) -> Result<Value, SqlError> {
+    let is_special =
+        |letter: char| letter.is_ascii_whitespace() || matches!(letter, '"' | '\\' | '(' | ')' | ',');
+    let mut row = String::from("(");
+    for place in 0..call.count() {
+        row.push_str(if place == 0 { "" } else { "," });
+        if !call.has(place) {
+            continue;
+        }
+        let field = call.shown(place);
+        if field.is_empty() || field.contains(is_special) {
+            let doubled = field.replace('\\', "\\\\").replace('"', "\"\"");
+            row.extend(["\"", doubled.as_str(), "\""]);
+        } else {
+            row.push_str(&field);
+        }
+    }
+    row.push(')');
+    Ok(text(row))
 }
 
 /// A field of `format`: `%[place$][-][width]type`.

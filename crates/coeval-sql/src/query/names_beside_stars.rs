@@ -22,7 +22,8 @@ use std::ops::ControlFlow;
 
 /// Gives the outputs of all parts of the query their names back.
 pub(super) fn give_back(query: &mut Query, find: FindRelation<'_>) {
-    let is_marked = |select: &Select| select.projection.iter().any(is_star) && marked(select).next().is_some();
+    let is_marked =
+        |select: &Select| select.projection.iter().any(is_star) && marked(select).next().is_some();
     if !any_select(query, is_marked) {
         return;
     }
