@@ -2,8 +2,8 @@
 //! Cancelling a running statement from another thread.
 //!
 //! A statement says on its own thread that it runs; whatever waits for a query there ([`unless_cancelled`]) also
-//! waits for a request, and loops over rows ask for one ([`check`]). A statement of the point path, which is short,
-//! and a commit are not interrupted.
+//! waits for a request, and loops over rows ask for one ([`check`]). A commit is not interrupted, and neither is a statement of the
+//! point path that visits few rows.
 
 use crate::error::{SqlError, SqlState};
 use crate::hand_over::hand_over_if_wanted;

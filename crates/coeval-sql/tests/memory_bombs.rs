@@ -218,9 +218,30 @@ fn a_memory_bomb_ends_with_its_error_in_bounded_memory() {
     let values = format!("INSERT INTO t VALUES {}", many.join(","));
     let listed: Vec<String> = (0..300_000).map(|n| n.to_string()).collect();
     let list = format!("SELECT n FROM t WHERE n IN ({})", listed.join(","));
-    let texts = [(&*values, NO_MEMORY), (&*list, NO_MEMORY)];
+    // With a long text for each row, by keys and without.
+    let long = "x".repeat(100_000);
+    let returning = format!("RETURNING '{long}' || v");
+    let changes = [
+        format!("UPDATE rows SET v = 'b' {returning}"),
+        format!("UPDATE rows SET v = 'b' WHERE n > 0 {returning}"),
+        format!("DELETE FROM rows {returning}"),
+        format!("DELETE FROM rows WHERE n > 0 {returning}"),
+        format!("INSERT INTO t VALUES {} {returning}", many[..1_000].join(",")),
+        format!("INSERT INTO t SELECT n, v FROM rows {returning}"),
+    ];
+    let update = format!("UPDATE rows SET v = '{long}' WHERE n > 0");
+    let result = format!("SELECT '{long}' || v FROM rows WHERE n > 0 AND n < 9000");
+    let groups = format!("SELECT max('{long}' || v), count(*) FROM rows WHERE n > 0 AND n < 9000 GROUP BY n");
+    let texts = [
+        (&*values, NO_MEMORY),
+        (&*list, NO_MEMORY),
+        (&*update, NO_MEMORY),
+        (&*result, EITHER),
+        (&*groups, EITHER),
+    ];
     let mut wrong = Vec::new();
-    for (sql, states) in BOMBS.iter().copied().chain(texts) {
+    let changes = changes.iter().map(|change| (change.as_str(), NO_MEMORY));
+    for (sql, states) in BOMBS.iter().copied().chain(texts).chain(changes) {
         let (outcome, bytes) = peak(|| session.execute(sql).map(drop));
         // The session goes on, whatever became of it.
         let _ = session.execute("ROLLBACK");

@@ -29,8 +29,8 @@ impl Targets {
     }
 }
 
-/// How many rows a walk visits before the change is left to the general path. That does no better with the rows of one table by a key, but
-/// it does with joins and subqueries of many rows.
+/// How many rows a walk visits before the change is left to the general path. That does no better with the rows of one table by a key, as
+/// long as little is kept of them, but it does with joins and subqueries of many rows.
 pub(super) fn rows_visited_max(steps: &[Step]) -> usize {
     let is_alone = |step: &Step| step.checks.is_empty() && !matches!(step.access.next, NextColumn::Found(_));
     match steps {

@@ -8,8 +8,9 @@ use super::source::{Planner, Source};
 use super::update::{is_always_generated, is_default, refuse_generated};
 use crate::error::SqlError;
 use crate::failing_row::refused;
+use crate::memory::{QueryEnvironment, ReturnedMemory};
 use crate::scalar::{Environment, Inputs, NewRow, NoRows, Refusal, Scalar, Scope, folded};
-use coeval_store::{Key, Row, RowWriter, StoreError, TableDef, Transaction, Value};
+use coeval_store::{Key, Row, RowWriter, StoreError, TableDef, Transaction, Value, ValueRef};
 use datafusion::sql::sqlparser::ast::{
     Insert, ObjectName, ObjectNamePart, OnInsert, Query, SetExpr, TableObject,
 };
@@ -61,18 +62,19 @@ impl InsertPlan {
         Ok(Self { table, given: columns, rows, conflict, output })
     }
 
-    /// Runs it, row by row.
+    /// Runs it, row by row. What it keeps of its rows beside the transaction's changes is asked for here.
     pub(super) fn run(
         &self,
         transaction: &mut Transaction,
         parameters: &[Value],
         environment: &dyn Environment,
+        queries: &QueryEnvironment,
     ) -> Result<Outcome, SqlError> {
         let inputs = Inputs { rows: &NoRows, parameters, environment };
         let mut writer = RowWriter::new(self.table.layout());
         let mut returned = self.output.as_ref().map(Output::rows);
         let mut touched = Touched::new(self.rows.len());
-        let mut count = 0;
+        let (mut count, mut memory) = (0, ReturnedMemory::default());
         let refused = |row: &Row| {
             let (row, table, given) = (row.clone(), &self.table, &self.given);
             move |error| {
@@ -88,8 +90,7 @@ impl InsertPlan {
         });
         let mut ahead = Vec::new();
         if let Some(conflict) = self.conflict.as_ref().filter(|_| transaction.locks_ahead()) {
-            let proposed = rows.by_ref().collect::<Result<Vec<_>, _>>()?;
-            ahead = self.kept(transaction, proposed)?;
+            ahead = self.kept(transaction, rows.by_ref(), (&mut memory, queries))?;
             conflict.lock_ahead(transaction, &self.table, &ahead)?;
         }
         for row in ahead.into_iter().map(Ok).chain(rows) {
@@ -130,15 +131,27 @@ impl InsertPlan {
             if let (Some(output), Some(returned)) = (&self.output, &mut returned) {
                 let source = NewRow { table: &self.table, row: &written };
                 output.push_row(Inputs { rows: &source, parameters, environment }, returned)?;
+                let last = returned.row(returned.len() - 1).iter();
+                last.map(Value::borrow).try_for_each(|value| memory.add(value, queries))?;
             }
         }
-        Ok(Outcome { count, rows: returned })
+        Ok(Outcome { count, rows: returned.map(|rows| rows.within(memory)) })
     }
 
     /// The rows as the table keeps them, by which their keys are found.
-    fn kept(&self, transaction: &Transaction, rows: Vec<Row>) -> Result<Vec<Row>, SqlError> {
-        let kept = rows.into_iter().map(|row| transaction.with_generated(self.table.id, row));
-        Ok(kept.collect::<Result<_, StoreError>>()?)
+    fn kept(
+        &self,
+        transaction: &Transaction,
+        rows: impl Iterator<Item = Result<Row, SqlError>>,
+        (memory, queries): (&mut ReturnedMemory, &QueryEnvironment),
+    ) -> Result<Vec<Row>, SqlError> {
+        let mut kept = Vec::with_capacity(self.rows.len());
+        for row in rows {
+            let row = transaction.with_generated(self.table.id, row?)?;
+            memory.add(ValueRef::Bytes(row.as_bytes()), queries)?;
+            kept.push(row);
+        }
+        Ok(kept)
     }
 
     /// For EXPLAIN.

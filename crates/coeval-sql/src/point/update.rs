@@ -90,8 +90,8 @@ impl UpdatePlan {
         Ok(Self { table, steps, changes, strength, output })
     }
 
-    /// Runs it: the rows are found first and changed afterwards, so that no change is met again. `None` if it meets more rows than this
-    /// path is for; then nothing is changed.
+    /// Runs it: the rows are found first and changed afterwards, so that no change is met again. What is returned of them is known before,
+    /// too. `None` if it meets more rows than this path is for; then nothing is changed.
     pub(super) fn run(
         &self,
         transaction: &mut Transaction,
@@ -100,8 +100,10 @@ impl UpdatePlan {
     ) -> Result<Option<Outcome>, SqlError> {
         let mut changed: SmallVec<[(Key, Row); 1]> = SmallVec::new();
         let mut writer = RowWriter::new(self.table.layout());
+        let mut rows = self.output.as_ref().map(Output::rows);
         let mut targets = Targets::of(&self.steps);
-        let mut walk = Walk::new(transaction, parameters, environment, rows_visited_max(&self.steps));
+        let seen: &Transaction = transaction;
+        let mut walk = Walk::new(seen, parameters, environment, rows_visited_max(&self.steps));
         let flow = walk.run(&self.steps, &mut |frame| {
             let inputs = Inputs { rows: frame, parameters, environment };
             let (key, old) = frame.row(0);
@@ -116,7 +118,12 @@ impl UpdatePlan {
                 }
                 .map_err(coeval_store::StoreError::from)?;
             }
-            changed.push((key.clone(), writer.finish()));
+            let row = seen.with_generated(self.table.id, writer.finish())?;
+            if let (Some(output), Some(rows)) = (&self.output, &mut rows) {
+                let source = NewRow { table: &self.table, row: &row };
+                output.push_row(Inputs { rows: &source, parameters, environment }, rows)?;
+            }
+            changed.push((key.clone(), row));
             Ok(Flow::Continue)
         })?;
         if flow == Flow::Abandon {
@@ -124,13 +131,7 @@ impl UpdatePlan {
         }
         transaction.lock_found(self.table.id, changed.iter().map(|(key, _)| key), self.strength)?;
         let count = changed.len() as u64;
-        let mut rows = self.output.as_ref().map(Output::rows);
         for (key, row) in changed {
-            let row = transaction.with_generated(self.table.id, row)?;
-            if let (Some(output), Some(rows)) = (&self.output, &mut rows) {
-                let source = NewRow { table: &self.table, row: &row };
-                output.push_row(Inputs { rows: &source, parameters, environment }, rows)?;
-            }
             transaction.update(self.table.id, &key, row.clone()).map_err(|error| {
                 let changed = self.changes.iter().enumerate().filter(|(_, change)| change.is_some());
                 let given: Vec<usize> = changed.map(|(column, _)| column).collect();

@@ -10,9 +10,10 @@ use super::access::{Access, Join, NextColumn, Path, Step};
 use super::aggregate::Groups;
 use super::key::{Probe, Probes};
 use super::subquery::{Given, Lookup, Wanted};
+use crate::cancel;
 use crate::error::SqlError;
 use crate::scalar::{Environment, Inputs, RowSource};
-use coeval_store::{Key, RowRef, Transaction, Value, ValueRef};
+use coeval_store::{Key, RowRef, Transaction, Value, ValueRef, allocated_here};
 use smallvec::SmallVec;
 
 /// Whether to go on.
@@ -27,6 +28,12 @@ pub(super) enum Flow {
 
 /// The number of the table whose columns are the values of subqueries; no statement has so many tables.
 pub(super) const VALUES: usize = 63;
+
+/// What is kept of the rows of a walk, as results, groups or changes, has at most so many bytes; the general path has a budget for more.
+const KEPT_BYTES_MAX: isize = 4 << 20;
+
+/// After so many rows and keys it is looked whether the statement is to end.
+const STEPS_BETWEEN_LOOKS: usize = 64;
 
 /// The present row of each table, by its number; none of one that an outer join fills up.
 pub(super) struct Frame<'t> {
@@ -75,6 +82,10 @@ pub(super) struct Walk<'t, 'e> {
     environment: &'e dyn Environment,
     /// How many more rows may be visited.
     budget: usize,
+    /// How many rows were met and keys looked up.
+    steps: usize,
+    /// What this thread had allocated before.
+    allocated_before: isize,
 }
 
 /// Whether a step has found a row that satisfies its conditions.
@@ -108,7 +119,7 @@ impl<'t, 'e> Walk<'t, 'e> {
         environment: &'e dyn Environment,
         budget: usize,
     ) -> Self {
-        Self { transaction, parameters, environment, budget }
+        Self { transaction, parameters, environment, budget, steps: 0, allocated_before: allocated_here() }
     }
 
     /// Visits every combination of rows that satisfies the steps, in their order.
@@ -131,6 +142,7 @@ impl<'t, 'e> Walk<'t, 'e> {
         }
         let mut met = Met::Nothing;
         for probe in probes {
+            self.look()?;
             let flow = match (probe, access.path) {
                 (Probe::Get(key), _) => match self.transaction.get(id, &key)? {
                     Some(row) => self.meet((step, rest), (key, row), frame, visit, &mut met)?,
@@ -204,6 +216,19 @@ impl<'t, 'e> Walk<'t, 'e> {
         left.is_some()
     }
 
+    /// Looks now and then whether the statement is to end.
+    #[inline]
+    fn look(&mut self) -> Result<(), SqlError> {
+        self.steps = self.steps.wrapping_add(1);
+        if self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) { cancel::check() } else { Ok(()) }
+    }
+
+    /// Whether more is kept of the rows so far than this path is for. What it reads of files is not counted: that is for everybody.
+    #[inline]
+    fn keeps_much(&self) -> bool {
+        allocated_here().wrapping_sub(self.allocated_before) > KEPT_BYTES_MAX
+    }
+
     #[inline]
     fn meet(
         &mut self,
@@ -213,7 +238,8 @@ impl<'t, 'e> Walk<'t, 'e> {
         visit: &mut Visit<'_, 't>,
         met: &mut Met,
     ) -> Result<Flow, SqlError> {
-        if self.budget == 0 {
+        self.look()?;
+        if self.budget == 0 || self.keeps_much() {
             return Ok(Flow::Abandon);
         }
         self.budget -= 1;
