@@ -261,6 +261,26 @@ fn a_memory_bomb_ends_with_its_error_in_bounded_memory() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A column that is not given has one default for all rows.
+#[test]
+fn what_is_kept_of_an_insert_grows_with_its_text_and_not_with_the_columns_of_the_table() {
+    let _alone = ALONE.lock();
+    let engine = engine();
+    let mut session = session(&engine);
+    let columns: Vec<String> = (0..1_000).map(|n| format!("c{n} int")).collect();
+    session.execute(&format!("CREATE TABLE wide (n int PRIMARY KEY, {})", columns.join(", "))).unwrap();
+    let insert = |first: usize| {
+        let rows: Vec<String> = (first..first + 1_000).map(|n| format!("({n})")).collect();
+        format!("INSERT INTO wide (n) VALUES {}", rows.join(", "))
+    };
+    let (prepared, bytes) = peak(|| {
+        let prepared = (0..20).map(|statement| session.prepare(&insert(statement * 1_000)));
+        prepared.collect::<Result<Vec<_>, _>>()
+    });
+    assert_eq!(prepared.unwrap().len(), 20);
+    assert!(bytes < 64 * MIB, "{} MiB for twenty statements", bytes / MIB);
+}
+
 /// What they have made and let go of is many times what a query may have.
 #[test]
 fn a_query_that_holds_little_is_not_refused_however_much_it_has_made() {
