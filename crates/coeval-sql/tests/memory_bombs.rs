@@ -174,6 +174,16 @@ const BOMBS: &[(&str, &[SqlState])] = &[
         "SELECT max(length(v)) FROM (SELECT CASE WHEN n % 8192 = 1 THEN repeat('x', 3000000 + (random() * 2)::int) END v FROM generate_series(1, 100000000) s(n)) x WHERE v IS NOT NULL",
         NO_MEMORY,
     ),
+    // Rows around a subquery that have its answer in common.
+    (
+        "SELECT length((SELECT v || 'a' FROM long_texts l WHERE l.n >= o.k ORDER BY l.n LIMIT 1)) FROM (SELECT g % 2 AS k FROM generate_series(1, 100000) g) o",
+        NO_MEMORY,
+    ),
+    (
+        "SELECT sum(l.n) FROM (SELECT g % 2 AS k FROM generate_series(1, 100000) g) o, LATERAL (SELECT n, v FROM rows r WHERE r.n > o.k ORDER BY v, n LIMIT 15000) l",
+        NO_MEMORY,
+    ),
+    ("SELECT g IN (SELECT n FROM generate_series(1, 3500000) s(n)) FROM generate_series(1, 10) g", NO_MEMORY),
     ("SELECT count(*) FROM generate_series(1, 100000) s(n) WHERE n::text = repeat('x', 1000000)", FINE),
     (
         "SELECT n FROM generate_series(1, 1000) s(n) WHERE n = ANY (string_to_array(rtrim(repeat('1,', 100000), ','), ',')::int[])",
