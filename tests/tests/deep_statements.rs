@@ -272,3 +272,24 @@ fn views_that_are_too_large_together_are_refused() {
     let error = session.execute("SELECT 1 FROM twofold a, twofold b").unwrap_err();
     assert_eq!(error.state(), SqlState::StatementTooComplex, "{error}");
 }
+
+/// What goes over the words of a text before the parser does goes over them once, whichever word stands at every place. It took minutes
+/// with most of these, and heard of no request.
+#[test]
+fn a_long_text_is_read_soon_whatever_it_repeats() {
+    for (begins, repeated) in [
+        ("SELECT 1 AS operator", " "),
+        ("SELECT )", ") following "),
+        ("SELECT )", "row exclude no others)"),
+        ("SELECT )", "interval(2)'1 day'"),
+        ("SELECT )", "fetch first x "),
+        ("COPY )", "force_quote *,"),
+        ("INSERT )", ") on conflict "),
+        ("INSERT )", "on conflict (a) where "),
+    ] {
+        let text = format!("{begins}{}", repeated.repeat(1_000_000 / repeated.len()));
+        let began = Instant::now();
+        let outcome = run(STATEMENT_STACK_BYTES, vec![text]).pop().unwrap();
+        assert!(began.elapsed() < SOON, "{:?} for {repeated}: {outcome:?}", began.elapsed());
+    }
+}

@@ -27,6 +27,7 @@
 mod beside;
 mod holding;
 mod process;
+mod returned;
 mod spill;
 mod syntax;
 
@@ -51,6 +52,7 @@ use std::sync::{Arc, OnceLock};
 
 pub(crate) use holding::{Holding, has_much_to_note, note_for_nobody};
 pub(crate) use process::Promise;
+pub(crate) use returned::ReturnedMemory;
 pub(crate) use syntax::{SyntaxMemory, marks_of, run_with, syntax_memory};
 
 /// What each query gets without being asked how much there is: the hash tables and sorts of what runs by the thousand.

@@ -8,7 +8,8 @@
 //! an error here: the statement goes to DataFusion or the general DML, which give the same rows and errors.
 //!
 //! A SELECT whose range turns out to be long gives up after [`select::ROWS_VISITED_MAX`] rows, and so does a change that joins or asks
-//! subqueries: scanning many rows is DataFusion's business.
+//! subqueries: scanning many rows is DataFusion's business. So does whatever keeps much of the rows that it visits (`walk.rs`), for which
+//! the general path asks the memory budget.
 
 mod access;
 mod aggregate;
@@ -237,7 +238,7 @@ impl PointPlan {
                 }
                 plan.run(transaction, parameters, &environment)?
             }
-            Action::Insert(plan) => Some(plan.run(transaction, parameters, &environment)?),
+            Action::Insert(plan) => Some(plan.run(transaction, parameters, &environment, &engine.queries)?),
             Action::Update(plan) => plan.run(transaction, parameters, &environment, &engine.queries)?,
             Action::Delete(plan) => plan.run(transaction, parameters, &environment, &engine.queries)?,
         };

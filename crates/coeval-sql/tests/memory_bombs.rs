@@ -179,6 +179,16 @@ const BOMBS: &[(&str, &[SqlState])] = &[
         "SELECT max(length(v)) FROM (SELECT CASE WHEN n % 8192 = 1 THEN repeat('x', 3000000 + (random() * 2)::int) END v FROM generate_series(1, 100000000) s(n)) x WHERE v IS NOT NULL",
         NO_MEMORY,
     ),
+    // Rows around a subquery that have its answer in common.
+    (
+        "SELECT length((SELECT v || 'a' FROM long_texts l WHERE l.n >= o.k ORDER BY l.n LIMIT 1)) FROM (SELECT g % 2 AS k FROM generate_series(1, 100000) g) o",
+        NO_MEMORY,
+    ),
+    (
+        "SELECT sum(l.n) FROM (SELECT g % 2 AS k FROM generate_series(1, 100000) g) o, LATERAL (SELECT n, v FROM rows r WHERE r.n > o.k ORDER BY v, n LIMIT 15000) l",
+        NO_MEMORY,
+    ),
+    ("SELECT g IN (SELECT n FROM generate_series(1, 3500000) s(n)) FROM generate_series(1, 10) g", NO_MEMORY),
     ("SELECT count(*) FROM generate_series(1, 100000) s(n) WHERE n::text = repeat('x', 1000000)", FINE),
     (
         "SELECT n FROM generate_series(1, 1000) s(n) WHERE n = ANY (string_to_array(rtrim(repeat('1,', 100000), ','), ',')::int[])",
@@ -223,9 +233,30 @@ fn a_memory_bomb_ends_with_its_error_in_bounded_memory() {
     let values = format!("INSERT INTO t VALUES {}", many.join(","));
     let listed: Vec<String> = (0..300_000).map(|n| n.to_string()).collect();
     let list = format!("SELECT n FROM t WHERE n IN ({})", listed.join(","));
-    let texts = [(&*values, NO_MEMORY), (&*list, NO_MEMORY)];
+    // With a long text for each row, by keys and without.
+    let long = "x".repeat(100_000);
+    let returning = format!("RETURNING '{long}' || v");
+    let changes = [
+        format!("UPDATE rows SET v = 'b' {returning}"),
+        format!("UPDATE rows SET v = 'b' WHERE n > 0 {returning}"),
+        format!("DELETE FROM rows {returning}"),
+        format!("DELETE FROM rows WHERE n > 0 {returning}"),
+        format!("INSERT INTO t VALUES {} {returning}", many[..1_000].join(",")),
+        format!("INSERT INTO t SELECT n, v FROM rows {returning}"),
+    ];
+    let update = format!("UPDATE rows SET v = '{long}' WHERE n > 0");
+    let result = format!("SELECT '{long}' || v FROM rows WHERE n > 0 AND n < 9000");
+    let groups = format!("SELECT max('{long}' || v), count(*) FROM rows WHERE n > 0 AND n < 9000 GROUP BY n");
+    let texts = [
+        (&*values, NO_MEMORY),
+        (&*list, NO_MEMORY),
+        (&*update, NO_MEMORY),
+        (&*result, EITHER),
+        (&*groups, EITHER),
+    ];
     let mut wrong = Vec::new();
-    for (sql, states) in BOMBS.iter().copied().chain(texts) {
+    let changes = changes.iter().map(|change| (change.as_str(), NO_MEMORY));
+    for (sql, states) in BOMBS.iter().copied().chain(texts).chain(changes) {
         let (outcome, bytes) = peak(|| session.execute(sql).map(drop));
         // The session goes on, whatever became of it.
         let _ = session.execute("ROLLBACK");
@@ -243,6 +274,26 @@ fn a_memory_bomb_ends_with_its_error_in_bounded_memory() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A column that is not given has one default for all rows.
+#[test]
+fn what_is_kept_of_an_insert_grows_with_its_text_and_not_with_the_columns_of_the_table() {
+    let _alone = ALONE.lock();
+    let engine = engine();
+    let mut session = session(&engine);
+    let columns: Vec<String> = (0..1_000).map(|n| format!("c{n} int")).collect();
+    session.execute(&format!("CREATE TABLE wide (n int PRIMARY KEY, {})", columns.join(", "))).unwrap();
+    let insert = |first: usize| {
+        let rows: Vec<String> = (first..first + 1_000).map(|n| format!("({n})")).collect();
+        format!("INSERT INTO wide (n) VALUES {}", rows.join(", "))
+    };
+    let (prepared, bytes) = peak(|| {
+        let prepared = (0..20).map(|statement| session.prepare(&insert(statement * 1_000)));
+        prepared.collect::<Result<Vec<_>, _>>()
+    });
+    assert_eq!(prepared.unwrap().len(), 20);
+    assert!(bytes < 64 * MIB, "{} MiB for twenty statements", bytes / MIB);
 }
 
 /// What they have made and let go of is many times what a query may have.

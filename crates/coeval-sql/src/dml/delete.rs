@@ -8,6 +8,7 @@ use super::returning::{Relation, Returning};
 use super::rows::{found_rows, values_of};
 use super::target::Target;
 use super::target_view::ViewChange;
+use crate::cancel;
 use crate::context::{StatementContext, has_written};
 use crate::error::SqlError;
 use crate::needs;
@@ -57,6 +58,7 @@ pub(super) fn run(
     transaction.lock_found(target.id(), rows.iter().map(|row| &row.key), LockStrength::Update)?;
     if let Some(returning) = &mut returning {
         for row in &rows {
+            cancel::check()?;
             let Some(old) = transaction.get(target.id(), &row.key)?.map(values_of) else { continue };
             let others = joined.values(row);
             let mut all: Vec<&[_]> = vec![&old];

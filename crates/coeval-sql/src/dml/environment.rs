@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::context::{SequenceValues, StatementContext};
 use crate::engine::Engine;
 use crate::error::SqlError;
+use crate::memory::QueryEnvironment;
 use crate::scalar::Environment;
 use chrono_tz::Tz;
 use coeval_store::{SequenceDef, Transaction, Value};
@@ -32,6 +33,13 @@ pub(super) fn split<'a>(
         parameters: context.parameters,
     };
     (environment, context.transaction)
+}
+
+impl StatementEnvironment<'_> {
+    /// Where it asks for memory.
+    pub(super) fn queries(&self) -> &QueryEnvironment {
+        &self.engine.queries
+    }
 }
 
 impl Environment for StatementEnvironment<'_> {

@@ -8,6 +8,7 @@ use super::target_view::TargetView;
 use crate::column_name::column_name;
 use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::memory::ReturnedMemory;
 use crate::names::fold;
 use crate::oids;
 use crate::result::RowSet;
@@ -99,6 +100,7 @@ pub(super) struct Returning {
     builders: Vec<ColumnBuilder>,
     schema: SchemaRef,
     rows: usize,
+    memory: ReturnedMemory,
     /// How many columns the target's rows have, and the values of those behind them.
     width: usize,
     system: Vec<Value>,
@@ -145,7 +147,8 @@ impl Returning {
         let width = relations.first().map_or(0, |target| target.columns.len());
         let system = relations.first().map(|target| target.system.iter().map(|(.., value)| value.clone()));
         let system = system.into_iter().flatten().collect();
-        Ok(Some(Self { columns, builders, schema: Arc::new(Schema::new(fields)), rows: 0, width, system }))
+        let (schema, memory) = (Arc::new(Schema::new(fields)), ReturnedMemory::default());
+        Ok(Some(Self { columns, builders, schema, rows: 0, memory, width, system }))
     }
 
     /// Notes what was done to the row whose result is added next.
@@ -158,7 +161,7 @@ impl Returning {
     /// Adds the result of one changed row.
     ///
     /// # Errors
-    /// What the expressions refuse.
+    /// What the expressions refuse; `53200` if there is no memory for it.
     pub(super) fn push(
         &mut self,
         rows: &dyn RowSource,
@@ -167,7 +170,9 @@ impl Returning {
         let rows = WithSystem { rows, width: self.width, system: &self.system };
         let inputs = Inputs { rows: &rows, parameters: environment.parameters, environment };
         for (column, builder) in self.columns.iter().zip(&mut self.builders) {
-            builder.push(column.eval(inputs)?.value());
+            let value = column.eval(inputs)?;
+            self.memory.add(value.value(), environment.queries())?;
+            builder.push(value.value());
         }
         self.rows += 1;
         Ok(())
@@ -181,7 +186,10 @@ impl Returning {
         let arrays = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?;
-        Ok(RowSet::new(self.schema, vec![batch]))
+        Ok(match self.memory.taken() {
+            Some(memory) => RowSet::reserved(self.schema, vec![batch], memory),
+            None => RowSet::new(self.schema, vec![batch]),
+        })
     }
 }
 

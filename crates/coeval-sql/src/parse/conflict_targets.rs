@@ -20,11 +20,14 @@ pub(super) fn spell_targets(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         return tokens;
     }
     let mut spelled = Vec::with_capacity(tokens.len());
+    let mut lists = SelectLists::default();
     let mut rest = tokens.as_slice();
     while let Some((token, behind)) = rest.split_first() {
-        if is_word(token, "on") && is_before_conflict(behind) && selects_constants(&spelled) {
+        if is_word(token, "on") && is_before_conflict(behind) && lists.is_in_one {
             spelled.extend(where_true(token));
+            lists.is_in_one = false;
         }
+        lists.note(token);
         spelled.push(token.clone());
         rest = behind;
         if is_word(token, "conflict")
@@ -41,22 +44,24 @@ fn is_before_conflict(behind: &[TokenWithSpan]) -> bool {
     behind.iter().find(|token| !is_space(token)).is_some_and(|token| is_word(token, "conflict"))
 }
 
-/// Whether these tokens end in a SELECT that has nothing behind its list: the parser would take ON for the name of the
-/// last item.
-fn selects_constants(tokens: &[TokenWithSpan]) -> bool {
-    let mut depth = 0_usize;
-    for token in tokens.iter().rev() {
+/// Whether tokens end in a SELECT that has nothing behind its list: the parser would take ON for the name of the last item.
+#[derive(Default)]
+struct SelectLists {
+    is_in_one: bool,
+    /// The same in front of each parenthesis that is open.
+    around: Vec<bool>,
+}
+
+impl SelectLists {
+    fn note(&mut self, token: &TokenWithSpan) {
         match token.token {
-            Token::RParen => depth += 1,
-            Token::LParen if depth == 0 => return false,
-            Token::LParen => depth -= 1,
-            _ if depth > 0 => {}
-            _ if is_word(token, "select") => return true,
-            _ if CLAUSES.iter().any(|word| is_word(token, word)) => return false,
+            Token::LParen => self.around.push(std::mem::take(&mut self.is_in_one)),
+            Token::RParen => self.is_in_one = self.around.pop().unwrap_or(false),
+            _ if is_word(token, "select") => self.is_in_one = true,
+            _ if CLAUSES.iter().any(|word| is_word(token, word)) => self.is_in_one = false,
             _ => {}
         }
     }
-    false
 }
 
 /// Words that stand behind the list of a SELECT, or in front of what is none.
@@ -85,6 +90,9 @@ fn where_true(like: &TokenWithSpan) -> Vec<TokenWithSpan> {
     let tokens = [word("WHERE"), blank(), word("true"), blank()];
     tokens.into_iter().map(|token| TokenWithSpan { token, span: like.span }).collect()
 }
+
+/// So many tokens are looked at to find the end of a target: a text may have a word for one at every place.
+const TARGET_MAX: usize = 4_000;
 
 /// The target that begins here, in names, and what is behind it; `None` if there is none or it needs no change.
 fn read(tokens: &[TokenWithSpan]) -> Option<(Vec<TokenWithSpan>, &[TokenWithSpan])> {
@@ -150,10 +158,10 @@ fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
     Some(open + 1 + inside)
 }
 
-/// The first such token outside of parentheses.
+/// The first such token outside of parentheses, if it is not far away.
 fn at_depth_zero(tokens: &[TokenWithSpan], wanted: impl Fn(&TokenWithSpan) -> bool) -> Option<usize> {
     let mut depth = 0_usize;
-    for (place, token) in tokens.iter().enumerate() {
+    for (place, token) in tokens.iter().enumerate().take(TARGET_MAX) {
         if depth == 0 && wanted(token) {
             return Some(place);
         }

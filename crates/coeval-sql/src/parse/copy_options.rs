@@ -50,20 +50,28 @@ fn spell_max_rejected(tokens: &mut [TokenWithSpan]) {
 
 /// `FORCE_QUOTE *`, where a comma, a parenthesis or the end follows: anything else is a product in a query.
 fn spell_all_columns(tokens: &mut Vec<TokenWithSpan>) {
-    let mut next = 0;
-    while let Some(found) = tokens[next..].iter().position(|token| is_word(token, "force_quote")) {
-        next += found + 1;
-        let Some(star) = word_from(tokens, next).filter(|&place| tokens[place].token == Token::Mul) else {
-            continue;
-        };
-        let ends = word_from(tokens, star + 1)
-            .is_none_or(|place| matches!(tokens[place].token, Token::Comma | Token::RParen));
-        if ends {
-            let span = tokens[star].span;
+    let mut stars = Vec::new();
+    for option in (0..tokens.len()).filter(|&place| is_word(&tokens[place], "force_quote")) {
+        let star = word_from(tokens, option + 1).filter(|&place| tokens[place].token == Token::Mul);
+        stars.extend(star.filter(|star| {
+            let behind = word_from(tokens, star + 1).map(|place| &tokens[place].token);
+            behind.is_none_or(|behind| matches!(behind, Token::Comma | Token::RParen))
+        }));
+    }
+    if stars.is_empty() {
+        return;
+    }
+    let mut stars = stars.into_iter().peekable();
+    let mut spelled = Vec::with_capacity(tokens.len() + 2);
+    for (place, token) in std::mem::take(tokens).into_iter().enumerate() {
+        if stars.next_if_eq(&place).is_some() {
             let list = [Token::LParen, quoted_word(ALL_COLUMNS), Token::RParen];
-            drop(tokens.splice(star..=star, list.map(|token| TokenWithSpan { token, span })));
+            spelled.extend(list.map(|word| TokenWithSpan { token: word, span: token.span }));
+        } else {
+            spelled.push(token);
         }
     }
+    *tokens = spelled;
 }
 
 /// The place of the next word or sign from one on.

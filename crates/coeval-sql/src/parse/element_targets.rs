@@ -22,6 +22,9 @@ use std::ops::ControlFlow;
 /// The function behind `SET array[place] = value`, of the array, the subscripts, and the value.
 pub(crate) const ARRAY_WITH: &str = "coeval_array_with";
 
+/// A subscript has at most so many tokens: a text may have a word for a target at every place.
+const SUBSCRIPT_MAX: usize = 4_000;
+
 /// The beginning of such a name, and what divides its parts: the column, each subscript.
 const MARK: char = '\u{1}';
 
@@ -72,7 +75,7 @@ fn element_target(tokens: &[TokenWithSpan]) -> Option<(Token, &[TokenWithSpan])>
 fn subscript(tokens: &[TokenWithSpan]) -> Option<(&[TokenWithSpan], &[TokenWithSpan])> {
     let (_, inside) = skip_space(tokens).split_first().filter(|(token, _)| token.token == Token::LBracket)?;
     let mut depth = 1_usize;
-    let end = inside.iter().position(|token| {
+    let end = inside.iter().take(SUBSCRIPT_MAX).position(|token| {
         match token.token {
             Token::LBracket | Token::LParen => depth += 1,
             Token::RBracket | Token::RParen => depth -= 1,

@@ -53,9 +53,12 @@ enum Ties {
     Taken,
 }
 
+/// A clause has at most so many words: a text may have the word FETCH at every place.
+const WORDS_MAX: usize = 4_000;
+
 /// The clause that begins with the word FETCH here; `None` of the statement FETCH, and of a clause WITH TIES that the parser knows.
 fn clause(tokens: &[TokenWithSpan], fetch: usize) -> Option<Clause> {
-    let mut words = (fetch + 1..tokens.len()).filter(|&place| !is_space(&tokens[place]));
+    let mut words = (fetch + 1..tokens.len()).filter(|&place| !is_space(&tokens[place])).take(WORDS_MAX);
     let first = words.next()?;
     if !is_word(&tokens[first], "first") && !is_word(&tokens[first], "next") {
         return None;

@@ -5,11 +5,18 @@
 use super::{is_space, is_word};
 use crate::error::SqlError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+use std::ops::Range;
 
 /// The function that stands in the PARTITION BY of a window whose frame leaves out the current row.
 pub(crate) const EXCLUDES_CURRENT_ROW: &str = "coeval_excludes_current_row";
 
 const CURRENT_ROW: &str = "CURRENT ROW";
+
+/// Words that are to stand in front of a place.
+struct Mark {
+    place: usize,
+    words: Vec<TokenWithSpan>,
+}
 
 /// Takes `EXCLUDE ...` out of frames.
 ///
@@ -17,26 +24,42 @@ const CURRENT_ROW: &str = "CURRENT ROW";
 /// `0A000` for groups and ties, and where the current row is left out of a frame of other units than rows, or of a window that is
 /// made of a named one.
 pub(super) fn take_exclusions(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
-    let mut at = 0;
-    while let Some(found) = tokens[at..].iter().position(|token| is_word(token, "exclude")) {
-        at += found;
-        match exclusion(tokens, at) {
-            Some((None, end)) => drop(tokens.drain(at..end)),
-            Some((Some(what), end)) => {
-                let mark = if what == CURRENT_ROW { mark_of_rows(tokens, at) } else { None };
-                let Some((place, mark)) = mark else {
-                    return Err(SqlError::unsupported(format!("EXCLUDE {what} in the frame of a window")));
-                };
-                let span = tokens[at].span;
-                drop(tokens.drain(at..end));
-                at += mark.len();
-                let mark = mark.into_iter().map(|token| TokenWithSpan { token, span });
-                drop(tokens.splice(place..place, mark));
-            }
-            None => at += 1,
+    let (mut taken, mut marks) = (Vec::new(), Vec::new());
+    for at in (0..tokens.len()).filter(|&place| is_word(&tokens[place], "exclude")) {
+        let Some((what, end)) = exclusion(tokens, at) else { continue };
+        if let Some(what) = what {
+            let mark = if what == CURRENT_ROW { mark_of_rows(tokens, at) } else { None };
+            let Some((place, words)) = mark else {
+                return Err(SqlError::unsupported(format!("EXCLUDE {what} in the frame of a window")));
+            };
+            let span = tokens[at].span;
+            let words = words.into_iter().map(|token| TokenWithSpan { token, span }).collect();
+            marks.push(Mark { place, words });
         }
+        taken.push(at..end);
+    }
+    if !taken.is_empty() {
+        *tokens = without(std::mem::take(tokens), taken, marks);
     }
     Ok(())
+}
+
+/// The tokens without those in these ranges, which are in order and do not touch, and with marks.
+fn without(tokens: Vec<TokenWithSpan>, taken: Vec<Range<usize>>, mut marks: Vec<Mark>) -> Vec<TokenWithSpan> {
+    // That of a window within another one comes behind it.
+    marks.sort_by_key(|mark| mark.place);
+    let (mut taken, mut marks) = (taken.into_iter().peekable(), marks.into_iter().peekable());
+    let mut kept = Vec::with_capacity(tokens.len());
+    for (place, token) in tokens.into_iter().enumerate() {
+        if let Some(mark) = marks.next_if(|mark| mark.place == place) {
+            kept.extend(mark.words);
+        }
+        while taken.next_if(|range| range.end <= place).is_some() {}
+        if taken.peek().is_none_or(|range| place < range.start) {
+            kept.push(token);
+        }
+    }
+    kept
 }
 
 /// What the clause at this place leaves out, nothing if that is nothing, and where it ends; `None` if it is no such clause.

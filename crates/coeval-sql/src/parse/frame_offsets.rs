@@ -16,19 +16,23 @@ const BEHIND_OFFSETS: [&str; 2] = ["preceding", "following"];
 
 /// Puts such offsets into parentheses.
 pub(super) fn enclose_offsets(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let ends = (0..tokens.len()).filter(|&place| is_any(&tokens[place], &BEHIND_OFFSETS));
-    let offsets: Vec<(usize, usize)> = ends.filter_map(|end| Some((beginning(&tokens, end)?, end))).collect();
-    if offsets.is_empty() {
+    if !tokens.iter().any(|token| is_any(token, &BEHIND_OFFSETS)) {
         return tokens;
     }
-    let mut enclosed = Vec::with_capacity(tokens.len() + 2 * offsets.len());
-    let mut offsets = offsets.into_iter().peekable();
+    let (mut begins, ends): (Vec<usize>, Vec<usize>) = offsets(&tokens).into_iter().unzip();
+    if begins.is_empty() {
+        return tokens;
+    }
+    // One may be within another.
+    begins.sort_unstable();
+    let mut enclosed = Vec::with_capacity(tokens.len() + 2 * begins.len());
+    let (mut begins, mut ends) = (begins.into_iter().peekable(), ends.into_iter().peekable());
     for (place, token) in tokens.into_iter().enumerate() {
         let like = |other: Token| TokenWithSpan { token: other, span: token.span };
-        if offsets.peek().is_some_and(|&(begin, _)| begin == place) {
+        if begins.next_if_eq(&place).is_some() {
             enclosed.push(like(Token::LParen));
         }
-        if offsets.next_if(|&(_, end)| end == place).is_some() {
+        if ends.next_if_eq(&place).is_some() {
             enclosed.push(like(Token::RParen));
         }
         enclosed.push(token);
@@ -40,24 +44,51 @@ fn is_any(token: &TokenWithSpan, words: &[&str]) -> bool {
     words.iter().any(|word| is_word(token, word))
 }
 
-/// Where the offset begins that ends here, if it begins with a text and has more behind that.
-fn beginning(tokens: &[TokenWithSpan], end: usize) -> Option<usize> {
-    let (mut depth, mut words, mut begin) = (0_usize, 0_usize, None);
-    for place in (0..end).rev().filter(|&place| !is_space(&tokens[place])) {
-        let token = &tokens[place];
-        match token.token {
-            Token::RParen => depth += 1,
-            Token::LParen => depth = depth.checked_sub(1)?,
-            _ if depth > 0 => {}
-            _ if is_any(token, &BEFORE_OFFSETS) => {
-                let is_text = |begin: &usize| matches!(tokens[*begin].token, Token::SingleQuotedString(_));
-                return begin.filter(is_text).filter(|_| words > 1);
-            }
-            _ if is_any(token, &BEHIND_OFFSETS) => return None,
-            _ => {}
-        }
-        words += 1;
-        begin = Some(place);
+/// What may be an offset, as far as it was read.
+#[derive(Clone, Copy, Default)]
+struct Begun {
+    first: Option<usize>,
+    words: usize,
+}
+
+impl Begun {
+    fn note(&mut self, place: usize) {
+        self.first.get_or_insert(place);
+        self.words += 1;
     }
-    None
+
+    /// Where it begins, if it begins with a text and has more behind that.
+    fn beginning(self, tokens: &[TokenWithSpan]) -> Option<usize> {
+        let is_text = |first: &usize| matches!(tokens[*first].token, Token::SingleQuotedString(_));
+        self.first.filter(is_text).filter(|_| self.words > 1)
+    }
+}
+
+/// Where such offsets begin and end, in the order of their ends.
+fn offsets(tokens: &[TokenWithSpan]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    // What was begun in front of each parenthesis that is open, and behind the last one.
+    let (mut around, mut here): (Vec<Option<Begun>>, Option<Begun>) = (Vec::new(), None);
+    for (place, token) in tokens.iter().enumerate().filter(|(_, token)| !is_space(token)) {
+        match token.token {
+            Token::LParen => {
+                if let Some(begun) = &mut here {
+                    begun.note(place);
+                }
+                around.push(here.take());
+            }
+            Token::RParen => here = around.pop().flatten(),
+            _ if is_any(token, &BEFORE_OFFSETS) => here = Some(Begun::default()),
+            _ if is_any(token, &BEHIND_OFFSETS) => {
+                let begun = here.take().and_then(|begun| begun.beginning(tokens));
+                found.extend(begun.map(|begin| (begin, place)));
+            }
+            _ => {
+                if let Some(begun) = &mut here {
+                    begun.note(place);
+                }
+            }
+        }
+    }
+    found
 }

@@ -7,13 +7,20 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 /// The words that counts of rows begin with.
 const COUNTS: [&str; 3] = ["limit", "offset", "fetch"];
 
+/// How often each token may be moved, on the average. Where queries with locks are within each other, so are the parts that are moved.
+const MOVES_PER_TOKEN: usize = 20;
+
 /// Puts locking clauses behind LIMIT, OFFSET and FETCH where they stand in front of these. Costs two passes over the tokens.
 pub(super) fn put_locks_last(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut moves_left = tokens.len().saturating_mul(MOVES_PER_TOKEN);
     let mut at = 0;
     while let Some(found) = tokens[at..].iter().position(|token| is_word(token, "for")) {
         at += found;
         let behind = locks_end(&tokens, at);
         if let Some(end) = counts_end(&tokens, behind) {
+            // The parser refuses what is left as it is.
+            let Some(left) = moves_left.checked_sub(end - at) else { return tokens };
+            moves_left = left;
             tokens[at..end].rotate_left(behind - at);
         }
         at = behind.max(at + 1);

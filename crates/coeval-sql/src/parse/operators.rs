@@ -4,7 +4,7 @@
 //! argument, which is `=>` and which it takes for an assignment.
 
 use super::element_targets::skip_space;
-use super::{is_space, is_word};
+use super::is_word;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Spells `f(name := value)` as `f(name => value)`. There is no other `:=` in a statement.
@@ -59,7 +59,7 @@ fn quantified(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSpan, &[TokenWithSp
         [first, rest @ ..] => Some((first, rest)),
         [] => None,
     };
-    let (_, rest) = next(tokens).filter(|(first, _)| !is_space(&tokens[0]) && is_word(first, "operator"))?;
+    let (_, rest) = tokens.split_first().filter(|(first, _)| is_word(first, "operator"))?;
     let (_, rest) = next(rest).filter(|(open, _)| open.token == Token::LParen)?;
     let (mut operator, mut rest) = next(rest)?;
     if is_word(operator, "pg_catalog") {

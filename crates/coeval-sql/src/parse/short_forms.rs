@@ -16,7 +16,7 @@ pub(super) fn spell_short_forms(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWith
         spell_parts(&mut tokens);
     }
     if tokens.iter().any(|token| is_word(token, "interval")) {
-        spell_intervals(&mut tokens);
+        tokens = spell_intervals(tokens);
     }
     if !tokens.iter().any(|token| is_word(token, "isnull") || is_word(token, "trim")) {
         return tokens;
@@ -53,23 +53,35 @@ fn is_of_trim(before: &[Option<&TokenWithSpan>; 3]) -> bool {
 }
 
 /// Puts the literal behind `interval(2)` in front of it, as what is cast.
-fn spell_intervals(tokens: &mut Vec<TokenWithSpan>) {
+fn spell_intervals(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let places: Vec<usize> = (0..tokens.len()).filter(|&place| !is_space(&tokens[place])).collect();
-    // From the end on, so that the places in front stay what they are.
-    for form in places.windows(5).rev() {
-        let &[interval, open, digits, close, literal] = form else { continue };
+    let ends_of_form = |form: &[usize]| {
+        let &[interval, open, digits, close, literal] = form else { return None };
         let is_form = is_word(&tokens[interval], "interval")
             && tokens[open].token == Token::LParen
             && matches!(tokens[digits].token, Token::Number(..))
             && tokens[close].token == Token::RParen
             && matches!(tokens[literal].token, Token::SingleQuotedString(_));
-        if is_form {
-            let text = tokens.remove(literal);
-            let cast = TokenWithSpan { token: Token::DoubleColon, span: text.span };
-            tokens.insert(interval, cast);
-            tokens.insert(interval, text);
+        is_form.then_some((interval, literal))
+    };
+    let forms: Vec<(usize, usize)> = places.windows(5).filter_map(ends_of_form).collect();
+    if forms.is_empty() {
+        return tokens;
+    }
+    let mut spelled = Vec::with_capacity(tokens.len() + forms.len());
+    let mut forms = forms.into_iter().peekable();
+    for (place, token) in tokens.iter().enumerate() {
+        match forms.peek() {
+            Some(&(interval, literal)) if interval == place => {
+                let text = tokens[literal].clone();
+                let cast = TokenWithSpan { token: Token::DoubleColon, span: text.span };
+                spelled.extend([text, cast, token.clone()]);
+            }
+            Some(&(_, literal)) if literal == place => drop(forms.next()),
+            _ => spelled.push(token.clone()),
         }
     }
+    spelled
 }
 
 /// Puts commas in the places of SIMILAR and ESCAPE between the parentheses of `substring(...)`, but not of those of a test inside of

@@ -10,7 +10,7 @@ use super::output::Output;
 use super::source::{Conjunct, Planner, Source, table_name};
 use super::walk::{Flow, Walk};
 use crate::error::SqlError;
-use crate::memory::QueryEnvironment;
+use crate::memory::{QueryEnvironment, ReturnedMemory};
 use crate::scalar::{Environment, Inputs, Refusal};
 use coeval_store::{Key, Privilege, TableDef, Transaction, Value};
 use coeval_txn::LockStrength;
@@ -70,8 +70,7 @@ impl DeletePlan {
         queries: &QueryEnvironment,
     ) -> Result<Option<Outcome>, SqlError> {
         self.reach.run(|visited_max| {
-            let memory = FoundMemory::of(queries);
-            self.change(transaction, parameters, environment, memory, visited_max)
+            self.change(transaction, parameters, environment, queries, visited_max)
         })
     }
 
@@ -81,13 +80,14 @@ impl DeletePlan {
         transaction: &mut Transaction,
         parameters: &[Value],
         environment: &dyn Environment,
-        mut memory: FoundMemory<'_>,
+        queries: &QueryEnvironment,
         visited_max: usize,
     ) -> Result<Option<Outcome>, SqlError> {
+        let (mut memory, mut returned) = (FoundMemory::of(queries), ReturnedMemory::default());
         let mut found: SmallVec<[Key; 1]> = SmallVec::new();
         let mut rows = self.output.as_ref().map(Output::rows);
         let mut targets = Targets::of(&self.steps);
-        let mut walk = Walk::new(transaction, parameters, environment, visited_max);
+        let mut walk = Walk::new(transaction, parameters, environment, visited_max).counted_elsewhere();
         let flow = walk.run(&self.steps, &mut |frame| {
             let (key, _) = frame.row(0);
             if !targets.take(key) {
@@ -95,6 +95,7 @@ impl DeletePlan {
             }
             if let (Some(output), Some(rows)) = (&self.output, &mut rows) {
                 output.push_row(Inputs { rows: frame, parameters, environment }, rows)?;
+                rows.count_last(&mut returned, queries)?;
             }
             memory.keep(bytes_of_key(key))?;
             found.push(key.clone());
@@ -113,7 +114,7 @@ impl DeletePlan {
             memory.let_go(bytes_of_key(&key));
             transaction.delete(self.table.id, &key)?;
         }
-        Ok(Some(Outcome { count, rows }))
+        Ok(Some(Outcome { count, rows: rows.map(|rows| rows.within(returned)) }))
     }
 
     /// For EXPLAIN.

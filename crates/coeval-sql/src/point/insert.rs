@@ -8,8 +8,9 @@ use super::source::{Planner, Source};
 use super::update::{is_always_generated, is_default, refuse_generated};
 use crate::error::SqlError;
 use crate::failing_row::refused;
+use crate::memory::{QueryEnvironment, ReturnedMemory};
 use crate::scalar::{Environment, Inputs, NewRow, NoRows, Refusal, Scalar, Scope, folded};
-use coeval_store::{Key, Row, RowWriter, StoreError, TableDef, Transaction, Value};
+use coeval_store::{Key, Row, RowWriter, StoreError, TableDef, Transaction, Value, ValueRef};
 use datafusion::sql::sqlparser::ast::{
     Insert, ObjectName, ObjectNamePart, OnInsert, Query, SetExpr, TableObject,
 };
@@ -25,10 +26,20 @@ pub(super) struct InsertPlan {
     table: Arc<TableDef>,
     /// The columns that the statement lists, or all.
     given: Vec<usize>,
-    /// For each row, the value of each column of the table.
-    rows: Vec<Vec<Scalar>>,
+    /// For each row, the value of each of those columns; `None` where that is the default.
+    rows: Vec<Vec<Option<Scalar>>>,
+    /// For each column of the table.
+    origins: Vec<Origin>,
     conflict: Option<ConflictPlan>,
     output: Option<Output>,
+}
+
+/// Where a column has its values from.
+#[derive(Debug)]
+struct Origin {
+    /// The place in each row, if it is given.
+    place: Option<usize>,
+    default: Scalar,
 }
 
 impl InsertPlan {
@@ -45,7 +56,7 @@ impl InsertPlan {
         let alias = insert.table_alias.as_ref().map(|alias| folded(&alias.alias));
         let columns = target_columns(&table, &insert.columns)?;
         let values = insert.source.as_deref().ok_or_else(|| Refusal::unsupported("DEFAULT VALUES"))?;
-        let rows = compile_rows(planner, &table, &columns, values)?;
+        let (rows, origins) = compile_rows(planner, &table, &columns, values)?;
         let source = Source::of_table(Arc::clone(&table), alias);
         let conflict = match &insert.on {
             None => None,
@@ -58,21 +69,22 @@ impl InsertPlan {
             Some(items) => Some(Output::compile(planner, &source, items, None)?),
             None => None,
         };
-        Ok(Self { table, given: columns, rows, conflict, output })
+        Ok(Self { table, given: columns, rows, origins, conflict, output })
     }
 
-    /// Runs it, row by row.
+    /// Runs it, row by row. What it keeps of its rows beside the transaction's changes is asked for here.
     pub(super) fn run(
         &self,
         transaction: &mut Transaction,
         parameters: &[Value],
         environment: &dyn Environment,
+        queries: &QueryEnvironment,
     ) -> Result<Outcome, SqlError> {
         let inputs = Inputs { rows: &NoRows, parameters, environment };
         let mut writer = RowWriter::new(self.table.layout());
         let mut returned = self.output.as_ref().map(Output::rows);
         let mut touched = Touched::new(self.rows.len());
-        let mut count = 0;
+        let (mut count, mut memory) = (0, ReturnedMemory::default());
         let refused = |row: &Row| {
             let (row, table, given) = (row.clone(), &self.table, &self.given);
             move |error| {
@@ -81,15 +93,15 @@ impl InsertPlan {
         };
         let mut rows = self.rows.iter().map(|values| -> Result<Row, SqlError> {
             writer.clear();
-            for value in values {
+            for Origin { place, default } in &self.origins {
+                let value = place.and_then(|place| values[place].as_ref()).unwrap_or(default);
                 writer.push(value.eval(inputs)?.value()).map_err(StoreError::from)?;
             }
             Ok(writer.finish())
         });
         let mut ahead = Vec::new();
         if let Some(conflict) = self.conflict.as_ref().filter(|_| transaction.locks_ahead()) {
-            let proposed = rows.by_ref().collect::<Result<Vec<_>, _>>()?;
-            ahead = self.kept(transaction, proposed)?;
+            ahead = self.kept(transaction, rows.by_ref(), (&mut memory, queries))?;
             conflict.lock_ahead(transaction, &self.table, &ahead)?;
         }
         for row in ahead.into_iter().map(Ok).chain(rows) {
@@ -130,15 +142,26 @@ impl InsertPlan {
             if let (Some(output), Some(returned)) = (&self.output, &mut returned) {
                 let source = NewRow { table: &self.table, row: &written };
                 output.push_row(Inputs { rows: &source, parameters, environment }, returned)?;
+                returned.count_last(&mut memory, queries)?;
             }
         }
-        Ok(Outcome { count, rows: returned })
+        Ok(Outcome { count, rows: returned.map(|rows| rows.within(memory)) })
     }
 
     /// The rows as the table keeps them, by which their keys are found.
-    fn kept(&self, transaction: &Transaction, rows: Vec<Row>) -> Result<Vec<Row>, SqlError> {
-        let kept = rows.into_iter().map(|row| transaction.with_generated(self.table.id, row));
-        Ok(kept.collect::<Result<_, StoreError>>()?)
+    fn kept(
+        &self,
+        transaction: &Transaction,
+        rows: impl Iterator<Item = Result<Row, SqlError>>,
+        (memory, queries): (&mut ReturnedMemory, &QueryEnvironment),
+    ) -> Result<Vec<Row>, SqlError> {
+        let mut kept = Vec::with_capacity(self.rows.len());
+        for row in rows {
+            let row = transaction.with_generated(self.table.id, row?)?;
+            memory.add(ValueRef::Bytes(row.as_bytes()), queries)?;
+            kept.push(row);
+        }
+        Ok(kept)
     }
 
     /// For EXPLAIN.
@@ -212,12 +235,14 @@ fn target_columns(table: &TableDef, named: &[ObjectName]) -> Result<Vec<usize>, 
     Ok(columns)
 }
 
+/// What the rows give, and where each column of the table has its value from. What is kept grows with the statement's text, however many
+/// columns the table has.
 fn compile_rows(
     planner: &mut Planner<'_>,
     table: &TableDef,
     columns: &[usize],
     query: &Query,
-) -> Result<Vec<Vec<Scalar>>, Refusal> {
+) -> Result<(Vec<Vec<Option<Scalar>>>, Vec<Origin>), Refusal> {
     let plain = query.with.is_none()
         && query.order_by.is_none()
         && query.limit_clause.is_none()
@@ -229,18 +254,18 @@ fn compile_rows(
     if values.rows.len() > ROWS_MAX {
         return Err(Refusal::unsupported("so many rows"));
     }
-    let defaults = table
+    let origins = table
         .columns
         .iter()
         .enumerate()
-        .map(|(place, column)| {
+        .map(|(column, def)| {
+            let place = columns.iter().position(|&target| target == column);
             // A value is given for every row, or the default is needed.
-            let always_given = columns.contains(&place)
-                && !values.rows.iter().any(|row| {
-                    let given = columns.iter().position(|&target| target == place);
-                    given.and_then(|given| row.content.get(given)).is_none_or(is_default)
-                });
-            if always_given { Ok(Scalar::null(column.ty)) } else { planner.default_of(column) }
+            let always_given = place.is_some_and(|place| {
+                values.rows.iter().all(|row| row.content.get(place).is_some_and(|value| !is_default(value)))
+            });
+            let default = if always_given { Scalar::null(def.ty) } else { planner.default_of(def)? };
+            Ok(Origin { place, default })
         })
         .collect::<Result<Vec<_>, Refusal>>()?;
     let scope = Scope::empty();
@@ -250,19 +275,20 @@ fn compile_rows(
         if given.len() != columns.len() {
             return Err(Refusal::unsupported("a row of another width"));
         }
-        let mut compiled = defaults.clone();
+        let mut compiled = Vec::with_capacity(given.len());
         for (value, &column) in given.iter().zip(columns) {
             if is_default(value) {
+                compiled.push(None);
                 continue;
             }
             if is_always_generated(&table.columns[column]) {
                 return Err(Refusal::unsupported("a value for an identity column"));
             }
-            compiled[column] = planner.compiler(&scope).assignment(value, &table.columns[column])?;
+            compiled.push(Some(planner.compiler(&scope).assignment(value, &table.columns[column])?));
         }
         rows.push(compiled);
     }
-    Ok(rows)
+    Ok((rows, origins))
 }
 
 /// The value of each column of a row that is not yet in its table.

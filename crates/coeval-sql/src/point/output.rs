@@ -6,6 +6,7 @@ use super::source::{Planner, Source};
 use super::subquery::{self, Lookup};
 use crate::catalog::{column_oids, set_origin};
 use crate::error::SqlError;
+use crate::memory::{QueryEnvironment, ReturnedMemory};
 use crate::result::RowSet;
 use crate::scalar::{AggregateScope, Inputs, Refusal, Scalar, ScopeTable, folded};
 use crate::types::column_type_of_arrow;
@@ -13,6 +14,7 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::{ColumnBuilder, ColumnType, Value, value_at};
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::sql::sqlparser::ast::{
     Expr, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
 };
@@ -24,13 +26,33 @@ pub struct Rows {
     width: usize,
     count: usize,
     values: Vec<Value>,
+    /// What they have of the budget, if it was asked for them.
+    memory: Option<Arc<MemoryReservation>>,
 }
 
 impl Rows {
     /// No rows yet, of this many columns.
     #[must_use]
     pub(crate) fn new(width: usize) -> Self {
-        Self { width, count: 0, values: Vec::new() }
+        Self { width, count: 0, values: Vec::new(), memory: None }
+    }
+
+    /// The rows, which have this of the budget.
+    pub(super) fn within(self, memory: ReturnedMemory) -> Self {
+        Self { memory: memory.taken(), ..self }
+    }
+
+    /// Takes memory for the last row.
+    ///
+    /// # Errors
+    /// `53200` if there is none for it.
+    pub(super) fn count_last(
+        &self,
+        memory: &mut ReturnedMemory,
+        queries: &QueryEnvironment,
+    ) -> Result<(), SqlError> {
+        let last = &self.values[self.values.len() - self.width..];
+        last.iter().map(Value::borrow).try_for_each(|value| memory.add(value, queries))
     }
 
     /// The rows of these batches.
@@ -254,7 +276,11 @@ impl Output {
     pub(super) fn row_set(&self, rows: &Rows) -> Result<RowSet, SqlError> {
         let types = self.columns.iter().map(Scalar::ty);
         let batch = rows.batch(types, Arc::clone(&self.schema))?;
-        Ok(RowSet::new(Arc::clone(&self.schema), vec![batch]))
+        let (schema, batches) = (Arc::clone(&self.schema), vec![batch]);
+        Ok(match &rows.memory {
+            Some(memory) => RowSet::reserved(schema, batches, Arc::clone(memory)),
+            None => RowSet::new(schema, batches),
+        })
     }
 }
 

@@ -358,6 +358,27 @@ fn a_plan_is_made_anew_when_a_definition_changes() {
     }
 }
 
+/// One of few rows does not look.
+#[test]
+fn a_walk_over_many_rows_ends_when_it_is_asked_to() {
+    let mut session = session();
+    let rows = "INSERT INTO t (a, b) SELECT 1, n FROM generate_series(1, 1000) s(n)";
+    check(&mut session, rows, "INSERT 0 1000");
+    for sql in [
+        "SELECT sum(b) FROM t WHERE a = 1",
+        "UPDATE t SET c = 'x' WHERE a = 1",
+        "DELETE FROM t WHERE a = 1 AND b > 1",
+    ] {
+        // Whoever reads a text looks as well.
+        let prepared = session.prepare(sql).unwrap();
+        session.cancel_handle().stop();
+        let error = session.run(&prepared, &[]).map(|result| show(&result)).unwrap_err();
+        assert_eq!(error.state.code(), "57014", "{sql}: {error}");
+        session.cancel_handle().go_on();
+    }
+    check(&mut session, "SELECT count(*), count(c) FROM t WHERE a = 1", "1000|0");
+}
+
 #[test]
 fn rows_for_update_are_locked() {
     let mut session = filled();

@@ -12,7 +12,7 @@ use super::source::{Conjunct, Planner, Source, table_name};
 use super::walk::{Flow, Walk};
 use crate::error::SqlError;
 use crate::failing_row::refused;
-use crate::memory::QueryEnvironment;
+use crate::memory::{QueryEnvironment, ReturnedMemory};
 use crate::row_locking::strength_of_update;
 use crate::scalar::{Environment, Inputs, NewRow, Refusal, Scalar, folded};
 use coeval_store::{ColumnDef, Identity, Key, Privilege, Row, RowWriter, TableDef, Transaction, Value};
@@ -103,8 +103,7 @@ impl UpdatePlan {
         queries: &QueryEnvironment,
     ) -> Result<Option<Outcome>, SqlError> {
         self.reach.run(|visited_max| {
-            let memory = FoundMemory::of(queries);
-            self.change(transaction, parameters, environment, memory, visited_max)
+            self.change(transaction, parameters, environment, queries, visited_max)
         })
     }
 
@@ -115,13 +114,14 @@ impl UpdatePlan {
         transaction: &mut Transaction,
         parameters: &[Value],
         environment: &dyn Environment,
-        mut memory: FoundMemory<'_>,
+        queries: &QueryEnvironment,
         visited_max: usize,
     ) -> Result<Option<Outcome>, SqlError> {
+        let mut memory = FoundMemory::of(queries);
         let mut changed: SmallVec<[(Key, Row); 1]> = SmallVec::new();
         let mut writer = RowWriter::new(self.table.layout());
         let mut targets = Targets::of(&self.steps);
-        let mut walk = Walk::new(transaction, parameters, environment, visited_max);
+        let mut walk = Walk::new(transaction, parameters, environment, visited_max).counted_elsewhere();
         let flow = walk.run(&self.steps, &mut |frame| {
             let inputs = Inputs { rows: frame, parameters, environment };
             let (key, old) = frame.row(0);
@@ -147,6 +147,7 @@ impl UpdatePlan {
         transaction.lock_found(self.table.id, changed.iter().map(|(key, _)| key), self.strength)?;
         let count = changed.len() as u64;
         let mut rows = self.output.as_ref().map(Output::rows);
+        let mut returned = ReturnedMemory::default();
         let writing = begin_writing(count);
         for (key, row) in changed {
             if let Some(writing) = &writing {
@@ -157,6 +158,7 @@ impl UpdatePlan {
             if let (Some(output), Some(rows)) = (&self.output, &mut rows) {
                 let source = NewRow { table: &self.table, row: &row };
                 output.push_row(Inputs { rows: &source, parameters, environment }, rows)?;
+                rows.count_last(&mut returned, queries)?;
             }
             transaction.update(self.table.id, &key, row.clone()).map_err(|error| {
                 let changed = self.changes.iter().enumerate().filter(|(_, change)| change.is_some());
@@ -165,7 +167,7 @@ impl UpdatePlan {
                 refused(error, &self.table, &given, value, environment.zone())
             })?;
         }
-        Ok(Some(Outcome { count, rows }))
+        Ok(Some(Outcome { count, rows: rows.map(|rows| rows.within(returned)) }))
     }
 
     /// For EXPLAIN.

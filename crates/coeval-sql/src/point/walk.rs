@@ -13,7 +13,7 @@ use super::subquery::{Given, Lookup, Wanted};
 use crate::cancel;
 use crate::error::SqlError;
 use crate::scalar::{Environment, Inputs, RowSource};
-use coeval_store::{Key, RowRef, Transaction, Value, ValueRef};
+use coeval_store::{Key, RowRef, Transaction, Value, ValueRef, allocated_here};
 use smallvec::SmallVec;
 
 /// A walk looks once in so many rows and keys whether the statement is to end: it takes a part of a millisecond for them.
@@ -31,6 +31,9 @@ pub(super) enum Flow {
 
 /// The number of the table whose columns are the values of subqueries; no statement has so many tables.
 pub(super) const VALUES: usize = 63;
+
+/// What is kept of the rows of a walk, as results, groups or changes, has at most so many bytes; the general path has a budget for more.
+const KEPT_BYTES_MAX: isize = 4 << 20;
 
 /// The present row of each table, by its number; none of one that an outer join fills up.
 pub(super) struct Frame<'t> {
@@ -81,6 +84,8 @@ pub(super) struct Walk<'t, 'e> {
     budget: usize,
     /// Rows and keys so far.
     steps: u32,
+    /// What this thread had allocated before; nothing if what is kept is counted by who keeps it.
+    allocated_before: Option<isize>,
 }
 
 /// Whether a step has found a row that satisfies its conditions.
@@ -114,7 +119,13 @@ impl<'t, 'e> Walk<'t, 'e> {
         environment: &'e dyn Environment,
         budget: usize,
     ) -> Self {
-        Self { transaction, parameters, environment, budget, steps: 0 }
+        let allocated_before = Some(allocated_here());
+        Self { transaction, parameters, environment, budget, steps: 0, allocated_before }
+    }
+
+    /// The same walk, whose visitor asks the budget for what it keeps.
+    pub(super) fn counted_elsewhere(self) -> Self {
+        Self { allocated_before: None, ..self }
     }
 
     /// Visits every combination of rows that satisfies the steps, in their order.
@@ -221,6 +232,12 @@ impl<'t, 'e> Walk<'t, 'e> {
         if self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) { cancel::check() } else { Ok(()) }
     }
 
+    /// Whether more is kept of the rows so far than this path is for. What it reads of files is not counted: that is for everybody.
+    #[inline]
+    fn keeps_much(&self) -> bool {
+        self.allocated_before.is_some_and(|before| allocated_here().wrapping_sub(before) > KEPT_BYTES_MAX)
+    }
+
     #[inline]
     fn meet(
         &mut self,
@@ -230,7 +247,7 @@ impl<'t, 'e> Walk<'t, 'e> {
         visit: &mut Visit<'_, 't>,
         met: &mut Met,
     ) -> Result<Flow, SqlError> {
-        if self.budget == 0 {
+        if self.budget == 0 || self.keeps_much() {
             return Ok(Flow::Abandon);
         }
         self.budget -= 1;

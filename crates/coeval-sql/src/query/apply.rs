@@ -25,6 +25,7 @@
 //! even without its conditions on those columns is run a few times at most ([`relaxed`]).
 
 mod candidates;
+mod copies;
 mod joined;
 mod only_row;
 mod pulled;
@@ -48,6 +49,7 @@ use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use candidates::Candidates;
+use copies::Copies;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -490,21 +492,18 @@ impl ScalarUDFImpl for Apply {
         let options = Arc::clone(&args.config_options);
         // DataFusion's threads do not wait for each other: the inner plan has a thread and a runtime to itself. Others go on with this
         // one's place meanwhile.
-        let results = crate::hand_over::with_place_given(|| {
+        let answers = crate::hand_over::with_place_given(|| {
             std::thread::scope(|scope| {
                 let thread = std::thread::Builder::new().stack_size(crate::engine::STATEMENT_STACK_BYTES);
                 let running = thread.spawn_scoped(scope, || {
-                    let rows = || self.rows(&arrays, args.number_rows, &options);
+                    let rows = || self.rows(&arrays, args.number_rows, &ty, &options);
                     // What the inner plan holds goes there, too.
                     lifeline_of(&options).map_or_else(rows, |lifeline| lifeline.during(rows))
                 })?;
                 running.join().unwrap_or_else(|_| Err(SqlError::internal("a subquery has panicked").into()))
             })
         })?;
-        if results.is_empty() {
-            return Ok(ColumnarValue::Array(arrow::array::new_empty_array(&ty)));
-        }
-        Ok(ColumnarValue::Array(ScalarValue::iter_to_array(results)?))
+        Ok(ColumnarValue::Array(answers))
     }
 }
 
@@ -560,18 +559,20 @@ impl Apply {
         Ok(ScalarValue::List(Arc::new(ListArray::try_new(item, offsets, Arc::new(rows), None)?)))
     }
 
-    /// The answer for each row.
+    /// The answer for each row, which are of type `ty`.
     fn rows(
         &self,
         arrays: &[ArrayRef],
         rows: usize,
+        ty: &DataType,
         options: &Arc<ConfigOptions>,
-    ) -> Result<Vec<ScalarValue>> {
+    ) -> Result<ArrayRef> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let state = self.statement_state(options);
         let (compared, outer) = arrays.split_at(arrays.len() - self.outer.len());
         let mut known: HashMap<Vec<ScalarValue>, Answer> = HashMap::new();
         let kept = MemoryConsumer::new("the rows of a subquery").register(&state.runtime_env().memory_pool);
+        let mut copies = Copies::none(options, &kept);
         let mut has_none = None;
         let mut results = Vec::with_capacity(rows);
         for row in 0..rows {
@@ -597,10 +598,13 @@ impl Apply {
             results.push(match (answer, value) {
                 (Answer::Candidates(candidates), Some(value)) => candidates.compared(&value)?,
                 (Answer::Candidates(_), None) => return Err(SqlError::internal("a value to compare").into()),
-                (Answer::Same(result), _) => result.clone(),
+                (Answer::Same(result), _) => copies.of(result)?,
             });
         }
-        Ok(results)
+        if results.is_empty() {
+            return Ok(arrow::array::new_empty_array(ty));
+        }
+        ScalarValue::iter_to_array(results)
     }
 
     /// Whether there are no rows for any outer values, as far as that is found out at little cost.
@@ -667,7 +671,7 @@ impl Apply {
             Question::Compares(operator, quantifier) => {
                 let own = self.plan.schema().field(0).data_type();
                 let other = compared.unwrap_or(DataType::Null);
-                let candidates = Candidates::new((operator, quantifier), &batches, own, &other)?;
+                let candidates = Candidates::new((operator, quantifier), &batches, own, &other, kept)?;
                 return Ok(Answer::Candidates(candidates));
             }
             Question::Exists => ScalarValue::Boolean(Some(count > 0)),

@@ -29,7 +29,9 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Values};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Values,
+};
 use datafusion::optimizer::push_down_limit::PushDownLimit;
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyExpressions};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
@@ -66,7 +68,7 @@ impl SampleValues {
 /// Whether the rules make a plan of this query that is right for all values of its parameters.
 ///
 /// Of two lists that one operand is looked for in, DataFusion keeps the members that are in both, as they are written: `$1` and `$2` are
-/// two members to it, though their values may be the same.
+/// two members to it, though their values may be the same. It makes lists of `v = 1 OR v = 2`, too, and of what becomes that below NOT.
 pub(super) fn is_for_all_values(plan: &LogicalPlan) -> bool {
     let (mut lists, mut has_parameters, mut has_offsets) = (0_usize, false, false);
     let mut look = |part: &Expr| -> Result<TreeNodeRecursion> {
@@ -75,6 +77,10 @@ pub(super) fn is_for_all_values(plan: &LogicalPlan) -> bool {
             Expr::InList(list) => &list.list,
             // A list to be, once an array is looked into.
             Expr::ScalarFunction(call) if call.func.name() == "make_array" => &call.args,
+            Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) | Expr::Not(_) => {
+                lists += 1;
+                return Ok(TreeNodeRecursion::Continue);
+            }
             _ => return Ok(TreeNodeRecursion::Continue),
         };
         lists += 1;
@@ -290,7 +296,14 @@ mod tests {
         let (first, second) = (list(vec![parameter("$1"), lit(5_i64)]), list(vec![lit(6_i64), lit(7_i64)]));
         assert!(is_for_all_values(&plan(first.clone())));
         assert!(is_for_all_values(&plan(second.clone().and(second.clone()))));
-        assert!(!is_for_all_values(&plan(first.and(second))));
+        assert!(!is_for_all_values(&plan(first.clone().and(second))));
+        // Both become lists.
+        let alternatives = col("column1").eq(lit(6_i64)).or(col("column1").eq(lit(7_i64)));
+        let others = !(col("column1").not_eq(lit(6_i64)).and(col("column1").not_eq(lit(7_i64))));
+        for second in [alternatives.clone(), others, !alternatives] {
+            assert!(is_for_all_values(&plan(second.clone())));
+            assert!(!is_for_all_values(&plan(first.clone().and(second))));
+        }
     }
 
     #[test]

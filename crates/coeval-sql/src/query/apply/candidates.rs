@@ -6,17 +6,22 @@
 //! | `x op ANY (rows)`, and `IN` as `= ANY` | some comparison is true | else, some is unknown | else |
 //! | `x op ALL (rows)` | else | else, some is unknown | some comparison is false |
 
+use crate::cancel;
 use crate::query::typing::{no_operator, written};
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::{cast, concat};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use datafusion::common::{Result, ScalarValue};
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::expr::SetQuantifier;
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{ColumnarValue, Operator};
 use datafusion::physical_expr_common::datum::apply_cmp;
 use std::collections::HashSet;
+
+/// What is looked up is counted, and the statement looked at, in steps of so many bytes.
+const STEP_BYTES: usize = 64 << 10;
 
 /// The only column of a subquery's rows.
 pub(super) struct Candidates {
@@ -29,15 +34,17 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// Those of a subquery's rows, whose column is of type `own`, for values of type `other`.
+    /// Those of a subquery's rows, whose column is of type `own`, for values of type `other`. What it takes to look them up is added
+    /// to `kept`.
     ///
     /// # Errors
-    /// `42883` if values of the two types cannot be compared.
+    /// `42883` if values of the two types cannot be compared; `53200`.
     pub(super) fn new(
         (operator, quantifier): (Operator, SetQuantifier),
         batches: &[RecordBatch],
         own: &DataType,
         other: &DataType,
+        kept: &MemoryReservation,
     ) -> Result<Self> {
         let ty =
             comparison_coercion(other, own).ok_or_else(|| no_operator(other, &written(operator), own))?;
@@ -47,13 +54,7 @@ impl Candidates {
         let values = if parts.is_empty() { arrow::array::new_empty_array(&ty) } else { concat(&parts)? };
         // Zeros of both signs are equal and have different hashes.
         let is_lookup = operator == Operator::Eq && quantifier == SetQuantifier::Any && !ty.is_floating();
-        let scalar = |row| ScalarValue::try_from_array(&values, row);
-        let known = if is_lookup {
-            let valid = (0..values.len()).filter(|&row| values.is_valid(row));
-            Some(valid.map(scalar).collect::<Result<_>>()?)
-        } else {
-            None
-        };
+        let known = if is_lookup { Some(looked_up(&values, kept)?) } else { None };
         Ok(Self { operator, quantifier, values, known })
     }
 
@@ -86,11 +87,29 @@ impl Candidates {
     }
 }
 
+/// The values but for NULL, each once. A table of them is half empty at times.
+fn looked_up(values: &ArrayRef, kept: &MemoryReservation) -> Result<HashSet<ScalarValue>> {
+    let (mut known, mut uncounted) = (HashSet::new(), 0);
+    for row in (0..values.len()).filter(|&row| values.is_valid(row)) {
+        let value = ScalarValue::try_from_array(values, row)?;
+        let bytes = value.size().saturating_mul(2);
+        if known.insert(value) {
+            uncounted += bytes;
+        }
+        if uncounted >= STEP_BYTES {
+            cancel::check()?;
+            kept.try_grow(std::mem::take(&mut uncounted))?;
+        }
+    }
+    Ok(known)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use arrow::array::Int32Array;
     use arrow::datatypes::{Field, Schema};
+    use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, UnboundedMemoryPool};
     use std::sync::Arc;
 
     fn answers(operator: Operator, quantifier: SetQuantifier, rows: &[Option<i32>]) -> Vec<Option<bool>> {
@@ -98,7 +117,9 @@ mod tests {
         let column = Arc::new(Int32Array::from(rows.to_vec()));
         let batch = RecordBatch::try_new(schema, vec![column]).unwrap();
         let wanted = ScalarValue::Decimal128(None, 3, 1).data_type();
-        let all = Candidates::new((operator, quantifier), &[batch], &DataType::Int32, &wanted).unwrap();
+        let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        let kept = MemoryConsumer::new("a test").register(&memory);
+        let all = Candidates::new((operator, quantifier), &[batch], &DataType::Int32, &wanted, &kept).unwrap();
         let values = [Some(20), Some(25), None].map(|value| ScalarValue::Decimal128(value, 3, 1));
         let answer = |value| match all.compared(value).unwrap() {
             ScalarValue::Boolean(answer) => answer,

@@ -37,7 +37,7 @@ fn taken(end: &str, bound: &mut WindowFrameBound, units: WindowFrameUnits) -> Op
         WindowFrameBound::Following(Some(offset)) => ("following", offset.as_ref()),
         _ => return None,
     };
-    if is_literal(offset) || names_columns(offset) || has_subquery(offset) {
+    if is_literal(offset, units) || names_columns(offset) || has_subquery(offset) {
         return None;
     }
     let offset = match units {
@@ -51,13 +51,17 @@ fn taken(end: &str, bound: &mut WindowFrameBound, units: WindowFrameUnits) -> Op
 }
 
 /// Whether DataFusion takes the offset as it is written.
-fn is_literal(offset: &Expr) -> bool {
+fn is_literal(offset: &Expr, units: WindowFrameUnits) -> bool {
     match offset {
-        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_literal(inner),
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_literal(inner, units),
         Expr::Interval(interval) => matches!(interval.value.as_ref(), Expr::Value(_)),
         Expr::Value(value) => match &value.value {
-            // DataFusion rounds one of a range to the decimal places of what the window is ordered by.
-            Value::Number(digits, _) => digits.bytes().all(|digit| digit.is_ascii_digit()),
+            // DataFusion rounds one of a range to the decimal places of what the window is ordered by, and takes none that its type has not;
+            // and it takes more rows than there are numbers for.
+            Value::Number(digits, _) => match units {
+                WindowFrameUnits::Range => digits.parse::<i16>().is_ok(),
+                WindowFrameUnits::Rows | WindowFrameUnits::Groups => digits.parse::<i64>().is_ok(),
+            },
             Value::SingleQuotedString(_) => true,
             _ => false,
         },
