@@ -30,8 +30,11 @@ use float::Float;
 use pair::Pair;
 use std::sync::Arc;
 
+mod conjunction;
 mod float;
 mod pair;
+
+pub use conjunction::{Conjunction, cheapest_first};
 
 /// If fewer rows than one in this many are asked for, they are looked at one by one.
 const FEW: usize = 16;
@@ -170,14 +173,6 @@ impl Predicate {
             }
         }
         if narrowed.len() == 1 { narrowed.remove(0) } else { Self::All(narrowed) }
-    }
-
-    /// Predicates of which all are to be true for this one to be, in any order.
-    pub fn conjuncts(self) -> Vec<Self> {
-        match self {
-            Self::All(parts) => parts,
-            part => vec![part],
-        }
     }
 
     /// About how many bytes are looked at for a row.

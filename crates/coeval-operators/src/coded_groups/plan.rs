@@ -4,8 +4,8 @@
 use super::folds::{Fold, Kind};
 use super::keys::key_codes;
 use super::values::Values;
-use arrow::array::{Array, BooleanArray, RecordBatch};
-use arrow::compute::prep_null_mask_filter;
+use crate::predicate::{Predicate, where_true};
+use arrow::array::{BooleanArray, RecordBatch};
 use arrow::datatypes::{DataType, Schema};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;
@@ -32,7 +32,7 @@ pub(super) struct Plan {
 pub(super) struct Input {
     /// `None`: the rows themselves are counted.
     pub(super) argument: Option<Arc<dyn PhysicalExpr>>,
-    pub(super) filter: Option<Arc<dyn PhysicalExpr>>,
+    pub(super) filter: Option<Filter>,
     pub(super) folds: Vec<Fold>,
 }
 
@@ -49,8 +49,33 @@ pub(super) enum Call {
     General {
         function: Arc<AggregateFunctionExpr>,
         arguments: Vec<Arc<dyn PhysicalExpr>>,
-        filter: Option<Arc<dyn PhysicalExpr>>,
+        filter: Option<Filter>,
     },
+}
+
+/// Which rows an aggregate takes.
+pub(super) struct Filter {
+    plain: Arc<dyn PhysicalExpr>,
+    /// The same as loops compare it, if they can.
+    compared: Option<Predicate>,
+}
+
+impl Filter {
+    fn of(plain: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Self {
+        Self { plain: Arc::clone(plain), compared: Predicate::of(plain, schema) }
+    }
+
+    /// Which of these rows pass: NULL is no.
+    pub(super) fn passing(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        let passing = match &self.compared {
+            Some(predicate) => predicate.passing(batch, None),
+            None => {
+                let answers = self.plain.evaluate(batch)?.into_array(batch.num_rows())?;
+                where_true(as_boolean_array(&answers)?)
+            }
+        };
+        Ok(BooleanArray::new(passing, None))
+    }
 }
 
 impl Input {
@@ -106,7 +131,8 @@ impl Plan {
         }
         let mut arguments = function.expressions();
         arguments.extend(function.order_bys().iter().map(|by| Arc::clone(&by.expr)));
-        Ok(Some(Call::General { function: Arc::clone(function), arguments, filter: filter.cloned() }))
+        let filter = filter.map(|filter| Filter::of(filter, schema));
+        Ok(Some(Call::General { function: Arc::clone(function), arguments, filter }))
     }
 
     fn folded(
@@ -125,7 +151,7 @@ impl Plan {
             let is_row = argument.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null());
             let argument = (!is_row).then_some(argument);
             let counts_all = filter.is_none() && argument.is_none();
-            let input = if counts_all { None } else { Some(self.input(argument, filter)) };
+            let input = if counts_all { None } else { Some(self.input(argument, filter, schema)) };
             return Ok(Some(Call::Count(input)));
         }
         let ty = argument.data_type(schema)?;
@@ -136,7 +162,7 @@ impl Plan {
             if !function.groups_accumulator_supported() {
                 return Ok(None);
             }
-            let input = self.input(Some(argument), filter);
+            let input = self.input(Some(argument), filter, schema);
             let fold = self.fold(input, kind);
             return Ok(Some(Call::LongSum { input, fold, function: Arc::clone(function), ty }));
         }
@@ -144,7 +170,7 @@ impl Plan {
             Kind::Sum | Kind::WideSum => before_widening(argument, schema)?,
             _ => argument,
         };
-        let input = self.input(Some(argument), filter);
+        let input = self.input(Some(argument), filter, schema);
         let fold = self.fold(input, kind);
         Ok(Some(Call::Folded { input, fold, ty: state.data_type().clone() }))
     }
@@ -154,16 +180,18 @@ impl Plan {
         &mut self,
         argument: Option<&Arc<dyn PhysicalExpr>>,
         filter: Option<&Arc<dyn PhysicalExpr>>,
+        schema: &Schema,
     ) -> usize {
         let is_known = |input: &Input| {
             input.argument.as_ref() == argument
-                && input.filter.as_ref() == filter
+                && input.filter.as_ref().map(|known| &known.plain) == filter
                 && ![argument, filter].into_iter().flatten().any(is_volatile)
         };
         if let Some(known) = self.inputs.iter().position(is_known) {
             return known;
         }
-        self.inputs.push(Input { argument: argument.cloned(), filter: filter.cloned(), folds: Vec::new() });
+        let filter = filter.map(|filter| Filter::of(filter, schema));
+        self.inputs.push(Input { argument: argument.cloned(), filter, folds: Vec::new() });
         self.inputs.len() - 1
     }
 
@@ -186,11 +214,4 @@ fn before_widening<'a>(
     let Some(cast) = argument.downcast_ref::<CastExpr>() else { return Ok(argument) };
     let is_narrow = matches!(cast.expr().data_type(schema)?, DataType::Int16 | DataType::Int32);
     Ok(if is_narrow && cast.cast_type() == &DataType::Int64 { cast.expr() } else { argument })
-}
-
-/// Which rows pass: NULL is no.
-pub(super) fn passing(filter: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanArray> {
-    let mask = filter.evaluate(batch)?.into_array(batch.num_rows())?;
-    let mask = as_boolean_array(&mask)?;
-    Ok(if mask.null_count() == 0 { mask.clone() } else { prep_null_mask_filter(mask) })
 }

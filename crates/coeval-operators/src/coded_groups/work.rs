@@ -3,7 +3,7 @@
 
 use super::folds::Folds;
 use super::groups::Groups;
-use super::plan::{Call, Plan, passing};
+use super::plan::{Call, Plan};
 use super::values::Values;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::cast;
@@ -64,7 +64,7 @@ impl Work {
         self.places.clear();
         for (place, input) in plan.inputs.iter().enumerate() {
             let values = input.values(batch)?;
-            let passes = input.filter.as_ref().map(|filter| passing(filter, batch)).transpose()?;
+            let passes = input.filter.as_ref().map(|filter| filter.passing(batch)).transpose()?;
             self.folds.add((place, &input.folds), &self.members, values.as_ref(), passes.as_ref())?;
             if let Some(Values::Array(long)) = values.filter(|_| input.is_of_long_sums()) {
                 self.add_long(place, long, passes.as_ref())?;
@@ -78,7 +78,7 @@ impl Work {
                 continue;
             };
             let values = arguments.iter().map(|one| one.evaluate(batch)?.into_array(rows));
-            let passes = filter.as_ref().map(|filter| passing(filter, batch)).transpose()?;
+            let passes = filter.as_ref().map(|filter| filter.passing(batch)).transpose()?;
             let values = values.collect::<Result<Vec<ArrayRef>>>()?;
             accumulator.update_batch(&values, &self.places, passes.as_ref(), groups)?;
         }

@@ -2,7 +2,7 @@
 //! The conditions of a filter that have to hold together, and which rows of a batch pass all of them.
 
 use super::Guarding;
-use crate::predicate::{Predicate, bits_of, operands, where_true};
+use crate::predicate::{Conjunction, Predicate, bits_of, cheapest_first, operands, where_true};
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::FilterBuilder;
@@ -19,14 +19,11 @@ use std::sync::Arc;
 /// If fewer rows than one in this many are left, they are taken out before a condition is evaluated.
 const FEW: usize = 5;
 
-/// After so many batches comparisons are asked in the order of what they take away for what they cost.
-const TRIAL_BATCHES: usize = 4;
-
 /// What a filter asks.
 #[derive(Debug)]
 pub(super) struct Conditions {
-    /// What is compared by loops, and cannot fail: the cheaper ones first.
-    compared: Vec<Predicate>,
+    /// What is compared by loops, and cannot fail.
+    compared: Arc<[Predicate]>,
     /// What DataFusion evaluates, as it is written.
     evaluated: Vec<Condition>,
 }
@@ -48,9 +45,7 @@ impl Conditions {
         if compared.is_empty() && evaluated.len() < 2 {
             return None;
         }
-        let mut compared = Predicate::all(compared).conjuncts();
-        compared.sort_by_key(Predicate::cost);
-        Some(Self { compared, evaluated })
+        Some(Self { compared: cheapest_first(compared), evaluated })
     }
 }
 
@@ -122,33 +117,16 @@ impl Condition {
 /// The conditions in the order in which one stream asks them.
 pub(super) struct Steps {
     conditions: Arc<Conditions>,
-    compared: Vec<Tally>,
+    compared: Conjunction,
     /// The places of those that DataFusion evaluates.
     evaluated: Vec<usize>,
-    batches: usize,
-}
-
-/// What a comparison has done so far.
-struct Tally {
-    /// Its place among the conditions.
-    place: usize,
-    rows_in: usize,
-    rows_out: usize,
-}
-
-impl Tally {
-    /// What it costs to take a row away; one that was never asked may take all.
-    fn rank(&self, cost: usize) -> usize {
-        cost.saturating_mul(self.rows_in.max(1)) / (self.rows_in - self.rows_out).max(1)
-    }
 }
 
 impl Steps {
     pub(super) fn new(conditions: Arc<Conditions>) -> Self {
-        let tally = |place| Tally { place, rows_in: 0, rows_out: 0 };
-        let compared = (0..conditions.compared.len()).map(tally).collect();
+        let compared = Conjunction::new(Arc::clone(&conditions.compared));
         let evaluated = (0..conditions.evaluated.len()).collect();
-        Self { conditions, compared, evaluated, batches: 0 }
+        Self { conditions, compared, evaluated }
     }
 
     /// The rows that pass all conditions.
@@ -156,23 +134,8 @@ impl Steps {
     /// # Errors
     /// If the evaluation of a condition fails by a row that no other condition leaves out.
     pub(super) fn passing(&mut self, rows: &RecordBatch) -> Result<BooleanBuffer> {
-        let compared = &self.conditions.compared;
-        if self.batches == TRIAL_BATCHES {
-            self.compared.sort_by_key(|tally| tally.rank(compared[tally.place].cost()));
-        }
-        self.batches += 1;
-        let (mut left, mut open) = (None, rows.num_rows());
-        for tally in &mut self.compared {
-            let passing = compared[tally.place].passing(rows, left.as_ref());
-            tally.rows_in += open;
-            open = passing.count_set_bits();
-            tally.rows_out += open;
-            left = Some(passing);
-            if open == 0 {
-                break;
-            }
-        }
-        self.with_evaluated(rows, left.unwrap_or_else(|| BooleanBuffer::new_set(rows.num_rows())))
+        let left = self.compared.passing(rows, None);
+        self.with_evaluated(rows, left)
     }
 
     /// Those of the rows that are left that pass what DataFusion evaluates.

@@ -8,7 +8,7 @@ use arrow::array::RecordBatch;
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Schema, SchemaRef};
 use coeval_operators::join_keys::KeySet;
-use coeval_operators::predicate::Predicate;
+use coeval_operators::predicate::{Conjunction, Predicate, cheapest_first};
 use datafusion::physical_expr::{conjunction, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr};
 use datafusion::physical_plan::PhysicalExpr;
@@ -37,7 +37,7 @@ pub(super) struct Filter {
 
 enum Form {
     /// Comparisons of columns with constants or with each other.
-    Compared(Predicate),
+    Compared(Conjunction),
     /// What DataFusion evaluates.
     Plain(Arc<dyn PhysicalExpr>),
     /// What a join or a limit makes for itself while the query runs, which only saves work: the answer is right without it.
@@ -63,7 +63,8 @@ impl Filter {
     /// Those that all rows have to pass: first all comparisons, which are cheap and never fail.
     pub(super) fn required(predicates: Vec<Arc<dyn PhysicalExpr>>, source: &Schema) -> Vec<Self> {
         let (compared, rest) = parted(predicates, source);
-        let compared = compared.map(Form::Compared);
+        let compared =
+            (!compared.is_empty()).then(|| Form::Compared(Conjunction::new(cheapest_first(compared))));
         let rest = rest.into_iter().map(|predicate| Form::Plain(guarded(predicate)));
         compared.into_iter().chain(rest).map(Self::new).collect()
     }
@@ -121,9 +122,13 @@ impl Filter {
     }
 
     /// Which of the rows that are left, or of all, pass what of it can be looked up or compared; `None` if there is nothing of that kind.
-    pub(super) fn passing(&self, batch: &RecordBatch, left: Option<&BooleanBuffer>) -> Option<BooleanBuffer> {
-        match &self.form {
-            Form::Compared(predicate) => Some(predicate.passing(batch, left)),
+    pub(super) fn passing(
+        &mut self,
+        batch: &RecordBatch,
+        left: Option<&BooleanBuffer>,
+    ) -> Option<BooleanBuffer> {
+        match &mut self.form {
+            Form::Compared(comparisons) => Some(comparisons.passing(batch, left)),
             Form::Moving { now: Now::Parts { compared, .. }, .. } => {
                 compared.as_ref().map(|predicate| predicate.passing(batch, left))
             }
@@ -192,6 +197,7 @@ impl Now {
             Ok(now) => {
                 let parts = split_conjunction(&now).into_iter().map(Arc::clone).collect();
                 let (compared, rest) = parted(parts, source);
+                let compared = (!compared.is_empty()).then(|| Predicate::all(compared));
                 Self::Parts { compared, rest: (!rest.is_empty()).then(|| conjunction(rest)) }
             }
             Err(_) => Self::Parts { compared: None, rest: Some(Arc::clone(filter)) },
@@ -199,11 +205,11 @@ impl Now {
     }
 }
 
-/// What there is of comparisons in these, all of which have to hold, and the others.
+/// The comparisons among these, and the others.
 fn parted(
     predicates: Vec<Arc<dyn PhysicalExpr>>,
     source: &Schema,
-) -> (Option<Predicate>, Vec<Arc<dyn PhysicalExpr>>) {
+) -> (Vec<Predicate>, Vec<Arc<dyn PhysicalExpr>>) {
     let (mut compared, mut rest) = (Vec::new(), Vec::new());
     for predicate in predicates {
         match Predicate::of(&predicate, source) {
@@ -211,5 +217,5 @@ fn parted(
             None => rest.push(predicate),
         }
     }
-    ((!compared.is_empty()).then(|| Predicate::all(compared)), rest)
+    (compared, rest)
 }
