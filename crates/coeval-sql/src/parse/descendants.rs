@@ -31,8 +31,9 @@ const BEFORE_OTHERS: [&str; 16] = [
 const CALLS_WITH_FROM: [&str; 4] = ["extract", "substring", "trim", "overlay"];
 
 /// Where a token stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Place {
+    #[default]
     Elsewhere,
     /// A table is to come.
     BeforeTable,
@@ -53,34 +54,33 @@ struct Level {
 /// Takes each such star out.
 pub(super) fn take_stars(tokens: &mut Vec<TokenWithSpan>) {
     if tokens.iter().any(|token| token.token == Token::Mul) {
-        let mut places = Places { around: Vec::new(), level: Level::default(), place: Place::Elsewhere };
-        let mut before: Option<TokenWithSpan> = None;
+        let mut places = Places::default();
         tokens.retain(|token| {
-            if is_space(token) {
-                return true;
-            }
             let is_taken = token.token == Token::Mul && places.place == Place::InName;
-            places.go_on(token, before.as_ref());
-            before = Some(token.clone());
+            if !is_space(token) {
+                places.go_on(token);
+            }
             !is_taken
         });
     }
 }
 
+#[derive(Default)]
 struct Places {
     around: Vec<Level>,
     level: Level,
     place: Place,
+    is_behind_distinct: bool,
+    is_behind_call_with_from: bool,
 }
 
 impl Places {
     /// Goes behind a token.
-    fn go_on(&mut self, token: &TokenWithSpan, before: Option<&TokenWithSpan>) {
-        let is_before =
-            |words: &[&str]| before.is_some_and(|before| words.iter().any(|word| is_word(before, word)));
+    fn go_on(&mut self, token: &TokenWithSpan) {
         self.place = match &token.token {
             Token::LParen => {
-                let inner = Level { is_call_with_from: is_before(&CALLS_WITH_FROM), lists_tables: false };
+                let is_call_with_from = self.is_behind_call_with_from;
+                let inner = Level { is_call_with_from, lists_tables: false };
                 self.around.push(std::mem::replace(&mut self.level, inner));
                 Place::Elsewhere
             }
@@ -91,15 +91,17 @@ impl Places {
             Token::Comma if self.level.lists_tables => Place::BeforeTable,
             Token::Period if self.place == Place::InName => Place::BehindPoint,
             Token::Word(_) if self.place == Place::BehindPoint => Place::InName,
-            Token::Word(_) => self.behind_word(token, is_before(&["distinct"])),
+            Token::Word(_) => self.behind_word(token),
             _ => Place::Elsewhere,
         };
+        self.is_behind_distinct = is_word(token, "distinct");
+        self.is_behind_call_with_from = CALLS_WITH_FROM.iter().any(|word| is_word(token, word));
     }
 
-    fn behind_word(&mut self, token: &TokenWithSpan, is_distinct: bool) -> Place {
+    fn behind_word(&mut self, token: &TokenWithSpan) -> Place {
         let is_one_of = |words: &[&str]| words.iter().any(|word| is_word(token, word));
         // `x IS DISTINCT FROM y` and `extract(year FROM x)` name no tables.
-        let is_from = is_word(token, "from") && !is_distinct && !self.level.is_call_with_from;
+        let is_from = is_word(token, "from") && !self.is_behind_distinct && !self.level.is_call_with_from;
         if is_from || is_one_of(&BEFORE_A_TABLE) {
             // The others may be names of columns, too.
             self.level.lists_tables |= is_from;
