@@ -121,8 +121,7 @@ fn push_user(table: &mut Table, role: &Listed<'_>) {
 }
 
 fn push_group(table: &mut Table, group: &Listed<'_>, catalog: &Catalog) {
-    let is_member =
-        |role: &&RoleDef| role.member_of.iter().any(|membership| membership.role == group.name);
+    let is_member = |role: &&RoleDef| role.member_of.iter().any(|membership| membership.role == group.name);
     let members = roles_of(catalog).filter(is_member).map(|member| i64::from(role_oid(&member.name)));
     table.push([
         ("groname", group.name.into()),
