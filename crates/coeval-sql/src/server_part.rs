@@ -184,7 +184,7 @@ impl ServerPart {
             let Some(open) = self.open.get_mut(server) else { unreachable!("it is open now") };
             transaction.stay();
             open.session.begin_at(start);
-            let mode = if transaction.is_read_only() { " READ ONLY" } else { "" };
+            let mode = if transaction.has_begun_read_only() { " READ ONLY" } else { "" };
             let begin = format!("BEGIN{level}{mode}");
             interrupted_with_statement(|| open.session.execute(&begin))?;
             for _ in &self.savepoints {
@@ -409,7 +409,7 @@ impl ServerPart {
 /// Refuses a transaction that has read or written here. One that is declared read-only is refused, too: it may have read an older
 /// snapshot, and what it reads is not noted.
 fn require_not_here(transaction: &Transaction) -> Result<(), SqlError> {
-    let is_here = transaction.has_reads() || transaction.has_writes() || transaction.is_read_only();
+    let is_here = transaction.has_reads() || transaction.has_writes() || transaction.has_begun_read_only();
     if is_here { Err(in_two_places(transaction)) } else { Ok(()) }
 }
 
@@ -431,7 +431,7 @@ fn apart() -> SqlError {
 }
 
 fn in_two_places(transaction: &Transaction) -> SqlError {
-    let (what, hint) = if transaction.is_read_only() {
+    let (what, hint) = if transaction.has_begun_read_only() {
         (
             "READ ONLY over a table of a server",
             "REPEATABLE READ, READ ONLY reads one state of the server, which had a serial order if all who wrote it were at \

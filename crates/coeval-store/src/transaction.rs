@@ -112,6 +112,8 @@ pub struct Transaction {
     guard: Arc<SnapshotGuard>,
     isolation: Isolation,
     mode: AccessMode,
+    /// Whether writes are refused for now, though it has begun as one that writes.
+    refuses_writes: bool,
     /// The session that runs it, and its last statement.
     origin: Option<Origin>,
     writes: WrittenTables,
@@ -189,6 +191,7 @@ impl Transaction {
             guard: Arc::new(guard),
             isolation,
             mode,
+            refuses_writes: false,
             origin: None,
             writes: WrittenTables::default(),
             footprint: Vec::new(),
@@ -269,10 +272,22 @@ impl Transaction {
         self.isolation
     }
 
-    /// Whether it was declared read-only.
+    /// Whether it is declared read-only now.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
+        self.has_begun_read_only() || self.refuses_writes
+    }
+
+    /// Whether it was declared read-only when it began, and so will never write.
+    #[must_use]
+    pub fn has_begun_read_only(&self) -> bool {
         self.mode == AccessMode::ReadOnly
+    }
+
+    /// Says whether it may write from now on. One that has begun read-only may not in any case; one that has not is certified as one that
+    /// writes, whatever is said.
+    pub fn declare(&mut self, mode: AccessMode) {
+        self.refuses_writes = mode == AccessMode::ReadOnly;
     }
 
     /// The version of its snapshot.
@@ -638,8 +653,10 @@ impl Transaction {
     fn writable(&self, what: &'static str) -> Result<(), StoreError> {
         self.shared.check_writable(what)?;
         match self.mode {
-            AccessMode::ReadWrite => Ok(()),
-            AccessMode::ReadOnly | AccessMode::Query => Err(StoreError::ReadOnly(what)),
+            AccessMode::ReadWrite if !self.refuses_writes => Ok(()),
+            AccessMode::ReadWrite | AccessMode::ReadOnly | AccessMode::Query => {
+                Err(StoreError::ReadOnly(what))
+            }
         }
     }
 

@@ -312,7 +312,8 @@ fn push_view_defaults(table: &mut Table, class: &Class, objects: &Objects) {
     let Kind::View(view) = &class.kind else { return };
     let columns = view.output.iter().flatten().enumerate();
     for (place, column) in columns.filter(|(_, column)| column.default.is_some()) {
-        let default = ColumnDef { default: column.default.clone(), ..ColumnDef::new(&column.name, column.ty) };
+        let default = column.default.clone();
+        let default = ColumnDef { default, ..ColumnDef::new(&column.name, column.ty) };
         table.push([
             ("oid", oids::of_view_default(&view.name, place).into()),
             ("adrelid", class.oid.into()),

@@ -121,9 +121,8 @@ fn push_user(table: &mut Table, role: &Listed<'_>) {
 }
 
 fn push_group(table: &mut Table, group: &Listed<'_>, catalog: &Catalog) {
-    let members =
-        roles_of(catalog).filter(|role| role.member_of.iter().any(|membership| membership.role == group.name));
-    let members = members.map(|member| i64::from(role_oid(&member.name)));
+    let is_member = |role: &&RoleDef| role.member_of.iter().any(|membership| membership.role == group.name);
+    let members = roles_of(catalog).filter(is_member).map(|member| i64::from(role_oid(&member.name)));
     table.push([
         ("groname", group.name.into()),
         ("grosysid", group.oid.into()),

@@ -82,9 +82,7 @@ fn refuse_characteristics(characteristics: Option<&ConstraintCharacteristics>) -
 ///
 /// # Errors
 /// 42601 for `NOT DEFERRABLE INITIALLY DEFERRED`, 0A000 for one that is not to be checked at all.
-pub(super) fn deferral(
-    characteristics: Option<&ConstraintCharacteristics>,
-) -> Result<Deferral, SqlError> {
+pub(super) fn deferral(characteristics: Option<&ConstraintCharacteristics>) -> Result<Deferral, SqlError> {
     let Some(given) = characteristics else { return Ok(Deferral::Never) };
     if given.enforced == Some(false) {
         return Err(SqlError::unsupported("NOT ENFORCED constraint"));

@@ -330,7 +330,8 @@ fn create_as(
         return Err(SqlError::unsupported("constraint in CREATE TABLE AS"));
     }
     if let Some(typed) = create.columns.iter().find(|column| !is_untyped(&column.data_type)) {
-        let message = format!("column \"{}\" of CREATE TABLE AS takes its type from the query", typed.name.value);
+        let message =
+            format!("column \"{}\" of CREATE TABLE AS takes its type from the query", typed.name.value);
         return Err(SqlError::syntax(message).with_hint("Cast the query's columns."));
     }
     let rows = crate::query::collect(context, query)?;

@@ -96,6 +96,11 @@ impl BlockOptions {
         Ok(self)
     }
 
+    /// The same with what others say of reading and writing.
+    fn with_access_of(self, others: Self) -> Self {
+        Self { mode: others.mode, declared: others.declared, ..self }
+    }
+
     /// A transaction for a statement that has lost once. It begins on the newest applied world: what it lost
     /// against may not be published yet, and on the published world it would lose again until the log is
     /// synced. Its result is given out after its commit only, so it may.
@@ -303,6 +308,8 @@ struct NamedSavepoint {
     /// `None`: no statement had run yet, so that there was no snapshot.
     point: Option<Savepoint>,
     settings: Arc<Settings>,
+    /// Whether the transaction writes, as it was said then.
+    options: BlockOptions,
     frame: Option<SettingsFrame>,
     /// What it takes.
     bytes: usize,
@@ -413,6 +420,20 @@ impl Block {
         };
     }
 
+    /// Its modes may have changed: its transaction writes or not, as they say.
+    fn declare(&mut self) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.declare(self.options.mode);
+        }
+    }
+
+    /// What its transaction begins with: one that is to write when it goes back to a savepoint begins as one that writes.
+    fn options_to_begin_with(&self) -> BlockOptions {
+        let writes = |savepoint: &&NamedSavepoint| savepoint.options.mode == AccessMode::ReadWrite;
+        let writing = self.savepoints.iter().find(writes);
+        writing.map_or(self.options, |savepoint| self.options.with_access_of(savepoint.options))
+    }
+
     /// Its transaction, begun if this is the first statement.
     ///
     /// # Errors
@@ -423,12 +444,14 @@ impl Block {
         floor: &mut SessionFloor,
         cancel: &CancelHandle,
     ) -> Result<&mut Transaction, SqlError> {
-        let options = self.options;
+        let options = self.options_to_begin_with();
         let has_savepoints = !self.savepoints.is_empty() && options.isolation != Isolation::ReadCommitted;
         if self.transaction.is_none() {
-            let transaction = options.begin(engine, floor, self.deferral, cancel)?;
+            let deferral = self.deferral.filter(|_| options.mode == self.options.mode);
+            let transaction = options.begin(engine, floor, deferral, cancel)?;
             self.beginning = has_savepoints.then(|| transaction.savepoint());
             self.transaction = Some(transaction);
+            self.declare();
         }
         Ok(self.transaction.as_mut().expect("it is there or was just begun"))
     }
@@ -517,14 +540,17 @@ impl Session {
             return Ok(());
         };
         let options = block.options.with(modes)?;
-        let same = options.isolation == block.options.isolation && options.mode == block.options.mode;
-        if block.has_snapshot() && !same {
+        // What has begun as one that writes may do without.
+        let is_allowed = options.isolation == block.options.isolation
+            && (options.mode == block.options.mode || options.mode == AccessMode::ReadOnly);
+        if block.has_snapshot() && !is_allowed {
             return Err(SqlError::new(
                 SqlState::ActiveSqlTransaction,
                 "SET TRANSACTION must be called before any query",
             ));
         }
         block.options = options;
+        block.declare();
         block.note_deferral(self.engine.store());
         Ok(())
     }
@@ -563,6 +589,10 @@ impl Session {
             State::Active(block) => {
                 let Block { mut transaction, frame, .. } = *block;
                 let temporary = Arc::clone(self.settings.temporary());
+                // What becomes of temporary tables is no statement of the transaction's.
+                if let Some(open) = &mut transaction {
+                    open.declare(AccessMode::ReadWrite);
+                }
                 let ready = transaction.as_mut().map_or(Ok(()), |open| temporary.before_commit(open));
                 let applied = match ready.and_then(|()| self.end_parts(transaction.map(Box::new))) {
                     Ok(Ended::Spanned(applied)) => Some(applied.map_err(|refused| refused.waited())),
@@ -693,8 +723,8 @@ impl Session {
             return Err(error);
         }
         let point = block.transaction.as_ref().map(Transaction::savepoint);
-        let frame = block.frame.clone();
-        block.savepoints.push(NamedSavepoint { name, point, settings, frame, bytes });
+        let (options, frame) = (block.options, block.frame.clone());
+        block.savepoints.push(NamedSavepoint { name, point, settings, options, frame, bytes });
         Ok(())
     }
 
@@ -713,6 +743,9 @@ impl Session {
         self.refuse_if_failed()?;
         let block = self.open_block("RELEASE SAVEPOINT")?;
         let at = find_savepoint(&block.savepoints, name)?;
+        // Behind it the transaction is what it was declared in front of it.
+        block.options = block.options.with_access_of(block.savepoints[at].options);
+        block.declare();
         block.forget_savepoints(at);
         self.tique.get_mut().release(at);
         Ok(())
@@ -736,8 +769,10 @@ impl Session {
             (Some(_), None) => {}
         }
         let begins_anew = !block.has_snapshot();
+        block.options = block.options.with_access_of(savepoint.options);
         block.frame.clone_from(&savepoint.frame);
         let settings = Settings::clone(&savepoint.settings);
+        block.declare();
         self.settings = settings;
         if begins_anew {
             self.tique.get_mut().begin_anew();

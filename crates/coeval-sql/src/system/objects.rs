@@ -226,7 +226,8 @@ pub(super) fn columns(transaction: &Transaction, view_columns: &ViewColumns) -> 
                 position: position + 1,
                 is_updatable: updatable.get(position).copied().unwrap_or(false),
             };
-            let column = ColumnDef { default: column.default.clone(), ..ColumnDef::new(&column.name, column.ty) };
+            let default = column.default.clone();
+            let column = ColumnDef { default, ..ColumnDef::new(&column.name, column.ty) };
             let default = default_text(transaction, &column);
             push_column(&mut rows, &place, &column, default.as_deref(), None);
         }

@@ -101,7 +101,8 @@ fn schemas(call: &Call<'_>) -> Result<Cell, SqlError> {
     if call.truth(0) == Some(true) {
         let access = call.access()?;
         let own = access.settings().temporary().schema();
-        let implicit = [PG_CATALOG, own].into_iter().filter(|schema| !path.iter().any(|named| named == schema));
+        let is_named = |schema: &&str| path.iter().any(|named| named == schema);
+        let implicit = [PG_CATALOG, own].into_iter().filter(|schema| !is_named(schema));
         let is_there = |schema: &&str| access.objects().schemas().any(|known| known == *schema);
         let implicit: Vec<String> = implicit.filter(is_there).map(str::to_owned).collect();
         path.splice(0..0, implicit);
