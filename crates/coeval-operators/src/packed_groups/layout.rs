@@ -71,8 +71,8 @@ struct Place {
 }
 
 impl Place {
-    /// One that has room for all values of this type, above so many bits; `None` if such values have no place in a key.
-    fn of(ty: DataType, is_nullable: bool, shift: u32) -> Option<Self> {
+    /// One that has room for all values of this type, and for NULL if there may be some, above so many bits; `None` if such values have no place in a key.
+    fn of((ty, is_nullable): (DataType, bool), shift: u32) -> Option<Self> {
         let width = width(&ty)?;
         Some(Self { ty, is_nullable, shift, width, least: i64::MIN >> (i64::BITS - width) })
     }
@@ -85,7 +85,7 @@ impl Place {
 
     /// The same with more bits, if the type has them, above so many others.
     fn wider(self, more: u32, shift: u32) -> Option<Self> {
-        let whole = Self::of(self.ty.clone(), self.is_nullable, shift)?;
+        let whole = Self::of((self.ty.clone(), self.is_nullable), shift)?;
         let width = self.width + more;
         Some(if width < whole.width { Self { shift, width, ..self } } else { whole })
     }
@@ -148,8 +148,8 @@ impl Layout {
     /// them is no integer, date or time.
     pub(super) fn of(columns: impl IntoIterator<Item = (DataType, bool)>) -> Option<Self> {
         let (mut places, mut bits) = (Vec::new(), 0);
-        for (ty, is_nullable) in columns {
-            let place = Place::of(ty, is_nullable, bits)?;
+        for column in columns {
+            let place = Place::of(column, bits)?;
             bits = place.end();
             places.push(place);
         }
@@ -161,8 +161,8 @@ impl Layout {
         columns: impl IntoIterator<Item = (DataType, bool)>,
         expected: &Expected,
     ) -> Option<Self> {
-        let needed = |(index, (ty, is_nullable)): (usize, (DataType, bool))| {
-            let whole = Place::of(ty, is_nullable, 0)?;
+        let needed = |(index, column): (usize, (DataType, bool))| {
+            let whole = Place::of(column, 0)?;
             Some(match expected.bounds(index) {
                 Some(bounds) => whole.within(bounds),
                 None => whole,
@@ -273,9 +273,7 @@ impl Layout {
     /// The columns of keys of which some are the numbers of these rows.
     fn columns_with(&self, keys: &[u64], rows: &Rows) -> Result<Vec<ArrayRef>> {
         let columns = self.places.iter().enumerate();
-        columns
-            .map(|(index, place)| by_type!(&place.ty, take_out_each(place, index, keys, rows)))
-            .collect()
+        columns.map(|(index, place)| by_type!(&place.ty, take_out_each(place, index, keys, rows))).collect()
     }
 }
 
@@ -366,9 +364,8 @@ where
         }
     };
     let numbers = keys.iter().map(number).collect::<Result<Vec<Option<i64>>>>()?;
-    let value = |number: &Option<i64>| {
-        <T::Native as Bits>::of_bits(number.unwrap_or_default().cast_unsigned())
-    };
+    let value =
+        |number: &Option<i64>| <T::Native as Bits>::of_bits(number.unwrap_or_default().cast_unsigned());
     let values: Vec<T::Native> = numbers.iter().map(value).collect();
     let nulls = NullBuffer::new(BooleanBuffer::collect_bool(numbers.len(), |row| numbers[row].is_some()));
     let nulls = Some(nulls).filter(|nulls| nulls.null_count() > 0);

@@ -3,7 +3,7 @@
 
 use super::storage_parameters::names_to_reset;
 use super::view::{output_names, refuse_check};
-use super::{expressions, lookup, view_columns, view_options};
+use super::{expressions, view_columns, view_options};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;

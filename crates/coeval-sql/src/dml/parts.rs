@@ -30,9 +30,7 @@ use std::sync::Arc;
 pub(crate) fn is_in_parts(query: &Query) -> bool {
     let mut tables = query.with.iter().flat_map(|with| &with.cte_tables);
     tables.any(|table| {
-        statement_of(&table.query).is_some()
-            || query::locks_rows(&table.query)
-            || is_read_anew(query, table)
+        statement_of(&table.query).is_some() || query::locks_rows(&table.query) || is_read_anew(query, table)
     })
 }
 

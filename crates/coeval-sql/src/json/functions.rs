@@ -567,7 +567,8 @@ impl<'a> Arguments<'a> {
             _ => field,
         };
         let arrays: Vec<ArrayRef> = (0..list.len()).map(|place| list.slice(place, 1)).collect();
-        let fields: Vec<FieldRef> = vec![Arc::new(field); arrays.len()];
+        let field: FieldRef = Arc::new(field);
+        let fields: Vec<FieldRef> = arrays.iter().map(|_| Arc::clone(&field)).collect();
         let elements = Arguments { arrays: &arrays, fields: &fields, zone: self.zone, meter: self.meter };
         made(&elements).map(|text| Some(Answer::Text(text)))
     }

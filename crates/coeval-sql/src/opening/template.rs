@@ -177,7 +177,7 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         let own = clear.or_else(sides);
         rules.push(own.unwrap_or(rule));
     }
-    let last: [PhysicalRule; 11] = [
+    let last: [PhysicalRule; 12] = [
         Arc::new(WHOLE_GROUPS),
         Arc::new(GROUP_TOP),
         Arc::clone(pieces) as _,

@@ -69,9 +69,8 @@ pub(super) fn spell_cycles(tokens: &mut Vec<TokenWithSpan>) -> Result<bool, SqlE
 /// Whether `SEARCH DEPTH FIRST BY` or its like begins here.
 fn is_search(tokens: &[TokenWithSpan], place: usize) -> bool {
     let mut words = tokens[place..].iter().filter(|token| !is_space(token));
-    let mut next = |wanted: &[&str]| {
-        words.next().is_some_and(|token| wanted.iter().any(|word| is_word(token, word)))
-    };
+    let mut next =
+        |wanted: &[&str]| words.next().is_some_and(|token| wanted.iter().any(|word| is_word(token, word)));
     next(&["search"]) && next(&["depth", "breadth"]) && next(&["first"]) && next(&["by"])
 }
 

@@ -44,9 +44,11 @@ fn not_viewed() -> SqlError {
     SqlError::new(SqlState::FeatureNotSupported, "views must not contain SELECT INTO")
 }
 
-/// The query that is a part of a statement which does something else with its rows, and what is said if its first SELECT names a table for
-/// them.
-fn part(statement: &mut Statement) -> Option<(&mut Query, fn() -> SqlError)> {
+/// A query, and what is said if its first SELECT names a table for its rows.
+type Part<'s> = (&'s mut Query, fn() -> SqlError);
+
+/// The query that is a part of a statement which does something else with its rows.
+fn part(statement: &mut Statement) -> Option<Part<'_>> {
     match statement {
         Statement::Copy { source: CopySource::Query(query), .. } => Some((query.as_mut(), not_copied)),
         Statement::CreateView(view) => Some((view.query.as_mut(), not_viewed)),

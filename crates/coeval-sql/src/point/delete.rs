@@ -69,9 +69,7 @@ impl DeletePlan {
         environment: &dyn Environment,
         queries: &QueryEnvironment,
     ) -> Result<Option<Outcome>, SqlError> {
-        self.reach.run(|visited_max| {
-            self.change(transaction, parameters, environment, queries, visited_max)
-        })
+        self.reach.run(|visited_max| self.change(transaction, parameters, environment, queries, visited_max))
     }
 
     /// The rows are found first and removed afterwards. `None` if more than so many have to be visited; then nothing is changed.

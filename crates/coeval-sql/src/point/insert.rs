@@ -235,14 +235,17 @@ fn target_columns(table: &TableDef, named: &[ObjectName]) -> Result<Vec<usize>, 
     Ok(columns)
 }
 
-/// What the rows give, and where each column of the table has its value from. What is kept grows with the statement's text, however many
+/// What the rows give, and where each column of the table has its value from.
+type CompiledRows = (Vec<Vec<Option<Scalar>>>, Vec<Origin>);
+
+/// What is kept grows with the statement's text, however many
 /// columns the table has.
 fn compile_rows(
     planner: &mut Planner<'_>,
     table: &TableDef,
     columns: &[usize],
     query: &Query,
-) -> Result<(Vec<Vec<Option<Scalar>>>, Vec<Origin>), Refusal> {
+) -> Result<CompiledRows, Refusal> {
     let plain = query.with.is_none()
         && query.order_by.is_none()
         && query.limit_clause.is_none()

@@ -102,9 +102,7 @@ impl UpdatePlan {
         environment: &dyn Environment,
         queries: &QueryEnvironment,
     ) -> Result<Option<Outcome>, SqlError> {
-        self.reach.run(|visited_max| {
-            self.change(transaction, parameters, environment, queries, visited_max)
-        })
+        self.reach.run(|visited_max| self.change(transaction, parameters, environment, queries, visited_max))
     }
 
     /// The rows are found first and changed afterwards, so that no change is met again. `None` if more than so many have to be visited;

@@ -256,7 +256,12 @@ impl Batches {
                 return Ok(());
             }
         }
-        let outgoing = self.outgoing(&batch)?;
+        self.push(&batch, left)
+    }
+
+    /// Puts the rows that are left, or all, into the coalescer.
+    fn push(&mut self, batch: &RecordBatch, left: Option<BooleanArray>) -> Result<()> {
+        let outgoing = self.outgoing(batch)?;
         match left {
             Some(mask) if mask.true_count() < mask.len() => {
                 self.coalescer.push_batch_with_filter(outgoing, &mask)?;

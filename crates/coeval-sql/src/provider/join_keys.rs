@@ -21,6 +21,7 @@ use datafusion::common::NullEquality;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;
@@ -43,7 +44,7 @@ fn with_join_keys(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>
     let told = plan.transform_up(|node| {
         let inputs = node.downcast_ref::<HashJoinExec>().map(told_inputs).transpose()?.flatten();
         Ok(match inputs {
-            Some(inputs) => Transformed::yes(node.with_new_children(inputs)?),
+            Some(inputs) => Transformed::yes(replace_children_if_necessary(node, inputs)?),
             None => Transformed::no(node),
         })
     })?;
@@ -171,7 +172,9 @@ pub(super) struct ScanKeys {
 // By hand: keys are equal if they are those of the same join.
 impl PartialEq for ScanKeys {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.keys, &other.keys) && self.columns == other.columns && self.of_filter == other.of_filter
+        Arc::ptr_eq(&self.keys, &other.keys)
+            && self.columns == other.columns
+            && self.of_filter == other.of_filter
     }
 }
 

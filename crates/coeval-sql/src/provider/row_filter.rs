@@ -176,7 +176,9 @@ impl Filter {
     /// Of 100 rows it must take so many away.
     fn saving_percent_min(&self) -> usize {
         match &self.form {
-            Form::JoinKeys { part, .. } | Form::Moving { now: Now::Noted(part, _), .. } if part.is_of_all() => {
+            Form::JoinKeys { part, .. } | Form::Moving { now: Now::Noted(part, _), .. }
+                if part.is_of_all() =>
+            {
                 LOOK_UP_SAVING_PERCENT_MIN
             }
             _ => SAVING_PERCENT_MIN,

@@ -239,11 +239,9 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             None
         }
         Expr::BinaryOp { left, op, right } => operation(left, op, right)?,
-        Expr::Cast { expr, data_type, .. } => {
-            casts::rewritten(expr, data_type)
-                .or_else(|| interval_fields::rewritten(expression))
-                .or_else(|| casts::rounded(expression))
-        }
+        Expr::Cast { expr, data_type, .. } => casts::rewritten(expr, data_type)
+            .or_else(|| interval_fields::rewritten(expression))
+            .or_else(|| casts::rounded(expression)),
         Expr::TypedString(typed) => casts::rounded_literal(typed),
         Expr::Interval(literal) => casts::rounded_interval(literal),
         Expr::UnaryOp { op, expr } => sign(*op, expr),

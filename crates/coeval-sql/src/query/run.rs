@@ -564,7 +564,7 @@ impl Carry for StatementEnvironment {
 }
 
 /// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule).
-const RULE_SETTINGS: [&str; 8] = [
+const RULE_SETTINGS: [&str; 9] = [
     "coeval.coded_groups",
     "coeval.group_top",
     "coeval.grouping_sets",

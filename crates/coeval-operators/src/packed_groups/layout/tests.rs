@@ -22,11 +22,9 @@ fn all_values_come_back_with_their_types() {
     let small: ArrayRef = Arc::new(Int32Array::from(vec![i32::MIN, i32::MAX, 0, -1, 1, 0]));
     let tiny: ArrayRef =
         Arc::new(Int16Array::from(vec![None, Some(i16::MIN), Some(i16::MAX), Some(0), None, Some(-1)]));
-    let date: ArrayRef =
-        Arc::new(Date32Array::from(vec![Some(i32::MAX), None, Some(0), None, None, None]));
-    let moment: ArrayRef = Arc::new(
-        TimestampMicrosecondArray::from(vec![i64::MAX, i64::MIN, 0, 1, -1, 7]).with_timezone("UTC"),
-    );
+    let date: ArrayRef = Arc::new(Date32Array::from(vec![Some(i32::MAX), None, Some(0), None, None, None]));
+    let moment: ArrayRef =
+        Arc::new(TimestampMicrosecondArray::from(vec![i64::MAX, i64::MIN, 0, 1, -1, 7]).with_timezone("UTC"));
     let time: ArrayRef = Arc::new(Time64MicrosecondArray::from(vec![5, 0, 1, 2, 3, 86_399_999_999]));
     for (columns, nullable, bits) in [
         (vec![Arc::clone(&wide), Arc::clone(&small)], vec![true, false], 97),
@@ -121,9 +119,8 @@ fn values_beyond_the_expected_ones_come_back_too() {
         let mut row_of_key = HashMap::new();
         let mut key_of_row = HashMap::new();
         for rows in [0, 1, 7, 300] {
-            let numbers = [0, 1, 2].map(|place| {
-                random_numbers(&mut random, bounds[place], [32, 64, 16][place], rows)
-            });
+            let numbers =
+                [0, 1, 2].map(|place| random_numbers(&mut random, bounds[place], [32, 64, 16][place], rows));
             let small = numbers[0].iter().map(|number| number.map(|number| number as i32));
             let tiny = numbers[2].iter().map(|number| number.map(|number| number as i16));
             let columns: [ArrayRef; 3] = [

@@ -108,7 +108,8 @@ fn rows_without_partner_are_counted() {
 #[test]
 fn what_is_written_meanwhile_is_found() {
     let mut session = session();
-    let query = "SELECT s.price, r.amount FROM sold s JOIN returned r ON s.customer = r.customer AND s.item = r.item
+    let query =
+        "SELECT s.price, r.amount FROM sold s JOIN returned r ON s.customer = r.customer AND s.item = r.item
         WHERE r.amount = 1000";
     assert!(rows(&mut session, query).is_empty());
     session

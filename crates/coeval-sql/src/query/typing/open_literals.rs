@@ -10,8 +10,8 @@ use crate::parameters::arguments_of;
 use crate::select::cast;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart,
-    UnaryOperator, Value,
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    ObjectNamePart, UnaryOperator, Value,
 };
 
 /// Casts such literals among the operands and arguments of an expression.
