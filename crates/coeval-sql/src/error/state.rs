@@ -50,6 +50,7 @@ states! {
     DivisionByZero = "22012",
     InvalidPrecedingOrFollowingSize = "22013",
     InvalidArgumentForNtile = "22014",
+    InvalidArgumentForNthValue = "22016",
     IntervalFieldOverflow = "22015",
     InvalidArgumentForLogarithm = "2201E",
     InvalidArgumentForPowerFunction = "2201F",

@@ -64,6 +64,7 @@ mod quantifiers;
 mod recursion;
 mod row_counts;
 mod row_documents;
+mod row_offsets;
 mod row_subqueries;
 mod rows;
 mod samples;
@@ -287,6 +288,7 @@ fn rewritten_call(function: &mut Function) -> Result<Option<Expr>, SqlError> {
         return Ok(Some(both));
     }
     frame_offsets::take_of_call(function);
+    row_offsets::take_columns(function);
     if let Some(whole) = variadic::rewritten(function)? {
         return Ok(Some(whole));
     }

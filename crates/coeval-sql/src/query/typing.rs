@@ -50,6 +50,7 @@ mod padded;
 mod places;
 mod regressions;
 mod rounding;
+mod row_offsets;
 mod series;
 mod set_operations;
 mod settle;
@@ -81,6 +82,7 @@ pub(crate) use moments::ROUNDED as ROUNDED_TIME;
 pub(crate) use numbers::{DIVISION, quotient, rounded};
 pub(super) use operators::no_operator;
 pub(crate) use outer_tables::OuterTables;
+pub(super) use row_offsets::BY_ROW;
 pub(crate) use series::SERIES;
 pub(super) use series::{Steps, arguments_of as arguments_of_series, array_of_members};
 pub(crate) use settle::{settled, settled_expression};
@@ -144,5 +146,8 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     state.register_udaf(joined::string_agg())?;
     state.register_udaf(ordered_set::ordered_set())?;
     state.register_udaf(sums::sum())?;
+    for function in row_offsets::functions() {
+        state.register_udwf(function)?;
+    }
     Ok(state)
 }
