@@ -312,6 +312,24 @@ fn views_that_are_too_large_together_are_refused() {
     assert_eq!(error.state(), SqlState::StatementTooComplex, "{error}");
 }
 
+/// Each is planned in every place that names it: thirty that name the one before twice filled the memory.
+#[test]
+fn queries_of_with_that_are_too_large_together_are_refused() {
+    let with = |levels: usize, recursive: &str| {
+        let level = |n: usize| format!("c{n} AS (SELECT a.n FROM c{0} a, c{0} b)", n - 1);
+        let levels: Vec<String> = (1..=levels).map(level).collect();
+        let (last, levels) = (levels.len(), levels.join(", "));
+        format!("WITH {recursive} c0 AS (SELECT n FROM t), {levels} SELECT n FROM c{last}")
+    };
+    let began = Instant::now();
+    assert_eq!(*run(STATEMENT_STACK_BYTES, vec![with(4, "")])[0].as_ref().unwrap(), 1);
+    let too_large = [with(30, ""), with(40, "RECURSIVE"), format!("INSERT INTO t {}", with(30, ""))];
+    for outcome in run(STATEMENT_STACK_BYTES, too_large.into()) {
+        assert_eq!(outcome.unwrap_err().state(), SqlState::StatementTooComplex);
+    }
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
 /// What goes over the words of a text before the parser does goes over them once, whichever word stands at every place. It took minutes
 /// with most of these, and heard of no request.
 #[test]

@@ -68,6 +68,7 @@ mod whole_groups;
 mod whole_rows;
 mod window_memory;
 mod windowed;
+mod with_sizes;
 
 pub(crate) use arithmetic::{CheckedArithmetic, checked_function, checked_operators};
 pub(crate) use array_bounds::ARRAY_BOUNDS;
