@@ -238,6 +238,45 @@ fn many_that_each_stand_on_the_one_before_run_or_are_refused() {
     assert!(outcomes.iter().take(30).all(Result::is_ok));
 }
 
+/// Queries around this one, each of which names the column of the one within it three times.
+fn threefold(inner: &str, levels: usize) -> String {
+    (0..levels).fold(inner.to_owned(), |inner, _| format!("SELECT c + c - c AS c FROM ({inner}) x"))
+}
+
+/// As one expression, forty of them have more parts than any memory holds.
+#[test]
+fn queries_that_each_name_the_one_before_several_times_run_soon() {
+    let began = Instant::now();
+    let column = threefold("SELECT n AS c FROM t", 40);
+    let groups = (0..20).fold("SELECT n AS c FROM t".to_owned(), |inner, _| {
+        format!("SELECT c + c - c AS c FROM ({inner}) x GROUP BY c + c - c")
+    });
+    let filters = (0..40).fold("SELECT t.n AS c".to_owned(), |inner, _| {
+        format!("SELECT c + c - c AS c FROM ({inner}) x WHERE c > 0")
+    });
+    let ids = (0..30).fold("SELECT oid AS c FROM pg_class WHERE relname = 't'".to_owned(), |inner, _| {
+        format!("SELECT CASE WHEN c > 5 THEN c ELSE c END AS c FROM ({inner}) x")
+    });
+    let statements = vec![
+        // A condition that goes down, and a bound that a scan is told.
+        format!("SELECT c FROM ({column}) x WHERE c = 1"),
+        format!("SELECT c FROM ({column}) x ORDER BY c LIMIT 1"),
+        format!("SELECT c FROM ({groups}) x WHERE c = 1"),
+        // LATERAL that reads no table, and one that has a row where there are none.
+        format!("SELECT * FROM t, LATERAL ({}) l", threefold("SELECT t.n AS c", 40)),
+        format!("SELECT * FROM t, LATERAL ({filters}) l"),
+        format!(
+            "SELECT * FROM t, LATERAL ({}) l",
+            threefold("SELECT count(*) AS c FROM t s WHERE s.n = t.n", 40)
+        ),
+        ids,
+    ];
+    for (number, outcome) in run(STATEMENT_STACK_BYTES, statements).into_iter().enumerate() {
+        assert_eq!(outcome.unwrap(), 1, "statement {number}");
+    }
+    assert!(began.elapsed() < 3 * SOON, "{:?}", began.elapsed());
+}
+
 /// As PostgreSQL has it, which lets a view select from itself by way of others until it is asked.
 #[test]
 fn a_view_within_itself_is_refused_where_it_is_read() {
@@ -271,6 +310,24 @@ fn views_that_are_too_large_together_are_refused() {
     session.execute("CREATE VIEW twofold AS SELECT a.n FROM large a, large b").unwrap();
     let error = session.execute("SELECT 1 FROM twofold a, twofold b").unwrap_err();
     assert_eq!(error.state(), SqlState::StatementTooComplex, "{error}");
+}
+
+/// Each is planned in every place that names it: thirty that name the one before twice filled the memory.
+#[test]
+fn queries_of_with_that_are_too_large_together_are_refused() {
+    let with = |levels: usize, recursive: &str| {
+        let level = |n: usize| format!("c{n} AS (SELECT a.n FROM c{0} a, c{0} b)", n - 1);
+        let levels: Vec<String> = (1..=levels).map(level).collect();
+        let (last, levels) = (levels.len(), levels.join(", "));
+        format!("WITH {recursive} c0 AS (SELECT n FROM t), {levels} SELECT n FROM c{last}")
+    };
+    let began = Instant::now();
+    assert_eq!(*run(STATEMENT_STACK_BYTES, vec![with(4, "")])[0].as_ref().unwrap(), 1);
+    let too_large = [with(30, ""), with(40, "RECURSIVE"), format!("INSERT INTO t {}", with(30, ""))];
+    for outcome in run(STATEMENT_STACK_BYTES, too_large.into()) {
+        assert_eq!(outcome.unwrap_err().state(), SqlState::StatementTooComplex);
+    }
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }
 
 /// What goes over the words of a text before the parser does goes over them once, whichever word stands at every place. It took minutes

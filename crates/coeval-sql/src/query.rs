@@ -55,9 +55,11 @@ mod run;
 mod scopes;
 mod series;
 mod shared_subplans;
+mod small_filters;
 mod spawned;
 mod spreading;
 mod subqueries;
+mod substitution;
 mod table_changes;
 mod table_ids;
 mod typing;
@@ -69,6 +71,7 @@ mod whole_groups;
 mod whole_rows;
 mod window_memory;
 mod windowed;
+mod with_sizes;
 
 pub(crate) use arithmetic::{CheckedArithmetic, checked_function, checked_operators};
 pub(crate) use array_bounds::ARRAY_BOUNDS;
@@ -97,6 +100,7 @@ pub(crate) use run::{
 };
 pub(crate) use series::STREAM_SERIES;
 pub(crate) use shared_subplans::SHARED_SUBPLANS;
+pub(crate) use small_filters::SmallFilters;
 pub(crate) use spawned::tasks_work_for_their_queries;
 pub(crate) use spreading::CountSpreading;
 pub(crate) use subqueries::{calls_volatile, has_subquery};

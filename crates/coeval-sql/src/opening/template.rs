@@ -9,7 +9,11 @@ use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CountSpreading,
     DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP,
     GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, NARROW_DECIMALS, PACKED_GROUPS,
+<<<<<<< HEAD
     RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, UNORDERED_GROUPS,
+=======
+    RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STREAM_SERIES, SmallFilters, UNORDERED_GROUPS,
+>>>>>>> w6
     WHOLE_GROUPS, Watch,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
@@ -121,12 +125,13 @@ const ONE_BATCH: usize = 1;
 const MERGING_SHARE: usize = 16;
 
 /// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, the one that moves reads of fields
-/// only where there are some, and the one that groups below joins, and those that group what is only asked whether it exists and join what
+/// only where there are some, the one that puts conditions down as long as they stay small, and the one that groups below joins, and those that group what is only asked whether it exists and join what
 /// is close to each other, before the one that picks columns. Behind them all comes what is left of LATERAL subqueries, and lists of floats get
 /// both zeros.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
     let (duplicates, reads) = (DuplicateGroups::default(), FieldReads::default());
+    let filters = SmallFilters::default();
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
         if rule.name() == replaced.name() {
@@ -139,6 +144,10 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         }
         if rule.name() == reads.name() {
             rules.push(Arc::new(FieldReads::default()) as _);
+            continue;
+        }
+        if rule.name() == filters.name() {
+            rules.push(Arc::new(SmallFilters::default()) as _);
             continue;
         }
         if rule.name() == picking.name() {

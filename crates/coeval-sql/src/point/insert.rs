@@ -238,8 +238,7 @@ fn target_columns(table: &TableDef, named: &[ObjectName]) -> Result<Vec<usize>, 
 /// What the rows give, and where each column of the table has its value from.
 type CompiledRows = (Vec<Vec<Option<Scalar>>>, Vec<Origin>);
 
-/// What is kept grows with the statement's text, however many
-/// columns the table has.
+/// What is kept grows with the statement's text, however many columns the table has.
 fn compile_rows(
     planner: &mut Planner<'_>,
     table: &TableDef,

@@ -6,9 +6,10 @@
 //! FROM t, LATERAL (VALUES (t.a), (t.b)) x (v)    -> unnest([t.a, t.b]) beside t, its elements as x.v
 //! ```
 //! Those with subqueries of their own or with volatile functions are left to [`lateral`](super::lateral), and so are VALUES whose types
-//! Arrow does not tell.
+//! Arrow does not tell, and queries within each other of which too much would be made ([`Room`]).
 
 use super::join_conditions::subquery_of;
+use super::substitution::Room;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, NullHandling, Result, UnnestOptions};
 use datafusion::functions_nested::make_array::make_array_udf;
@@ -37,7 +38,7 @@ struct Given {
 /// # Errors
 /// What DataFusion finds wrong while it rebuilds the plan.
 pub(super) fn computed(join: &Join, subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-    let Some(Given { rows, conditions }) = given(subquery)? else { return Ok(None) };
+    let Some(Given { rows, conditions }) = given(subquery, &mut Room::default())? else { return Ok(None) };
     let keeps_all = conditions.is_empty() || join.join_type == JoinType::Inner;
     if !keeps_all || rows.len() > ROWS_MAX || rows.iter().flatten().any(Expr::is_volatile) {
         return Ok(None);
@@ -56,30 +57,36 @@ pub(super) fn computed(join: &Join, subquery: &LogicalPlan) -> Result<Option<Log
     }
 }
 
-/// What a plan gives; `None` if it reads a table, or does more than to compute and to filter.
-fn given(plan: &LogicalPlan) -> Result<Option<Given>> {
+/// What a plan gives; `None` if it reads a table, does more than to compute and to filter, or gives more than there is room for.
+fn given(plan: &LogicalPlan, room: &mut Room) -> Result<Option<Given>> {
     match plan {
         LogicalPlan::EmptyRelation(empty) if empty.produce_one_row => {
             Ok(Some(Given { rows: vec![Vec::new()], conditions: Vec::new() }))
         }
         LogicalPlan::Values(values) => Ok(of_values(values)),
-        LogicalPlan::SubqueryAlias(alias) => given(&alias.input),
+        LogicalPlan::SubqueryAlias(alias) => given(&alias.input, room),
         LogicalPlan::Projection(projection) => {
-            let Some(Given { rows, conditions }) = given(&projection.input)? else { return Ok(None) };
+            let Some(Given { rows, conditions }) = given(&projection.input, room)? else { return Ok(None) };
             if projection.expr.iter().any(is_run) {
                 return Ok(None);
             }
             let schema = projection.input.schema();
-            let outputs = |row: &Vec<Expr>| -> Result<Vec<Expr>> {
-                projection.expr.iter().map(|output| within(output, row, schema)).collect()
+            let outputs = |row: &Vec<Expr>| -> Result<Option<Vec<Expr>>> {
+                projection.expr.iter().map(|output| within(output, row, schema, room)).collect()
             };
-            let rows = rows.iter().map(outputs).collect::<Result<Vec<_>>>()?;
-            Ok(Some(Given { rows, conditions }))
+            let rows = rows.iter().map(outputs).collect::<Result<Option<Vec<_>>>>()?;
+            Ok(rows.map(|rows| Given { rows, conditions }))
         }
         LogicalPlan::Filter(filter) => {
-            let Some(Given { rows, mut conditions }) = given(&filter.input)? else { return Ok(None) };
+            let Some(Given { rows, mut conditions }) = given(&filter.input, room)? else { return Ok(None) };
             let ([row], false) = (rows.as_slice(), is_run(&filter.predicate)) else { return Ok(None) };
-            conditions.push(within(&filter.predicate, row, filter.input.schema())?);
+            // A condition that names a volatile output twice would have two values for it.
+            if row.iter().any(Expr::is_volatile) {
+                return Ok(None);
+            }
+            let condition = within(&filter.predicate, row, filter.input.schema(), room)?;
+            let Some(condition) = condition else { return Ok(None) };
+            conditions.push(condition);
             Ok(Some(Given { rows, conditions }))
         }
         _ => Ok(None),
@@ -97,13 +104,9 @@ fn is_run(expression: &Expr) -> bool {
     expression.exists(|part| Ok(is_run(part))).unwrap_or(true)
 }
 
-/// The expression with the outputs of a row, whose columns are those of `schema`, in the places of their columns.
-fn within(expression: &Expr, row: &[Expr], schema: &DFSchema) -> Result<Expr> {
-    let put = expression.clone().transform_up(|part| match &part {
-        Expr::Column(column) => Ok(Transformed::yes(row[schema.index_of_column(column)?].clone())),
-        _ => Ok(Transformed::no(part)),
-    });
-    put.data().map(Expr::unalias)
+/// The expression with the outputs of a row, whose columns are those of `schema`, in the places of their columns, if there is room.
+fn within(expression: &Expr, row: &[Expr], schema: &DFSchema, room: &mut Room) -> Result<Option<Expr>> {
+    Ok(room.put(expression, row, schema)?.map(Expr::unalias))
 }
 
 /// The expression as one over the rows that a subquery stands beside, whose columns are those of `schema`.

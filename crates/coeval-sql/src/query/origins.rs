@@ -11,10 +11,15 @@ use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Column;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// How deep an output is followed.
 const DEPTH_MAX: usize = 64;
+
+/// How many expressions and plans are looked at for the type of one output: of queries within each other, each of which has a CASE of
+/// columns of the one within it, a column is found by as many ways as there are combinations of branches.
+const STEPS_MAX: usize = 10_000;
 
 /// The shown columns, each with the column of a table that it is, if it is one, and with the type of a column of the
 /// catalog.
@@ -113,41 +118,62 @@ fn plain_column(expression: &Expr) -> Option<&Column> {
 
 /// The type of the output at this place, if only the catalog has it.
 pub(super) fn catalog_type(plan: &LogicalPlan, place: usize) -> Option<CatalogType> {
-    type_of_output(plan, place, 0)
+    type_of_output(plan, place, Way::new(&Cell::new(STEPS_MAX)))
 }
 
-fn type_of_output(plan: &LogicalPlan, place: usize, depth: usize) -> Option<CatalogType> {
-    if depth > DEPTH_MAX {
-        return None;
+/// The way to what an output is made from.
+#[derive(Clone, Copy)]
+struct Way<'s> {
+    depth: usize,
+    steps_left: &'s Cell<usize>,
+}
+
+impl<'s> Way<'s> {
+    fn new(steps_left: &'s Cell<usize>) -> Self {
+        Self { depth: 0, steps_left }
     }
+
+    fn deeper(self) -> Self {
+        Self { depth: self.depth + 1, ..self }
+    }
+
+    /// One more step; `None` if it leads too far.
+    fn step(self) -> Option<()> {
+        self.steps_left.set(self.steps_left.get().checked_sub(1)?);
+        (self.depth <= DEPTH_MAX).then_some(())
+    }
+}
+
+fn type_of_output(plan: &LogicalPlan, place: usize, way: Way<'_>) -> Option<CatalogType> {
+    way.step()?;
     match plan {
         LogicalPlan::TableScan(scan) => CatalogType::of_field(scan.projected_schema.field(place)),
-        LogicalPlan::Distinct(Distinct::All(input)) => type_of_output(input, place, depth + 1),
-        LogicalPlan::RecursiveQuery(recursive) => type_of_output(&recursive.static_term, place, depth + 1),
+        LogicalPlan::Distinct(Distinct::All(input)) => type_of_output(input, place, way.deeper()),
+        LogicalPlan::RecursiveQuery(recursive) => type_of_output(&recursive.static_term, place, way.deeper()),
         LogicalPlan::Union(union) => {
-            same(union.inputs.iter().map(|input| type_of_output(input, place, depth + 1)))
+            same(union.inputs.iter().map(|input| type_of_output(input, place, way.deeper())))
         }
         other => match source(other, place)? {
-            Source::Below(plan, place) => type_of_output(plan, place, depth + 1),
-            Source::Expression(expression, input) => type_of(expression, input, depth + 1),
+            Source::Below(plan, place) => type_of_output(plan, place, way.deeper()),
+            Source::Expression(expression, input) => type_of(expression, input, way.deeper()),
         },
     }
 }
 
 /// The type of an expression over the outputs of a plan, if only the catalog has it.
-fn type_of(expression: &Expr, input: &LogicalPlan, depth: usize) -> Option<CatalogType> {
+fn type_of(expression: &Expr, input: &LogicalPlan, way: Way<'_>) -> Option<CatalogType> {
     match expression {
-        Expr::Column(column) => type_of_output(input, input.schema().maybe_index_of_column(column)?, depth),
-        Expr::Alias(alias) => type_of(&alias.expr, input, depth),
+        Expr::Column(column) => type_of_output(input, input.schema().maybe_index_of_column(column)?, way),
+        Expr::Alias(alias) => type_of(&alias.expr, input, way),
         Expr::Case(case) => {
             let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
             let is_null =
                 |result: &Expr| matches!(without_casts(result), Expr::Literal(scalar, _) if scalar.is_null());
-            same(results.filter(|result| !is_null(result)).map(|result| type_of(result, input, depth)))
+            same(results.filter(|result| !is_null(result)).map(|result| type_of(result, input, way)))
         }
-        Expr::ScalarSubquery(subquery) => type_of_output(&subquery.subquery, 0, depth),
+        Expr::ScalarSubquery(subquery) => type_of_output(&subquery.subquery, 0, way),
         Expr::AggregateFunction(function) => {
-            let argument = type_of(function.params.args.first()?, input, depth)?;
+            let argument = type_of(function.params.args.first()?, input, way)?;
             match function.func.name() {
                 "array_agg" => argument.array(),
                 "min" | "max" => Some(argument),
@@ -157,7 +183,7 @@ fn type_of(expression: &Expr, input: &LogicalPlan, depth: usize) -> Option<Catal
         Expr::ScalarFunction(function) => match function.name() {
             "coeval_no_oids" => Some(CatalogType::ObjectIds),
             "coeval_array" => are_object_ids(&function.args).then_some(CatalogType::ObjectIds),
-            "coeval_or_empty" | "coalesce" => type_of(function.args.first()?, input, depth),
+            "coeval_or_empty" | "coalesce" => type_of(function.args.first()?, input, way),
             "coeval_apply" => {
                 let (_, field) = expression.to_field(input.schema()).ok()?;
                 CatalogType::of_field(&field)
@@ -177,7 +203,8 @@ fn same(mut types: impl Iterator<Item = Option<CatalogType>>) -> Option<CatalogT
 /// For each parameter its type, if the query reads it as an array or compares it with object ids.
 pub(super) fn special_parameters(plan: &LogicalPlan, count: usize) -> Vec<Option<ParameterType>> {
     special_types(plan, count, |expression, input| {
-        type_of(without_casts(expression), input, 0) == Some(CatalogType::ObjectId)
+        let steps = Cell::new(STEPS_MAX);
+        type_of(without_casts(expression), input, Way::new(&steps)) == Some(CatalogType::ObjectId)
     })
 }
 

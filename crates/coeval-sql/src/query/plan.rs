@@ -25,6 +25,7 @@ use super::typing::{
 };
 use super::using::written_out;
 use super::whole_rows::counted;
+use super::with_sizes::refuse_too_large;
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::engine::{Engine, LONG_TEXT_BYTES};
@@ -252,6 +253,7 @@ pub(crate) fn plan(
     types: &[Option<ColumnType>],
 ) -> Result<PlannedQuery, SqlError> {
     aside(|| {
+        refuse_too_large(query)?;
         refuse_doubled(query, context)?;
         ordered_names::refuse_ambiguous(query).map_err(|error| place_in(error, context.sql))?;
         plan_query(context, query, types, HiddenColumns::Left)
@@ -267,7 +269,10 @@ pub(crate) fn plan_with_hidden(
     query: &Query,
     types: &[Option<ColumnType>],
 ) -> Result<PlannedQuery, SqlError> {
-    aside(|| plan_query(context, query, types, HiddenColumns::Shown))
+    aside(|| {
+        refuse_too_large(query)?;
+        plan_query(context, query, types, HiddenColumns::Shown)
+    })
 }
 
 /// `42702` for a name of several columns of a subquery.

@@ -7,13 +7,15 @@
 //! the version behind ours (pull request 25259); with that version this module can go.
 //!
 //! Until then the rule is let loose on those parts of a plan in which no filter names a column whose name is there twice.
-//! In the others filters stay where they are, which is right and slower.
+//! In the others filters stay where they are, which is right and slower. So they do where what computes their columns would make them
+//! too large: of twenty queries within each other that each name a column of the one within them three times, a filter would have
+//! thousands of millions of columns.
 
 use crate::stack::with_room;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -24,8 +26,14 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Filters that come to an operator name its columns so many times at most.
+const TIMES_MAX: usize = 50_000;
+
+/// Names of columns, and how many times filters name them.
+type Names = HashMap<String, usize>;
 
 /// DataFusion's rule where names are clear.
 #[derive(Debug)]
@@ -66,22 +74,23 @@ impl PhysicalOptimizerRule for ClearPushdown {
     }
 }
 
-/// Whether no filter that comes to be in a plan is pushed to an operator that has two columns with the name of one in the filter.
-/// No filter comes to the plan's root from above.
+/// Whether no filter that comes to be in a plan is pushed to an operator that has two columns with the name of one in the filter, or
+/// becomes too large. No filter comes to the plan's root from above.
 fn is_clear(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    is_clear_with(plan, &HashSet::new())
+    is_clear_with(plan, &Names::new())
 }
 
 /// The same where filters that name these columns come from above.
-fn is_clear_with(plan: &Arc<dyn ExecutionPlan>, arriving: &HashSet<String>) -> bool {
+fn is_clear_with(plan: &Arc<dyn ExecutionPlan>, arriving: &Names) -> bool {
     plan.children().into_iter().enumerate().all(|(place, child)| {
-        let mut names = arriving.clone();
-        names.extend(named_below(plan.as_ref(), place, arriving));
+        let names = named_below(plan.as_ref(), place, arriving);
         let schema = child.schema();
-        let mut met = HashSet::new();
-        let mut named = schema.fields().iter().map(|field| field.name()).filter(|name| names.contains(*name));
-        let is_met_twice = named.any(|name| !met.insert(name.clone()));
+        let mut met = Names::new();
+        let fields = schema.fields().iter().map(|field| field.name());
+        let mut named = fields.filter_map(|name| names.get(name).map(|times| (name, *times)));
+        let is_met_twice = named.any(|(name, times)| met.insert(name.clone(), times).is_some());
         !is_met_twice
+            && met.values().fold(0, |sum: usize, times| sum.saturating_add(*times)) <= TIMES_MAX
             && !is_renamed_by_union(plan, child, arriving)
             && with_room(|| is_clear_with(child, &met))
     }) && !is_given_to_the_other_side(plan, arriving)
@@ -89,7 +98,7 @@ fn is_clear_with(plan: &Arc<dyn ExecutionPlan>, arriving: &HashSet<String>) -> b
 
 /// Whether a join would hand what is known of one side's key to a column of the other side that has its name and is not
 /// what it is equated with.
-fn is_given_to_the_other_side(plan: &Arc<dyn ExecutionPlan>, names: &HashSet<String>) -> bool {
+fn is_given_to_the_other_side(plan: &Arc<dyn ExecutionPlan>, names: &Names) -> bool {
     let Some(join) = plan.downcast_ref::<HashJoinExec>() else { return false };
     let misleads =
         |key: &Arc<dyn PhysicalExpr>, equal: &Arc<dyn PhysicalExpr>, other: &Arc<dyn ExecutionPlan>| {
@@ -97,7 +106,7 @@ fn is_given_to_the_other_side(plan: &Arc<dyn ExecutionPlan>, names: &HashSet<Str
                 expression.downcast_ref::<Column>().map(|column| column.name().to_owned())
             };
             name(key).is_some_and(|key_name| {
-                names.contains(&key_name)
+                names.contains_key(&key_name)
                     && name(equal).as_ref() != Some(&key_name)
                     && other.schema().column_with_name(&key_name).is_some()
             })
@@ -111,41 +120,63 @@ fn is_given_to_the_other_side(plan: &Arc<dyn ExecutionPlan>, names: &HashSet<Str
 fn is_renamed_by_union(
     plan: &Arc<dyn ExecutionPlan>,
     input: &Arc<dyn ExecutionPlan>,
-    names: &HashSet<String>,
+    names: &Names,
 ) -> bool {
     let (outer, inner) = (plan.schema(), input.schema());
     let mut pairs = outer.fields().iter().zip(inner.fields());
     plan.is::<UnionExec>()
-        && pairs.any(|(outer, inner)| outer.name() != inner.name() && names.contains(outer.name()))
+        && pairs.any(|(outer, inner)| outer.name() != inner.name() && names.contains_key(outer.name()))
 }
 
-/// What filters of this operator, and those that come to it, name of this input beyond what they named above.
-fn named_below(plan: &dyn ExecutionPlan, input: usize, arriving: &HashSet<String>) -> HashSet<String> {
-    let mut names = HashSet::new();
+/// What filters of this operator, and those that come to it, name of this input.
+fn named_below(plan: &dyn ExecutionPlan, input: usize, arriving: &Names) -> Names {
+    let mut names = arriving.clone();
     if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         // What its right side is to have is known once its left side is built.
         if input == 1 {
-            join.on().iter().for_each(|(_, key)| add_columns(&mut names, key));
+            join.on().iter().for_each(|(_, key)| add_columns(&mut names, key, 1));
         }
     } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
-        sort.expr().iter().for_each(|key| add_columns(&mut names, &key.expr));
+        sort.expr().iter().for_each(|key| add_columns(&mut names, &key.expr, 1));
     } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-        add_columns(&mut names, filter.predicate());
+        add_columns(&mut names, filter.predicate(), 1);
     } else if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        let keys = aggregate.group_expr().expr().iter().map(|(key, name)| (key, name.as_str()));
+        put_below(&mut names, arriving, keys);
         for argument in aggregate.aggr_expr().iter().flat_map(|call| call.expressions()) {
-            add_columns(&mut names, &argument);
+            add_columns(&mut names, &argument, 1);
         }
-        let keys = aggregate.group_expr().expr().iter();
-        keys.filter(|(_, name)| arriving.contains(name)).for_each(|(key, _)| add_columns(&mut names, key));
     } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-        let outputs = projection.expr().iter().filter(|output| arriving.contains(&output.alias));
-        outputs.for_each(|output| add_columns(&mut names, &output.expr));
+        let outputs = projection.expr().iter().map(|output| (&output.expr, output.alias.as_str()));
+        put_below(&mut names, arriving, outputs);
     }
     names
 }
 
-fn add_columns(names: &mut HashSet<String>, expression: &Arc<dyn PhysicalExpr>) {
-    names.extend(collect_columns(expression).iter().map(|column| column.name().to_owned()));
+/// Names with those of the columns that outputs are computed by. The outputs themselves are no longer named, but for what is found by name.
+fn put_below<'o>(
+    names: &mut Names,
+    arriving: &Names,
+    outputs: impl Iterator<Item = (&'o Arc<dyn PhysicalExpr>, &'o str)>,
+) {
+    names.values_mut().for_each(|times| *times = 0);
+    for (expression, name) in outputs {
+        if let Some(times) = arriving.get(name) {
+            add_columns(names, expression, *times);
+        }
+    }
+}
+
+/// The columns of an expression that is there so many times.
+fn add_columns(names: &mut Names, expression: &Arc<dyn PhysicalExpr>, times: usize) {
+    // Nothing in the visit fails.
+    let _ = expression.apply(|part| {
+        if let Some(column) = part.downcast_ref::<Column>() {
+            let known = names.entry(column.name().to_owned()).or_default();
+            *known = known.saturating_add(times);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
 }
 
 #[cfg(test)]

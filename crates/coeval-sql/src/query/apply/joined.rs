@@ -29,6 +29,7 @@ use crate::query::arithmetic::checked_operators;
 use crate::query::join_conditions::subquery_of;
 use crate::query::join_order::Relation;
 use crate::query::origins::catalog_type;
+use crate::query::substitution::Room;
 use crate::query::typing::{DIVISION, any_of_group};
 use crate::scalar::cast_function::CAST;
 use arrow::datatypes::DataType;
@@ -162,9 +163,11 @@ impl Joins<'_> {
         let mut values = side.values.clone();
         if let Some(selected) = selected {
             let fills = if keeps_all && !side.has_empty { Fills::WithNull } else { Fills::Nothing };
-            let outputs = selected.expr.iter();
-            let outputs = outputs.map(|output| side.selected(output, selected, fills, (apply, arguments)));
-            values = outputs.collect::<Result<_>>()?;
+            let (mut room, outputs) = (Room::default(), selected.expr.iter());
+            let outputs = outputs
+                .map(|output| side.selected(output, (selected, fills), (apply, arguments), &mut room));
+            let Some(outputs) = outputs.collect::<Result<Option<Vec<_>>>>()? else { return Ok(None) };
+            values = outputs;
         }
         let names = fields.schema.iter().skip(left.len());
         let values = values.into_iter().zip(names);
@@ -281,30 +284,26 @@ enum Fills {
 }
 
 impl Side {
-    /// What is selected of the rows of a subquery and the row around them.
+    /// What is selected of the rows of a subquery and the row around them, if there is room for it.
     fn selected(
         &self,
         output: &Expr,
-        selected: &Projection,
-        fills: Fills,
+        (selected, fills): (&Projection, Fills),
         (apply, arguments): (&Apply, &[Expr]),
-    ) -> Result<Expr> {
+        room: &mut Room,
+    ) -> Result<Option<Expr>> {
         let schema = selected.input.schema();
         let ty = output.get_type(schema)?;
-        let put = output.clone().unalias().transform_up(|part| match &part {
-            Expr::Column(column) => {
-                Ok(Transformed::yes(self.values[schema.index_of_column(column)?].clone()))
-            }
-            _ => Ok(Transformed::no(part)),
-        })?;
-        let value = with_arguments(put.data, apply, arguments)?;
-        match fills {
-            Fills::Nothing => Ok(value),
+        let put = room.put(&output.clone().unalias(), &self.values, schema)?;
+        let Some(put) = put else { return Ok(None) };
+        let value = with_arguments(put, apply, arguments)?;
+        Ok(Some(match fills {
+            Fills::Nothing => value,
             Fills::WithNull => {
                 let nothing = Expr::Literal(ScalarValue::try_new_null(&ty)?, None);
-                when(self.found.clone().is_null(), nothing).otherwise(value)
+                when(self.found.clone().is_null(), nothing).otherwise(value)?
             }
-        }
+        }))
     }
 
     /// The rows, joined with it.

@@ -18,12 +18,13 @@
 //!
 //! # Edges
 //! Values that a join takes for equal have to be of one group, so a key is of a type where they are (zeros of floats are not).
-//! All nodes that are not named here leave the subquery as it is.
+//! All nodes that are not named here leave the subquery as it is, and so do values for no rows that would become too large.
 
 use super::depends_on;
+use crate::query::substitution::Room;
 use crate::stack::with_room;
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction};
@@ -214,22 +215,15 @@ fn pulled_projection(projection: &Projection, names: &Names) -> Result<Option<Pu
         return Ok(None);
     }
     if let Some(empty) = &rows.empty {
+        let (mut room, schema) = (Room::default(), projection.input.schema());
         let outputs = projection.expr.iter();
-        let outputs = outputs.map(|output| with_values_of_none(output, empty, projection.input.schema()));
-        rows.empty = Some(outputs.collect::<Result<_>>()?);
+        let outputs = outputs.map(|output| room.put(without_alias(output), empty, schema));
+        let Some(outputs) = outputs.collect::<Result<Option<Vec<_>>>>()? else { return Ok(None) };
+        rows.empty = Some(outputs);
     }
     let outputs = projection.expr.iter().cloned().chain(rows.key_columns()).collect();
     rows.plan = projected(rows.plan, outputs)?;
     Ok(Some(rows))
-}
-
-/// What an output is where its columns, which are those of `schema`, are as without rows.
-fn with_values_of_none(output: &Expr, empty: &[Expr], schema: &DFSchema) -> Result<Expr> {
-    let put = without_alias(output).clone().transform_up(|part| match &part {
-        Expr::Column(column) => Ok(Transformed::yes(empty[schema.index_of_column(column)?].clone())),
-        _ => Ok(Transformed::no(part)),
-    })?;
-    Ok(put.data)
 }
 
 fn without_alias(expression: &Expr) -> &Expr {
