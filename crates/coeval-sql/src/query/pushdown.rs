@@ -117,11 +117,7 @@ fn is_given_to_the_other_side(plan: &Arc<dyn ExecutionPlan>, names: &Names) -> b
 }
 
 /// Whether a union calls some of these columns otherwise than an input does: what it hands down by name is another one then.
-fn is_renamed_by_union(
-    plan: &Arc<dyn ExecutionPlan>,
-    input: &Arc<dyn ExecutionPlan>,
-    names: &Names,
-) -> bool {
+fn is_renamed_by_union(plan: &Arc<dyn ExecutionPlan>, input: &Arc<dyn ExecutionPlan>, names: &Names) -> bool {
     let (outer, inner) = (plan.schema(), input.schema());
     let mut pairs = outer.fields().iter().zip(inner.fields());
     plan.is::<UnionExec>()

@@ -164,8 +164,8 @@ impl Joins<'_> {
         if let Some(selected) = selected {
             let fills = if keeps_all && !side.has_empty { Fills::WithNull } else { Fills::Nothing };
             let (mut room, outputs) = (Room::default(), selected.expr.iter());
-            let outputs = outputs
-                .map(|output| side.selected(output, (selected, fills), (apply, arguments), &mut room));
+            let outputs =
+                outputs.map(|output| side.selected(output, (selected, fills), (apply, arguments), &mut room));
             let Some(outputs) = outputs.collect::<Result<Option<Vec<_>>>>()? else { return Ok(None) };
             values = outputs;
         }
