@@ -330,6 +330,19 @@ fn queries_of_with_that_are_too_large_together_are_refused() {
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }
 
+/// Each value of a clause has the conditions of all clauses before it, which were gigabytes for a text of some hundred kilobytes.
+#[test]
+fn a_merge_of_very_many_clauses_is_refused() {
+    let merge = |clauses: usize| {
+        let clause = |n: usize| format!("WHEN MATCHED AND s.n = {n} THEN UPDATE SET n = {n}");
+        let clauses: Vec<String> = (0..clauses).map(clause).collect();
+        format!("MERGE INTO t USING (SELECT 1 AS n) s ON t.n = s.n {}", clauses.join(" "))
+    };
+    let outcomes = run(STATEMENT_STACK_BYTES, vec![merge(20), merge(3_000)]);
+    assert_eq!(*outcomes[0].as_ref().unwrap(), 1);
+    assert_eq!(outcomes[1].as_ref().unwrap_err().state(), SqlState::StatementTooComplex);
+}
+
 /// What goes over the words of a text before the parser does goes over them once, whichever word stands at every place. It took minutes
 /// with most of these, and heard of no request.
 #[test]
