@@ -343,6 +343,37 @@ fn a_merge_of_very_many_clauses_is_refused() {
     assert_eq!(outcomes[1].as_ref().unwrap_err().state(), SqlState::StatementTooComplex);
 }
 
+/// What stands for several copies of what is within it was copied with the copies in it.
+#[test]
+fn what_is_written_several_times_is_refused_where_it_is_deep() {
+    let within = |levels: usize, level: fn(&str) -> String| {
+        let deep = (0..levels).fold("n".to_owned(), |inner, _| level(&inner));
+        format!("SELECT {deep} FROM t")
+    };
+    let levels: [fn(&str) -> String; 7] = [
+        |inner| format!("coalesce({inner} + 1, 0)"),
+        |inner| format!("(({inner}) BETWEEN 0 AND 2)::int"),
+        |inner| format!("(n BETWEEN SYMMETRIC 0 AND ({inner}))::int"),
+        |inner| format!("((n, {inner}) < (2, 3))::int"),
+        |inner| format!("(({inner}, n) < (2, 3))::int"),
+        |inner| format!("(({inner} * 2, n) IN ((1, 2), (3, 4), (5, 6)))::int"),
+        |inner| {
+            let date = format!("date '2022-01-01' + ({inner})::int");
+            format!("(({date}, date '2022-01-05') OVERLAPS (date '2022-01-02', date '2022-01-03'))::int")
+        },
+    ];
+    let began = Instant::now();
+    for (number, level) in levels.into_iter().enumerate() {
+        let outcomes = run(STATEMENT_STACK_BYTES, vec![within(1, level), within(30, level)]);
+        assert_eq!(*outcomes[0].as_ref().unwrap(), 1, "{number}");
+        match &outcomes[1] {
+            Ok(rows) => assert_eq!(*rows, 1, "{number}"),
+            Err(error) => assert_eq!(error.state(), SqlState::StatementTooComplex, "{number}: {error}"),
+        }
+    }
+    assert!(began.elapsed() < 3 * SOON, "{:?}", began.elapsed());
+}
+
 /// What goes over the words of a text before the parser does goes over them once, whichever word stands at every place. It took minutes
 /// with most of these, and heard of no request.
 #[test]

@@ -3,6 +3,7 @@
 
 use super::arithmetic::CheckedArithmetic;
 use super::dialect::expression_in_dialect;
+use super::expansion::refuse_too_large;
 use super::mistakes::{explained_expression, explained_types};
 use super::typing::{settled_expression, with_typed_literals};
 use crate::error::SqlError;
@@ -38,6 +39,7 @@ impl PlanExpressions for SessionState {
         for rewrite in self.analyzer().function_rewrites() {
             logical = logical.transform_up(|part| rewrite.rewrite(part, schema, &options))?.data;
         }
+        refuse_too_large(&logical)?;
         Ok(logical)
     }
 
