@@ -350,8 +350,9 @@ fn what_is_written_several_times_is_refused_where_it_is_deep() {
         let deep = (0..levels).fold("n".to_owned(), |inner, _| level(&inner));
         format!("SELECT {deep} FROM t")
     };
-    let levels: [fn(&str) -> String; 7] = [
+    let levels: [fn(&str) -> String; 8] = [
         |inner| format!("coalesce({inner} + 1, 0)"),
+        |inner| format!("(({inner}) IN (n, 0))::int"),
         |inner| format!("(({inner}) BETWEEN 0 AND 2)::int"),
         |inner| format!("(n BETWEEN SYMMETRIC 0 AND ({inner}))::int"),
         |inner| format!("((n, {inner}) < (2, 3))::int"),

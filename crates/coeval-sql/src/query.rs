@@ -77,7 +77,6 @@ pub(crate) use bands::BandJoins;
 pub(crate) use dialect::{check_recursions, compares, plain_type, refuse_collation};
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;
-pub(crate) use expansion::BoundedExpansion;
 pub(crate) use extremes::ExistenceByExtremes;
 pub(crate) use field_reads::FieldReads;
 pub(crate) use float_zeros::BothZeros;

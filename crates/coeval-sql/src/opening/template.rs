@@ -6,9 +6,9 @@ use crate::guarded::GuardConditions;
 use crate::pieces::PushPieces;
 use crate::provider::BEGIN_BRICK_AGGREGATES;
 use crate::query::{
-    ARRAY_BOUNDS, BandJoins, BothZeros, BoundedExpansion, CODED_GROUPS, CheckedArithmetic, ClearPushdown,
-    CountSpreading, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets,
-    GROUP_TOP, GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, NARROW_DECIMALS, PACKED_GROUPS,
+    ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CountSpreading,
+    DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP,
+    GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, NARROW_DECIMALS, PACKED_GROUPS,
     RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STREAM_SERIES, SmallFilters, UNORDERED_GROUPS,
     WHOLE_GROUPS, Watch,
 };
@@ -55,7 +55,6 @@ pub(crate) fn session_state(
         .with_default_features()
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_analyzer_rule(Arc::new(FrameOffsets))
-        .with_analyzer_rule(Arc::new(BoundedExpansion))
         .with_optimizer_rules(optimizer_rules())
         .with_physical_optimizer_rules(physical_optimizer_rules(pieces))
         .build();

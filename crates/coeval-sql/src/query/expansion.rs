@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Expressions that would become many times as large when the plan is made better.
+//! Expressions that would become many times as large when the plan is made.
 //!
-//! DataFusion writes `x BETWEEN a AND b` as two comparisons of `x`, and `coalesce(a, b)` as a CASE that names `a` twice, those within
-//! first. Of forty within each other, a text of some hundred letters, that is an expression of a million million parts. So how large
-//! one becomes is counted before.
+//! `x BETWEEN a AND b` becomes two comparisons of `x`, `coalesce(a, b)` a CASE that names `a` twice, and `x IN (a, b)` a comparison of `x`
+//! with each column, those within first. Of forty within each other, a text of some hundred letters, that is an expression of a million
+//! million parts. So how large one becomes is counted before.
 
 use crate::error::{SqlError, SqlState};
 use crate::stack::with_room;
 use datafusion::common::Result;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::optimizer::analyzer::AnalyzerRule;
-
-/// Fewer such calls and tests make no more than some hundred times of an expression.
-const CALLS_MIN: usize = 8;
 
 /// An expression may become so large in any case.
 const PARTS_MAX: usize = 500_000;
@@ -22,24 +17,18 @@ const PARTS_MAX: usize = 500_000;
 /// One that is longer may become so many times as large.
 const TIMES_MAX: usize = 8;
 
-/// Refuses plans with expressions that would become too large.
-#[derive(Debug)]
-pub(crate) struct BoundedExpansion;
-
-impl AnalyzerRule for BoundedExpansion {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.apply_with_subqueries(|node| {
-            node.apply_expressions(|expression| {
-                refuse_too_large(expression)?;
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })?;
-        Ok(plan)
-    }
-
-    fn name(&self) -> &'static str {
-        "coeval_bounded_expansion"
-    }
+/// The plan, whose expressions do not become too large. Costs a walk over them.
+///
+/// # Errors
+/// `54001`.
+pub(super) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| {
+            refuse_too_large(expression)?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(plan)
 }
 
 /// Refuses an expression that would become too large.
@@ -47,37 +36,54 @@ impl AnalyzerRule for BoundedExpansion {
 /// # Errors
 /// `54001`.
 pub(super) fn refuse_too_large(expression: &Expr) -> Result<()> {
-    let (mut parts, mut calls) = (0_usize, 0_usize);
+    // As if all were within each other, which costs less to know.
+    let (mut parts, mut times) = (0_usize, 1_usize);
     expression.apply(|part| {
         parts += 1;
-        calls += usize::from(written_twice(part) > 0);
+        times = times.saturating_mul(copies(part).times);
         Ok(TreeNodeRecursion::Continue)
     })?;
-    if calls < CALLS_MIN || parts_at_last(expression)? <= PARTS_MAX.max(parts.saturating_mul(TIMES_MAX)) {
+    if parts.saturating_mul(times) <= PARTS_MAX
+        || parts_at_last(expression)? <= PARTS_MAX.max(parts.saturating_mul(TIMES_MAX))
+    {
         return Ok(());
     }
-    let message = "calls of coalesce or BETWEEN are nested too deeply";
+    let message = "BETWEEN, IN or calls of coalesce are nested too deeply";
     let error = SqlError::new(SqlState::StatementTooComplex, message);
     Err(error.with_hint("Compute inner ones in a subquery in FROM.").into())
 }
 
-/// How many of an expression's operands, the first ones, are written twice.
-fn written_twice(expression: &Expr) -> usize {
+/// What becomes of an expression's first operands.
+struct Copies {
+    /// So many of them
+    operands: usize,
+    /// are written so many times.
+    times: usize,
+}
+
+fn copies(expression: &Expr) -> Copies {
     match expression {
-        Expr::Between(_) => 1,
-        Expr::ScalarFunction(call) if matches!(call.name(), "coalesce" | "ifnull" | "nvl") => {
-            call.args.len().saturating_sub(1)
+        Expr::Between(_) => Copies { operands: 1, times: 2 },
+        Expr::InList(list) => {
+            let others = list.list.iter().filter(|member| !matches!(member, Expr::Literal(..))).count();
+            Copies { operands: usize::from(others > 0), times: others + 1 }
         }
-        _ => 0,
+        Expr::ScalarFunction(call) => match call.name() {
+            "coalesce" | "ifnull" | "nvl" => Copies { operands: call.args.len().saturating_sub(1), times: 2 },
+            "nullif" => Copies { operands: 1, times: 2 },
+            _ => Copies { operands: 0, times: 1 },
+        },
+        _ => Copies { operands: 0, times: 1 },
     }
 }
 
 /// How many parts an expression comes to have.
 fn parts_at_last(expression: &Expr) -> Result<usize> {
     with_room(|| {
-        let (mut parts, mut left) = (1_usize, written_twice(expression));
+        let Copies { operands: mut left, times } = copies(expression);
+        let mut parts = 1_usize;
         expression.apply_children(|operand| {
-            let times = if left > 0 { 2 } else { 1 };
+            let times = if left > 0 { times } else { 1 };
             left = left.saturating_sub(1);
             parts = parts.saturating_add(parts_at_last(operand)?.saturating_mul(times));
             Ok(TreeNodeRecursion::Continue)
@@ -104,6 +110,8 @@ mod tests {
         assert!(refuse_too_large(&nested(40)).is_err());
         let between = (0..40).fold(col("a"), |inner, _| inner.between(lit(false), lit(true)));
         assert!(refuse_too_large(&between).is_err());
+        let among = (0..40).fold(col("a"), |inner, _| inner.in_list(vec![col("b"), lit(1)], false));
+        assert!(refuse_too_large(&among).is_err());
         let last = (0..40).fold(col("a"), |inner, _| coalesce(vec![col("b"), inner]));
         assert!(refuse_too_large(&last).is_ok());
         assert!(refuse_too_large(&coalesce(vec![col("a").between(lit(1), lit(2)); 1_000])).is_ok());

@@ -29,6 +29,7 @@ impl PlanExpressions for SessionState {
         let planned = self
             .create_logical_expr(&expression.to_string(), schema)
             .map_err(|error| explained_expression(error, &expression, schema, self))?;
+        refuse_too_large(&planned)?;
         let logical = settled_expression(planned, schema)?;
         let context = SimplifyContext::builder().with_schema(Arc::new(schema.clone())).build();
         let coerced = ExprSimplifier::new(context)
@@ -39,7 +40,6 @@ impl PlanExpressions for SessionState {
         for rewrite in self.analyzer().function_rewrites() {
             logical = logical.transform_up(|part| rewrite.rewrite(part, schema, &options))?.data;
         }
-        refuse_too_large(&logical)?;
         Ok(logical)
     }
 

@@ -4,6 +4,7 @@
 use super::apply::{applied, has_correlated};
 use super::dialect::in_dialect;
 use super::doubled;
+use super::expansion::bounded;
 use super::generic_plan::{ForAllValues, is_for_all_values};
 use super::grouped_parameters::with_computed_sets;
 use super::kept_plan::{Circumstances, KeptPlan, is_due, is_timeless};
@@ -325,7 +326,7 @@ fn plan_query(
     }
     let (extent, settling) = (planner.extent(), Arc::clone(&engine));
     let (logical, runs_subqueries) = length.work(&engine, move || {
-        let settled = settled(with_counted_rows(with_computed_sets(logical)?)?)?;
+        let settled = settled(with_counted_rows(with_computed_sets(bounded(logical)?)?)?)?;
         let applied = applied(settled, settling.planning(), extent)?;
         Ok((with_written_vectors(applied.data, settling.template())?, applied.transformed))
     })?;
