@@ -375,6 +375,20 @@ fn what_is_written_several_times_is_refused_where_it_is_deep() {
     assert!(began.elapsed() < 3 * SOON, "{:?}", began.elapsed());
 }
 
+/// Each use of a window's name is a copy of the window.
+#[test]
+fn windows_that_are_too_large_together_are_refused() {
+    let query = |keys: usize, uses: usize| {
+        let (keys, uses) = (vec!["n"; keys].join(", "), vec!["count(*) OVER w"; uses].join(", "));
+        format!("SELECT {uses} FROM t WINDOW v AS (PARTITION BY {keys}), w AS (v ORDER BY n)")
+    };
+    let outcomes = run(STATEMENT_STACK_BYTES, vec![query(3, 100), query(2_000, 1_000)]);
+    assert_eq!(*outcomes[0].as_ref().unwrap(), 1);
+    let error = outcomes[1].as_ref().unwrap_err();
+    assert_eq!(error.state(), SqlState::StatementTooComplex);
+    assert!(error.to_string().contains("windows"), "{error}");
+}
+
 /// What goes over the words of a text before the parser does goes over them once, whichever word stands at every place. It took minutes
 /// with most of these, and heard of no request.
 #[test]
