@@ -389,6 +389,20 @@ fn windows_that_are_too_large_together_are_refused() {
     assert!(error.to_string().contains("windows"), "{error}");
 }
 
+/// An output is put in each place of GROUP BY and HAVING that names it.
+#[test]
+fn outputs_that_are_named_too_often_are_refused() {
+    let query = |operators: usize, uses: usize| {
+        let (output, uses) = (" + 1".repeat(operators), vec!["x"; uses].join(", "));
+        format!("SELECT n{output} AS x FROM t GROUP BY n HAVING 1 + {operators} IN ({uses})")
+    };
+    let outcomes = run(STATEMENT_STACK_BYTES, vec![query(3, 10), query(500, 20_000)]);
+    // PostgreSQL knows no outputs there.
+    let state = |outcome: &Result<u64, Error>| outcome.as_ref().err().map(Error::state);
+    assert_ne!(state(&outcomes[0]), Some(SqlState::StatementTooComplex));
+    assert_eq!(state(&outcomes[1]), Some(SqlState::StatementTooComplex));
+}
+
 /// What goes over the words of a text before the parser does goes over them once, whichever word stands at every place. It took minutes
 /// with most of these, and heard of no request.
 #[test]

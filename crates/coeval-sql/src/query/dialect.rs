@@ -128,8 +128,8 @@ pub(crate) fn expression_in_dialect(expression: &mut Expr) -> Result<(), SqlErro
     expression.try_walk_mut(&mut Dialect { depth: 1, copied: 0 })
 }
 
-/// The parts of all expressions that are written several times, at most. They are copied with those in them that were: of ten periods
-/// within each other there would be thousands of millions.
+/// The parts of what is written several times, at most: of all expressions, or of the windows or the outputs of one SELECT. Expressions are
+/// copied with those in them that were: of ten periods within each other there would be thousands of millions of parts.
 const COPIED_MAX: usize = 500_000;
 
 /// Rewrites.
@@ -207,7 +207,8 @@ impl VisitorMut for Dialect {
         row_subqueries::rewrite_conditions(select);
         tables::count_in_from(select);
         grouping::as_one_group(select);
-        step(grouping::write_out(select).and_then(|()| windows::write_out(select)))
+        let grouped = grouping::refuse_copies(select).and_then(|()| grouping::write_out(select));
+        step(grouped.and_then(|()| windows::write_out(select)))
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {

@@ -5,7 +5,7 @@
 //! by. So what a window takes from another one is written into it. In ORDER BY it knows no names of windows: there all is written out.
 
 use super::excluded_rows::{leaves_out_current_row, take_mark};
-use super::{frame_offsets, frames};
+use super::{COPIED_MAX, frame_offsets, frames};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::walk::{WalkMut, each_expression};
@@ -68,9 +68,6 @@ pub(super) fn take_offsets(select: &mut Select) {
     }
 }
 
-/// The parts of windows that are copied in one SELECT, at most. Each use of a name is a copy of the whole window.
-const COPIED_MAX: usize = 500_000;
-
 /// The windows that have names.
 struct Windows {
     /// In the order of their definitions.
@@ -109,7 +106,7 @@ impl Windows {
         Ok(known)
     }
 
-    /// The window of this name, which is going to be copied.
+    /// The window of this name, which is going to be copied: whole, for each use of the name.
     fn copied(&self, name: &str) -> Result<&WindowSpec, SqlError> {
         let Some(&(place, parts)) = self.places.get(name) else {
             let message = format!("window \"{name}\" does not exist");
