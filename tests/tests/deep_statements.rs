@@ -330,6 +330,79 @@ fn queries_of_with_that_are_too_large_together_are_refused() {
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }
 
+/// Each value of a clause has the conditions of all clauses before it, which were gigabytes for a text of some hundred kilobytes.
+#[test]
+fn a_merge_of_very_many_clauses_is_refused() {
+    let merge = |clauses: usize| {
+        let clause = |n: usize| format!("WHEN MATCHED AND s.n = {n} THEN UPDATE SET n = {n}");
+        let clauses: Vec<String> = (0..clauses).map(clause).collect();
+        format!("MERGE INTO t USING (SELECT 1 AS n) s ON t.n = s.n {}", clauses.join(" "))
+    };
+    let outcomes = run(STATEMENT_STACK_BYTES, vec![merge(20), merge(3_000)]);
+    assert_eq!(*outcomes[0].as_ref().unwrap(), 1);
+    assert_eq!(outcomes[1].as_ref().unwrap_err().state(), SqlState::StatementTooComplex);
+}
+
+/// What stands for several copies of what is within it was copied with the copies in it.
+#[test]
+fn what_is_written_several_times_is_refused_where_it_is_deep() {
+    let within = |levels: usize, level: fn(&str) -> String| {
+        let deep = (0..levels).fold("n".to_owned(), |inner, _| level(&inner));
+        format!("SELECT {deep} FROM t")
+    };
+    let levels: [fn(&str) -> String; 8] = [
+        |inner| format!("coalesce({inner} + 1, 0)"),
+        |inner| format!("(({inner}) IN (n, 0))::int"),
+        |inner| format!("(({inner}) BETWEEN 0 AND 2)::int"),
+        |inner| format!("(n BETWEEN SYMMETRIC 0 AND ({inner}))::int"),
+        |inner| format!("((n, {inner}) < (2, 3))::int"),
+        |inner| format!("(({inner}, n) < (2, 3))::int"),
+        |inner| format!("(({inner} * 2, n) IN ((1, 2), (3, 4), (5, 6)))::int"),
+        |inner| {
+            let date = format!("date '2022-01-01' + ({inner})::int");
+            format!("(({date}, date '2022-01-05') OVERLAPS (date '2022-01-02', date '2022-01-03'))::int")
+        },
+    ];
+    let began = Instant::now();
+    for (number, level) in levels.into_iter().enumerate() {
+        let outcomes = run(STATEMENT_STACK_BYTES, vec![within(1, level), within(30, level)]);
+        assert_eq!(*outcomes[0].as_ref().unwrap(), 1, "{number}");
+        match &outcomes[1] {
+            Ok(rows) => assert_eq!(*rows, 1, "{number}"),
+            Err(error) => assert_eq!(error.state(), SqlState::StatementTooComplex, "{number}: {error}"),
+        }
+    }
+    assert!(began.elapsed() < 3 * SOON, "{:?}", began.elapsed());
+}
+
+/// Each use of a window's name is a copy of the window.
+#[test]
+fn windows_that_are_too_large_together_are_refused() {
+    let query = |keys: usize, uses: usize| {
+        let (keys, uses) = (vec!["n"; keys].join(", "), vec!["count(*) OVER w"; uses].join(", "));
+        format!("SELECT {uses} FROM t WINDOW v AS (PARTITION BY {keys}), w AS (v ORDER BY n)")
+    };
+    let outcomes = run(STATEMENT_STACK_BYTES, vec![query(3, 100), query(2_000, 1_000)]);
+    assert_eq!(*outcomes[0].as_ref().unwrap(), 1);
+    let error = outcomes[1].as_ref().unwrap_err();
+    assert_eq!(error.state(), SqlState::StatementTooComplex);
+    assert!(error.to_string().contains("windows"), "{error}");
+}
+
+/// An output is put in each place of GROUP BY and HAVING that names it.
+#[test]
+fn outputs_that_are_named_too_often_are_refused() {
+    let query = |operators: usize, uses: usize| {
+        let (output, uses) = (" + 1".repeat(operators), vec!["x"; uses].join(", "));
+        format!("SELECT n{output} AS x FROM t GROUP BY n HAVING 1 + {operators} IN ({uses})")
+    };
+    let outcomes = run(STATEMENT_STACK_BYTES, vec![query(3, 10), query(500, 20_000)]);
+    // PostgreSQL knows no outputs there.
+    let state = |outcome: &Result<u64, Error>| outcome.as_ref().err().map(Error::state);
+    assert_ne!(state(&outcomes[0]), Some(SqlState::StatementTooComplex));
+    assert_eq!(state(&outcomes[1]), Some(SqlState::StatementTooComplex));
+}
+
 /// What goes over the words of a text before the parser does goes over them once, whichever word stands at every place. It took minutes
 /// with most of these, and heard of no request.
 #[test]

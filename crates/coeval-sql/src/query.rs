@@ -11,6 +11,7 @@ mod dialect;
 mod doubled;
 mod duplicate_groups;
 mod eager_aggregation;
+mod expansion;
 mod expressions;
 mod extremes;
 mod field_reads;

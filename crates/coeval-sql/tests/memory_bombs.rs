@@ -294,6 +294,18 @@ fn what_is_kept_of_an_insert_grows_with_its_text_and_not_with_the_columns_of_the
     });
     assert_eq!(prepared.unwrap().len(), 20);
     assert!(bytes < 64 * MIB, "{} MiB for twenty statements", bytes / MIB);
+    // A value that needs the database: such rows are not made by key.
+    let rows: Vec<String> = (30_000..40_000).map(|n| format!("({n})")).collect();
+    let insert = format!("INSERT INTO wide (n) VALUES ((SELECT 29999)), {}", rows.join(", "));
+    let (inserted, bytes) = peak(|| session.execute(&insert).map(drop));
+    inserted.unwrap();
+    assert!(bytes < BUDGET + BESIDE, "{} MiB for an INSERT", bytes / MIB);
+    // The rows of MERGE have all columns, and are counted.
+    let merge = "MERGE INTO wide USING (SELECT n FROM generate_series(100001, 200000) s(n)) g ON wide.n = g.n \
+        WHEN NOT MATCHED THEN INSERT (n) VALUES (g.n)";
+    let (merged, bytes) = peak(|| session.execute(merge).map(drop));
+    assert_eq!(merged.unwrap_err().state, SqlState::OutOfMemory);
+    assert!(bytes < BUDGET + BESIDE, "{} MiB for a MERGE", bytes / MIB);
 }
 
 /// What they have made and let go of is many times what a query may have.

@@ -30,7 +30,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use source::SelectedRows;
 use upsert::{Upsert, Written};
-use values::given_rows;
+use values::{GivenRows, given_rows};
 
 /// Fewer rows go in one by one: sorting them for chunks would cost more than it saves.
 const BULK_ROWS_MIN: usize = 4_096;
@@ -194,14 +194,12 @@ pub(super) fn run(
     let mut given: Vec<usize> = Vec::new();
     let spread = insert.source.as_deref().map(with_sets_spread).transpose()?.flatten();
     let rows = match spread.as_ref().or(insert.source.as_deref()) {
-        None => RowsToInsert::Given(vec![vec![None; shape.target.def.columns.len()]]),
+        None => RowsToInsert::Given(GivenRows::new(Vec::new(), vec![Vec::new()])),
         Some(query) => match query.body.as_ref() {
             SetExpr::Values(values) if query.order_by.is_none() && query.limit_clause.is_none() => {
                 let with = query.with.as_ref().or(with);
                 let rows = given_rows(context, &shape, values, list, with)?;
-                given.extend(
-                    shape.columns.iter().take(values.rows.first().map_or(0, |row| row.content.len())),
-                );
+                given.extend_from_slice(rows.columns());
                 RowsToInsert::Given(rows)
             }
             _ => {
@@ -291,21 +289,21 @@ pub(super) fn add_rows(
     let overriding = Overriding::Nothing;
     let options = CheckOptions::compile(context, target)?;
     let shape = Shape { target: target.clone(), columns: Vec::new(), barred: None, generators, overriding };
-    let written = write_rows(context, &shape, RowsToInsert::Given(rows), &options, None, None)?;
+    let rows = RowsToInsert::Given(GivenRows::new((0..target.def.columns.len()).collect(), rows));
+    let written = write_rows(context, &shape, rows, &options, None, None)?;
     Ok(written.tag.rows().unwrap_or(0))
 }
 
 /// Where the rows come from.
 enum RowsToInsert {
-    /// Values by row and column of the definition; `None` for what is to be generated.
-    Given(Vec<Vec<Option<Value>>>),
+    Given(GivenRows),
     Selected(SelectedRows),
 }
 
 impl RowsToInsert {
     fn count(&self) -> usize {
         match self {
-            Self::Given(rows) => rows.len(),
+            Self::Given(rows) => rows.count(),
             Self::Selected(rows) => rows.count(),
         }
     }
@@ -328,7 +326,7 @@ fn write_rows(
     let (environment, transaction) = environment::split(context);
     let count = rows.count();
     let rows: Box<dyn Iterator<Item = Vec<Option<Value>>>> = match rows {
-        RowsToInsert::Given(rows) => Box::new(rows.into_iter()),
+        RowsToInsert::Given(rows) => Box::new(rows.into_rows(target.def.columns.len())),
         RowsToInsert::Selected(rows) => Box::new(rows.into_rows(target.def.columns.len())),
     };
     let writing = Writing::begin(count as u64);

@@ -15,9 +15,11 @@ use super::rows::{FoundRow, found_pairs};
 use super::selected::{self, source_type};
 use super::target::Target;
 use super::target_view::ViewChange;
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::failing_row::refused;
+use crate::memory::ReturnedMemory;
 use crate::names;
 use crate::needs;
 use crate::parse::{MERGE_DEFAULTS, MERGE_NOTHING, is_default};
@@ -25,6 +27,7 @@ use crate::query;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::row_locking::strength_of_update;
 use crate::select;
+use crate::walk::each_expression;
 use crate::writing::Writing;
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, RecordBatch};
 use arrow::datatypes::{DataType, Int32Type};
@@ -166,6 +169,7 @@ fn clauses(
     if of_kind.is_empty() {
         return Ok(None);
     }
+    refuse_too_many(&of_kind)?;
     let mut items = if kind == Matched::Yes { target.key_items() } else { Vec::new() };
     let choice = items.len();
     items.push(select::item(chosen(&of_kind), "clause".to_owned()));
@@ -232,6 +236,34 @@ fn chosen(clauses: &[&MergeClause]) -> Expr {
         result: number(place),
     };
     case(clauses.iter().enumerate().map(when).collect())
+}
+
+/// The parts of the conditions of all values, at most. A value has those of its clause and of all before it, so what is made of a
+/// statement would grow with the square of its text.
+const CONDITION_PARTS_MAX: usize = 300_000;
+
+/// `54001` for clauses whose values have too many conditions together.
+fn refuse_too_many(clauses: &[&MergeClause]) -> Result<(), SqlError> {
+    let (mut of_one, mut of_all) = (0_usize, 0_usize);
+    for clause in clauses {
+        cancel::check()?;
+        each_expression(&clause.predicate, |_| of_one += 1);
+        let values = match &clause.action {
+            MergeAction::Update(update) => update.assignments.len(),
+            MergeAction::Insert(insert) => match &insert.kind {
+                MergeInsertKind::Values(values) => values.rows.iter().map(|row| row.content.len()).sum(),
+                MergeInsertKind::Row => 0,
+            },
+            MergeAction::Delete { .. } => 0,
+        };
+        of_all = of_all.saturating_add(of_one.saturating_mul(values));
+    }
+    if of_all <= CONDITION_PARTS_MAX {
+        return Ok(());
+    }
+    let message = "the clauses of MERGE have too many conditions";
+    Err(SqlError::new(SqlState::StatementTooComplex, message)
+        .with_hint("Divide it into several statements, or compute in the source what the conditions ask."))
 }
 
 /// The value for rows to which the last of the clauses applies and none before it.
@@ -484,18 +516,26 @@ fn refuse_twice(rows: &[FoundRow]) -> Result<(), SqlError> {
 fn add(context: &mut StatementContext<'_>, target: &Target, clauses: &Clauses) -> Result<u64, SqlError> {
     let choices = clauses.choices()?;
     let arrays = clauses.arrays(context, &target.def)?;
-    let mut rows = Vec::new();
+    let (mut rows, mut memory) = (Vec::new(), ReturnedMemory::default());
     for (batch, of_batch) in clauses.found.batches.iter().enumerate() {
         for row in 0..of_batch.num_rows() {
             let Some((place, Action::Insert(values))) = action_of(clauses, &choices, batch, row) else {
                 continue;
             };
+            cancel::check()?;
             let mut given = vec![None; target.def.columns.len()];
             for ((column, _), array) in values.iter().zip(&arrays[batch][place]) {
                 given[*column] = array.as_ref().map(|array| value_at(array, row).to_owned());
             }
+            for value in &given {
+                let kept = value.as_ref().map_or(ValueRef::Null, Value::borrow);
+                memory.add(kept, &context.engine.queries)?;
+            }
             rows.push(given);
         }
     }
-    insert::add_rows(context, target, rows)
+    // Their memory is given back behind this.
+    let added = insert::add_rows(context, target, rows);
+    drop(memory);
+    added
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `BETWEEN SYMMETRIC` and `BETWEEN ASYMMETRIC`, which the parser has not.
 
+use crate::walk::any_expression;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// The parts of what stands there twice, at most: of forty within each other there would be a million million.
+const PARTS_MAX: usize = 10_000;
 
 /// Reads on behind an expression that one of them follows; `None`, with nothing read, if none does. Whichever of the two bounds is
 /// the lower one, `x BETWEEN SYMMETRIC a AND b` is `x BETWEEN a AND b OR x BETWEEN b AND a`, as PostgreSQL has it.
@@ -26,12 +30,12 @@ pub(super) fn infix(parser: &mut Parser<'_>, value: &Expr) -> Option<Result<Expr
         parser.advance_token();
     }
     let between = parser.parse_between(value.clone(), false);
-    Some(between.map(|between| {
-        let either = if is_symmetric { or_the_other_way(between) } else { between };
-        match negated {
+    Some(between.and_then(|between| {
+        let either = if is_symmetric { or_the_other_way(between)? } else { between };
+        Ok(match negated {
             true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(either))) },
             false => either,
-        }
+        })
     }))
 }
 
@@ -39,13 +43,21 @@ fn is_keyword(token: &Token, keyword: Keyword) -> bool {
     matches!(token, Token::Word(word) if word.keyword == keyword)
 }
 
-fn or_the_other_way(between: Expr) -> Expr {
-    let Expr::Between { expr, negated, low, high } = between else { return between };
+fn or_the_other_way(between: Expr) -> Result<Expr, ParserError> {
+    let mut parts = 0;
+    let is_too_large = any_expression(&between, |_| {
+        parts += 1;
+        parts > PARTS_MAX
+    });
+    if is_too_large {
+        return Err(ParserError::RecursionLimitExceeded);
+    }
+    let Expr::Between { expr, negated, low, high } = between else { return Ok(between) };
     let other = Expr::Between { expr: expr.clone(), negated, low: high.clone(), high: low.clone() };
     let either = Expr::BinaryOp {
         left: Box::new(Expr::Between { expr, negated, low, high }),
         op: BinaryOperator::Or,
         right: Box::new(other),
     };
-    Expr::Nested(Box::new(either))
+    Ok(Expr::Nested(Box::new(either)))
 }

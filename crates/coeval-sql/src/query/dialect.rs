@@ -89,7 +89,7 @@ use crate::error::{SqlError, SqlState};
 use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED};
 use crate::names::fold;
 use crate::select::call;
-use crate::walk::{WalkMut, step};
+use crate::walk::{WalkMut, each_expression, step};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -119,7 +119,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// `42601` for rows of different lengths, `42704` for an unknown collation or window, `42P10` for an order of different values by something else, `42P20` for a window that changes what it takes from another, `42P19` for a
 /// recursion that has no end, `0A000` for sets where one value is chosen.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
-    query.try_walk_mut(&mut Dialect { depth: 0 })?;
+    query.try_walk_mut(&mut Dialect { depth: 0, copied: 0 })?;
     casts::show_names(query);
     Ok(())
 }
@@ -129,12 +129,57 @@ pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
 /// # Errors
 /// As [`in_dialect`].
 pub(crate) fn expression_in_dialect(expression: &mut Expr) -> Result<(), SqlError> {
-    expression.try_walk_mut(&mut Dialect { depth: 1 })
+    expression.try_walk_mut(&mut Dialect { depth: 1, copied: 0 })
 }
 
-/// Rewrites; `depth` says how many queries there are around the place that is visited.
+/// The parts of what is written several times, at most: of all expressions, or of the windows or the outputs of one SELECT. Expressions are
+/// copied with those in them that were: of ten periods within each other there would be thousands of millions of parts.
+const COPIED_MAX: usize = 500_000;
+
+/// Rewrites.
 struct Dialect {
+    /// How many queries there are around the place that is visited.
     depth: usize,
+    /// The parts of expressions that were written several times, as often as they were.
+    copied: usize,
+}
+
+impl Dialect {
+    /// Notes what is going to be written several times in the place of an expression.
+    fn note_copies(&mut self, expression: &Expr) -> Result<(), SqlError> {
+        let (copied, times) = match expression {
+            // Each end of a period is there a dozen times.
+            Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => (expression, 12),
+            Expr::BinaryOp { op: BinaryOperator::Eq | BinaryOperator::NotEq, .. } => return Ok(()),
+            Expr::BinaryOp { left, op, right } if rows::is_comparison(left, op, right) => (expression, 2),
+            Expr::InList { expr, list, .. } if rows::columns(expr).is_some() => (expr.as_ref(), list.len()),
+            Expr::Function(Function { over: Some(WindowType::WindowSpec(window)), .. })
+                if excluded_rows::leaves_out_current_row(window) =>
+            {
+                (expression, 8)
+            }
+            _ => return Ok(()),
+        };
+        let (mut parts, mut is_plain) = (0_usize, true);
+        each_expression(copied, |part| {
+            parts += 1;
+            is_plain &= matches!(
+                part,
+                Expr::Tuple(_) | Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)
+            );
+        });
+        // A row of columns, which may be looked for in a long list.
+        if !is_plain {
+            self.copied = self.copied.saturating_add(parts.saturating_mul(times));
+        }
+        if self.copied <= COPIED_MAX {
+            return Ok(());
+        }
+        let error = SqlError::new(SqlState::StatementTooComplex, "the statement is nested too deeply");
+        Err(error
+            .with_detail("Rows that are compared, periods, and windows without a row are written several times.")
+            .with_hint("Compute what is within them in a subquery in FROM."))
+    }
 }
 
 impl VisitorMut for Dialect {
@@ -166,7 +211,8 @@ impl VisitorMut for Dialect {
         row_subqueries::rewrite_conditions(select);
         tables::count_in_from(select);
         grouping::as_one_group(select);
-        step(grouping::write_out(select).and_then(|()| windows::write_out(select)))
+        let grouped = grouping::refuse_copies(select).and_then(|()| grouping::write_out(select));
+        step(grouped.and_then(|()| windows::write_out(select)))
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
@@ -179,6 +225,7 @@ impl VisitorMut for Dialect {
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
         let checked = cancel::check().and_then(|()| rows::check(expression));
+        let checked = checked.and_then(|()| self.note_copies(expression));
         match checked.and_then(|()| rewritten(expression)) {
             Ok(Some(replaced)) => *expression = replaced,
             Ok(None) => {}

@@ -3,6 +3,7 @@
 
 use super::arithmetic::CheckedArithmetic;
 use super::dialect::expression_in_dialect;
+use super::expansion::refuse_too_large;
 use super::mistakes::{explained_expression, explained_types};
 use super::typing::{settled_expression, with_typed_literals};
 use crate::error::SqlError;
@@ -28,6 +29,7 @@ impl PlanExpressions for SessionState {
         let planned = self
             .create_logical_expr(&expression.to_string(), schema)
             .map_err(|error| explained_expression(error, &expression, schema, self))?;
+        refuse_too_large(&planned)?;
         let logical = settled_expression(planned, schema)?;
         let context = SimplifyContext::builder().with_schema(Arc::new(schema.clone())).build();
         let coerced = ExprSimplifier::new(context)

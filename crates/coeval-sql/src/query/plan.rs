@@ -4,6 +4,7 @@
 use super::apply::{applied, has_correlated};
 use super::dialect::in_dialect;
 use super::doubled;
+use super::expansion::bounded;
 use super::generic_plan::{ForAllValues, is_for_all_values};
 use super::grouped_parameters::with_computed_sets;
 use super::kept_plan::{Circumstances, KeptPlan, is_due, is_timeless};
@@ -47,6 +48,10 @@ use datafusion::sql::planner::PlannerContext;
 use datafusion::sql::sqlparser::ast::{DataType as AstType, ObjectName, Query};
 use parking_lot::Mutex;
 use std::sync::Arc;
+
+/// An optimized plan is kept if it takes at most this beside twice what its query is counted for. Constants that were made of calls may take
+/// any number of bytes.
+const BESIDE_BYTES_MAX: usize = 64 << 10;
 
 /// A query planned as far as it goes without a snapshot and parameters.
 ///
@@ -203,7 +208,8 @@ impl PlannedQuery {
             return;
         }
         let made_for = Circumstances::new(context.settings, self.tables(), snapshot);
-        let kept = if !self.can_be_used_again() {
+        let is_small = plan_bytes(&plan) <= BESIDE_BYTES_MAX + 2 * self.bytes();
+        let kept = if !is_small || !self.can_be_used_again() {
             KeptPlan::never(made_for)
         } else if self.parameter_types.is_empty() {
             KeptPlan::new(plan, made_for)
@@ -341,7 +347,7 @@ fn plan_query(
     }
     let (extent, settling) = (planner.extent(), Arc::clone(&engine));
     let (logical, runs_subqueries) = length.work(&engine, move || {
-        let settled = settled(with_counted_rows(with_computed_sets(logical)?)?)?;
+        let settled = settled(with_counted_rows(with_computed_sets(bounded(logical)?)?)?)?;
         let applied = applied(settled, settling.planning(), extent)?;
         let written = with_written_vectors(applied.data, settling.template())?;
         Ok((with_numbers_behind_order(written)?, applied.transformed))

@@ -31,10 +31,12 @@ impl OptimizerRule for SmallFilters {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        match &plan {
-            LogicalPlan::Filter(filter) if becomes_too_large(filter)? => Ok(Transformed::no(plan)),
-            _ => self.0.rewrite(plan, config),
+        if let LogicalPlan::Filter(filter) = &plan
+            && becomes_too_large(filter)?
+        {
+            return Ok(Transformed::no(plan));
         }
+        self.0.rewrite(plan, config)
     }
 }
 

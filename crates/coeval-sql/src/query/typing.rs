@@ -47,6 +47,7 @@ mod ordered_set;
 mod orderless;
 mod outer_tables;
 mod padded;
+mod percentages;
 mod places;
 mod regressions;
 mod rounding;
@@ -82,6 +83,7 @@ pub(crate) use moments::ROUNDED as ROUNDED_TIME;
 pub(crate) use numbers::{DIVISION, quotient, rounded};
 pub(super) use operators::no_operator;
 pub(crate) use outer_tables::OuterTables;
+pub(crate) use percentages::PERCENTAGE;
 pub(super) use row_offsets::BY_ROW;
 pub(crate) use series::SERIES;
 pub(super) use series::{Steps, arguments_of as arguments_of_series, array_of_members};
@@ -126,6 +128,7 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
         array_literals::function(),
         series::function(),
         sleep::function(),
+        percentages::function(),
         super::frame_offsets::function(),
     ];
     for function in functions

@@ -73,13 +73,13 @@ impl Visitor for Sizes {
     fn post_visit_query(&mut self, query: &Query) -> ControlFlow<SqlError> {
         let Some(level) = self.around.pop() else { return ControlFlow::Continue(()) };
         let reads = level.reads.saturating_add(1);
-        match (self.waiting.remove(&std::ptr::from_ref(query)), self.around.last_mut()) {
-            (Some(name), Some(around)) => {
-                around.named.insert(name, reads);
-                ControlFlow::Continue(())
-            }
-            _ => self.add(reads, level.copies),
+        let Some(name) = self.waiting.remove(&std::ptr::from_ref(query)) else {
+            return self.add(reads, level.copies);
+        };
+        if let Some(around) = self.around.last_mut() {
+            around.named.insert(name, reads);
         }
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<SqlError> {

@@ -8,11 +8,12 @@ use crate::dml::environment;
 use crate::dml::expressions::{ColumnExpression, Expressions};
 use crate::dml::selected::{self, source_type};
 use crate::error::SqlError;
+use crate::memory::ReturnedMemory;
 use crate::parse::is_default;
 use crate::query;
 use crate::scalar::{Inputs, NoRows, Scope};
 use crate::select;
-use coeval_store::{Value, value_at};
+use coeval_store::{Value, ValueRef, value_at};
 use datafusion::sql::sqlparser::ast::{Expr, Values, With};
 
 /// How one value of a row is made.
@@ -23,17 +24,57 @@ enum Cell<'e> {
     Query(&'e Expr),
 }
 
-/// The rows, by column of the definition; `None` for what is to be generated.
+/// Rows that are given one by one.
+pub(super) struct GivenRows {
+    /// The table's columns that they have values for.
+    columns: Vec<usize>,
+    /// By row, in the order of `columns`; `None` for what is to be generated.
+    rows: Vec<Vec<Option<Value>>>,
+    memory: ReturnedMemory,
+}
+
+impl GivenRows {
+    /// Rows of somebody who has counted them, with values for these columns.
+    pub(super) fn new(columns: Vec<usize>, rows: Vec<Vec<Option<Value>>>) -> Self {
+        Self { columns, rows, memory: ReturnedMemory::default() }
+    }
+
+    /// The table's columns that they have values for.
+    pub(super) fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// How many rows.
+    pub(super) fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The rows one by one, with a place for each of the table's `width` columns; `None` for what is to be generated. Their memory is
+    /// given back behind the last one.
+    pub(super) fn into_rows(self, width: usize) -> impl Iterator<Item = Vec<Option<Value>>> {
+        let Self { columns, rows, memory } = self;
+        rows.into_iter().map(move |row| {
+            let _held = &memory;
+            let mut given = vec![None; width];
+            for (&column, value) in columns.iter().zip(row) {
+                given[column] = value;
+            }
+            given
+        })
+    }
+}
+
+/// The rows. What is kept of them is what the text has, however many columns the table has.
 ///
 /// # Errors
-/// `42601` for rows of different lengths or too many values, `428C9`, and what the expressions refuse.
+/// `42601` for rows of different lengths or too many values, `428C9`, `53200`, and what the expressions refuse.
 pub(super) fn given_rows(
     context: &mut StatementContext<'_>,
     shape: &Shape,
     values: &Values,
     list: ColumnList,
     with: Option<&With>,
-) -> Result<Vec<Vec<Option<Value>>>, SqlError> {
+) -> Result<GivenRows, SqlError> {
     let width = values.rows.first().map_or(0, |row| row.content.len());
     if values.rows.iter().any(|row| row.content.len() != width) {
         return Err(SqlError::syntax("VALUES lists must all be the same length"));
@@ -41,17 +82,21 @@ pub(super) fn given_rows(
     let columns = shape.filled(width, list)?;
     let scope = Scope::empty();
     let mut expressions = Expressions::new(context, &scope);
+    let mut memory = ReturnedMemory::default();
     let mut rows = Vec::with_capacity(values.rows.len());
     for row in &values.rows {
         cancel::check()?;
-        let mut given = vec![None; shape.target.def.columns.len()];
+        let mut given = Vec::with_capacity(width);
         for (&column, expression) in columns.iter().zip(&row.content) {
             let cell = cell(shape, &mut expressions, column, expression)?;
-            given[column] = evaluate(context, shape, column, cell, with)?;
+            let value = evaluate(context, shape, column, cell, with)?;
+            let kept = value.as_ref().map_or(ValueRef::Null, Value::borrow);
+            memory.add(kept, &context.engine.queries)?;
+            given.push(value);
         }
         rows.push(given);
     }
-    Ok(rows)
+    Ok(GivenRows { columns: columns.to_vec(), rows, memory })
 }
 
 fn cell<'e>(

@@ -119,8 +119,8 @@ mod tests {
         let wanted = ScalarValue::Decimal128(None, 3, 1).data_type();
         let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
         let kept = MemoryConsumer::new("a test").register(&memory);
-        let all =
-            Candidates::new((operator, quantifier), &[batch], &DataType::Int32, &wanted, &kept).unwrap();
+        let question = (operator, quantifier);
+        let all = Candidates::new(question, &[batch], &DataType::Int32, &wanted, &kept).unwrap();
         let values = [Some(20), Some(25), None].map(|value| ScalarValue::Decimal128(value, 3, 1));
         let answer = |value| match all.compared(value).unwrap() {
             ScalarValue::Boolean(answer) => answer,

@@ -12,10 +12,13 @@
 
 use super::distinct_on::{are_same, meant};
 use super::recursion::aggregates;
-use super::unqualified;
+use super::{COPIED_MAX, unqualified};
 use crate::error::{SqlError, SqlState};
+use crate::names::fold;
 use crate::parse::DISTINCT_SETS;
+use crate::walk::each_expression;
 use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, Value};
+use std::collections::HashMap;
 
 /// What rows are grouped by for some of the groups.
 type Set = Vec<Expr>;
@@ -59,6 +62,44 @@ pub(super) fn write_out(select: &mut Select) -> Result<(), SqlError> {
         *groups = vec![Expr::GroupingSets(different_sets(groups, outputs)?)];
     }
     Ok(())
+}
+
+/// Refuses a SELECT whose outputs would become too large in GROUP BY and HAVING: DataFusion puts an output in each place that names it.
+///
+/// # Errors
+/// `54001`.
+pub(super) fn refuse_copies(select: &Select) -> Result<(), SqlError> {
+    let has_groups = matches!(&select.group_by, GroupByExpr::Expressions(groups, _) if !groups.is_empty());
+    if !has_groups && select.having.is_none() {
+        return Ok(());
+    }
+    let parts = |output: &SelectItem| match output {
+        SelectItem::ExprWithAlias { expr, alias } => {
+            let mut parts = 0_usize;
+            each_expression(expr, |_| parts += 1);
+            Some((fold(alias), parts))
+        }
+        _ => None,
+    };
+    let outputs: HashMap<String, usize> = select.projection.iter().filter_map(parts).collect();
+    if outputs.is_empty() {
+        return Ok(());
+    }
+    let mut copied = 0_usize;
+    let mut count = |part: &Expr| {
+        if let Expr::Identifier(name) = part {
+            copied = copied.saturating_add(outputs.get(&fold(name)).copied().unwrap_or(0));
+        }
+    };
+    each_expression(&select.group_by, &mut count);
+    each_expression(&select.having, &mut count);
+    if copied <= COPIED_MAX {
+        return Ok(());
+    }
+    let message = "the outputs that GROUP BY and HAVING name are too large together";
+    Err(SqlError::new(SqlState::StatementTooComplex, message)
+        .with_detail("Each counts as often as it is named.")
+        .with_hint("Compute them in a subquery in FROM."))
 }
 
 /// Whether this is the function that asks for different sets alone.

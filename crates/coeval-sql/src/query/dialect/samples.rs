@@ -97,7 +97,7 @@ fn number_of(expression: &Expr) -> Option<f64> {
     }
 }
 
-/// `random() * 100 < percentage`.
+/// `random() * 100 < percentage`, which is refused if it is none.
 fn is_taken(percentage: &Expr) -> Expr {
     let of_hundred = Expr::BinaryOp {
         left: Box::new(call("random", Vec::new())),
@@ -105,5 +105,6 @@ fn is_taken(percentage: &Expr) -> Expr {
         right: Box::new(number("100")),
     };
     let percentage = casts::cast(nested(percentage), DataType::DoublePrecision);
-    Expr::BinaryOp { left: Box::new(of_hundred), op: BinaryOperator::Lt, right: Box::new(percentage) }
+    let checked = call(crate::query::typing::PERCENTAGE, vec![percentage]);
+    Expr::BinaryOp { left: Box::new(of_hundred), op: BinaryOperator::Lt, right: Box::new(checked) }
 }

@@ -5,14 +5,16 @@
 //! by. So what a window takes from another one is written into it. In ORDER BY it knows no names of windows: there all is written out.
 
 use super::excluded_rows::{leaves_out_current_row, take_mark};
-use super::{frame_offsets, frames};
+use super::{COPIED_MAX, frame_offsets, frames};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
-use crate::walk::WalkMut;
+use crate::walk::{WalkMut, each_expression};
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select, SetExpr, VisitorMut,
     WindowSpec, WindowType,
 };
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 /// Writes out the windows of one SELECT; those of its subqueries have their own names.
@@ -28,8 +30,7 @@ pub(super) fn write_out(select: &mut Select) -> Result<(), SqlError> {
             return Err(error);
         }
     }
-    let Windows(known) = known;
-    for (NamedWindowDefinition(_, window), (_, mut spec)) in select.named_window.iter_mut().zip(known) {
+    for (NamedWindowDefinition(_, window), mut spec) in select.named_window.iter_mut().zip(known.specs) {
         take_mark(&mut spec);
         *window = NamedWindowExpr::WindowSpec(spec);
     }
@@ -67,21 +68,29 @@ pub(super) fn take_offsets(select: &mut Select) {
     }
 }
 
-/// The windows that have names, in the order of their definitions.
-struct Windows(Vec<(String, WindowSpec)>);
+/// The windows that have names.
+struct Windows {
+    /// In the order of their definitions.
+    specs: Vec<WindowSpec>,
+    /// By name the place of a window, and how many parts it has.
+    places: HashMap<String, (usize, usize)>,
+    /// The parts of all copies.
+    copied: Cell<usize>,
+}
 
 impl Windows {
     /// Those of a SELECT, written out.
     fn of(select: &Select) -> Result<Self, SqlError> {
-        let mut known = Self(Vec::with_capacity(select.named_window.len()));
+        let specs = Vec::with_capacity(select.named_window.len());
+        let mut known = Self { specs, places: HashMap::new(), copied: Cell::new(0) };
         for NamedWindowDefinition(name, window) in &select.named_window {
             let name = fold(name);
-            if known.find(&name).is_ok() {
+            if known.places.contains_key(&name) {
                 let message = format!("window \"{name}\" is already defined");
                 return Err(SqlError::new(SqlState::WindowingError, message));
             }
             let spec = match window {
-                NamedWindowExpr::NamedWindow(other) => known.find(&fold(other))?.clone(),
+                NamedWindowExpr::NamedWindow(other) => known.copied(&fold(other))?.clone(),
                 NamedWindowExpr::WindowSpec(spec) => {
                     let mut spec = spec.clone();
                     known.fill(&mut spec)?;
@@ -89,23 +98,35 @@ impl Windows {
                 }
             };
             frames::check(&spec)?;
-            known.0.push((name, spec));
+            let mut parts = 1;
+            each_expression(&spec, |_| parts += 1);
+            known.places.insert(name, (known.specs.len(), parts));
+            known.specs.push(spec);
         }
         Ok(known)
     }
 
-    fn find(&self, name: &str) -> Result<&WindowSpec, SqlError> {
-        let found = self.0.iter().find(|(known, _)| known == name);
-        found.map(|(_, spec)| spec).ok_or_else(|| {
-            SqlError::new(SqlState::UndefinedObject, format!("window \"{name}\" does not exist"))
-        })
+    /// The window of this name, which is going to be copied: whole, for each use of the name.
+    fn copied(&self, name: &str) -> Result<&WindowSpec, SqlError> {
+        let Some(&(place, parts)) = self.places.get(name) else {
+            let message = format!("window \"{name}\" does not exist");
+            return Err(SqlError::new(SqlState::UndefinedObject, message));
+        };
+        self.copied.set(self.copied.get().saturating_add(parts));
+        if self.copied.get() > COPIED_MAX {
+            let message = "the windows of the query are too large together";
+            return Err(SqlError::new(SqlState::StatementTooComplex, message)
+                .with_detail("Each counts as often as it is named.")
+                .with_hint("Compute what it is divided and ordered by in a subquery in FROM."));
+        }
+        Ok(&self.specs[place])
     }
 
     /// Writes into a window what it takes from the one that it names.
     fn fill(&self, spec: &mut WindowSpec) -> Result<(), SqlError> {
         let Some(name) = spec.window_name.take() else { return Ok(()) };
         let name = fold(&name);
-        let from = self.find(&name)?;
+        let from = self.copied(&name)?;
         let refused = |message: String| Err(SqlError::new(SqlState::WindowingError, message));
         if !spec.partition_by.is_empty() {
             return refused(format!("cannot override PARTITION BY clause of window \"{name}\""));
@@ -141,7 +162,7 @@ struct Calls<'w> {
 impl Calls<'_> {
     fn write_out(&self, call: &mut Function) -> Result<(), SqlError> {
         if let Some(WindowType::NamedWindow(name)) = &call.over {
-            let spec = self.known.find(&fold(name))?;
+            let spec = self.known.copied(&fold(name))?;
             if self.names == Names::AreUnknown || leaves_out_current_row(spec) {
                 call.over = Some(WindowType::WindowSpec(spec.clone()));
             }
