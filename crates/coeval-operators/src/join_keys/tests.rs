@@ -123,6 +123,27 @@ fn ranges_meet_a_set_where_one_of_its_values_is_in_them() {
 }
 
 #[test]
+fn values_at_the_ends_of_64_bits_are_told_apart() {
+    let (least, most) = (i64::MIN, i64::MAX);
+    let asked = [least, least + 1, least + 69, least + 70, least + 71, -1, 0, 1, most - 71, most - 70, most];
+    for values in [[least, least + 70], [most - 70, most], [least, most], [-1, 1]] {
+        let column: ArrayRef = Arc::new(Int64Array::from(values.to_vec()));
+        let set = KeySet::of(&[vec![Arc::clone(&column)]]);
+        let Some(bits) = set.column(0) else {
+            assert_eq!(values, [least, most], "others are near to each other");
+            assert_eq!(looked_up(&set, &[column]), [true; 2]);
+            continue;
+        };
+        for value in asked {
+            let is_there = values.contains(&value);
+            assert_eq!(bits.contains(value), is_there, "{value} in {values:?}");
+            assert_eq!(bits.has_between(value, value), is_there, "{value} in {values:?}");
+        }
+        assert!(bits.has_between(least, most), "{values:?}");
+    }
+}
+
+#[test]
 fn rows_with_null_are_in_no_set() {
     let one: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), None]));
     let other: ArrayRef = Arc::new(Int32Array::from(vec![None, Some(2)]));

@@ -103,10 +103,11 @@ struct Key {
 }
 
 impl Sought {
-    /// `None` if the join is of another kind. One that takes NULL for equal to NULL looks for what is in no set, and of one that is divided
-    /// among threads no part knows all keys.
+    /// `None` if the join is of another kind. One that takes NULL for equal to NULL looks for what is in no set, as does one that a single
+    /// NULL of the larger side decides: `NOT IN`. Of one that is divided among threads no part knows all keys.
     fn by(join: &HashJoinExec) -> Option<Self> {
         let is_of_the_kind = join.null_equality() == NullEquality::NullEqualsNothing
+            && !join.null_aware
             && *join.partition_mode() == PartitionMode::CollectLeft;
         if !is_of_the_kind {
             return None;

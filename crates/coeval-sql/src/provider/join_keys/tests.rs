@@ -21,6 +21,8 @@ fn session() -> Session {
              CREATE TABLE wanted (far bigint, item int);
              INSERT INTO wanted VALUES (7000000000000, 7), (8000000000000, 8), (9, 9), (NULL, NULL);
              CREATE TABLE unsold (customer int, item int);
+             CREATE TABLE asked (customer int NOT NULL);
+             INSERT INTO asked VALUES (1), (6000);
              CHECKPOINT",
         )
         .unwrap();
@@ -56,19 +58,25 @@ const TOLD: [&str; 7] = [
     "SELECT s.*, w.item FROM sold s JOIN wanted w ON s.far = w.far",
 ];
 
-/// Others: rows without a partner come out, and NULL finds NULL.
-const NOT_TOLD: [&str; 3] = [
+/// Others: rows without a partner come out, NULL finds NULL, and a single NULL leaves nothing.
+const NOT_TOLD: [&str; 4] = [
     "SELECT s.*, r.amount FROM sold s LEFT JOIN returned r ON s.item = r.item AND s.ticket = r.ticket",
     "SELECT s.* FROM sold s WHERE NOT EXISTS
      (SELECT 1 FROM returned r WHERE s.item = r.item AND s.ticket = r.ticket)",
     "SELECT customer, item FROM sold INTERSECT SELECT customer, item FROM returned",
+    "SELECT a.customer FROM asked a WHERE a.customer NOT IN (SELECT s.customer FROM sold s)",
 ];
 
 #[test]
 fn rows_are_those_of_the_join_alone() {
     let mut session = session();
     let of_nothing = "SELECT s.* FROM sold s JOIN unsold n ON s.customer = n.customer AND s.item = n.item";
-    for query in TOLD.into_iter().chain(NOT_TOLD).chain([of_nothing]) {
+    // The smaller side has other keys in each step.
+    let of_steps = "WITH RECURSIVE walk (ticket, step) AS (
+         SELECT CAST(1 AS bigint), 0 UNION ALL
+         SELECT s.ticket + 10, w.step + 1 FROM walk w JOIN sold s ON s.ticket = w.ticket WHERE w.step < 4)
+         SELECT ticket, step FROM walk";
+    for query in TOLD.into_iter().chain(NOT_TOLD).chain([of_nothing, of_steps]) {
         session.execute("SET coeval.join_keys = off").unwrap();
         let expected = rows(&mut session, query);
         session.execute("RESET coeval.join_keys").unwrap();
@@ -76,6 +84,15 @@ fn rows_are_those_of_the_join_alone() {
         assert_eq!(found.len(), expected.len(), "{query}");
         assert!(found == expected, "{query}");
     }
+}
+
+#[test]
+fn a_null_on_the_larger_side_leaves_nothing_of_not_in() {
+    let mut session = session();
+    let not_among = |sold: &str| format!("SELECT customer FROM asked WHERE customer NOT IN ({sold})");
+    assert!(rows(&mut session, &not_among("SELECT customer FROM sold")).is_empty());
+    let known = not_among("SELECT customer FROM sold WHERE customer IS NOT NULL");
+    assert_eq!(rows(&mut session, &known), ["6000"]);
 }
 
 #[test]
