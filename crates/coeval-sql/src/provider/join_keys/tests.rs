@@ -16,7 +16,7 @@ fn session() -> Session {
              CREATE TABLE returned (customer int, item int, ticket bigint, day date, shop text, amount int, far bigint);
              INSERT INTO returned SELECT customer, item, CASE WHEN price < 50 THEN ticket ELSE -ticket END, day,
                  shop, price, far FROM sold WHERE price % 10 = 3;
-             INSERT INTO returned VALUES (NULL, 1, 1, '2024-01-02', 'shop 1', 0), (1, NULL, 1, '2024-01-02', NULL, 0),
+             INSERT INTO returned VALUES (NULL, 1, 1, '2024-01-02', 'shop 1', 0, 1), (1, NULL, 1, '2024-01-02', NULL, 0, 1),
                  (1, 1, NULL, NULL, 'shop 1', 0, 1);
              CREATE TABLE wanted (far bigint, item int);
              INSERT INTO wanted VALUES (7000000000000, 7), (8000000000000, 8), (9, 9), (NULL, NULL);

@@ -72,7 +72,7 @@ fn one_plan_for_all_values_gives_the_rows_of_a_plan_for_each() {
     for (sql, count) in [
         ("SELECT n, v FROM t WHERE v > $1 ORDER BY n", 1),
         ("SELECT count(*), max(n), min(n), max(v) FROM t WHERE v > $1", 1),
-        ("SELECT n, CASE WHEN v > $1 THEN v ELSE n END FROM t ORDER BY n", 1),
+        ("SELECT n, CASE WHEN v > $1 THEN v ELSE n END AS other FROM t ORDER BY n", 1),
         ("SELECT a.n, b.v FROM t a JOIN u b ON a.v = b.n WHERE a.n > $1 AND b.v < $2 ORDER BY a.n", 2),
         (
             "SELECT a.n, c.v FROM t a JOIN u b ON a.v = b.n JOIN t c ON c.n = b.v WHERE a.n = $1 AND c.v > $2 ORDER BY 1",
