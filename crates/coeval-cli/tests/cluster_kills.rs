@@ -24,7 +24,7 @@
 //! | `Engine::once_logged` releases all at once | a load that was acknowledged is gone when all are killed |
 //! | `OwnNode::ages` gives nothing | a load without the row from before it |
 //! | `unanswered_max` leaves out `lost` | loads are gone, or a part of one, while a node is |
-//! | `run` in `serve/cluster.rs` starts each keeper in term 1 | no keeper behind a promotion |
+//! | `run` in `serve/cluster.rs` starts each keeper in term 1 | the term that the keeper says behind a promotion |
 //! | `Silence::silent` finds nobody | the others do not go on without a node that is gone |
 #![allow(clippy::unwrap_used)]
 
@@ -250,7 +250,7 @@ impl Trial {
     fn promote(&mut self, fault: Fault, before: &BTreeSet<u64>) {
         let former = self.nodes.primary;
         let others = self.nodes.but(former);
-        let said = self.nodes.said(former);
+        let (said, term) = (self.nodes.said(former), self.nodes.keeper_term(former));
         if fault == Fault::Promoted {
             self.nodes.kill(former);
         } else {
@@ -258,6 +258,7 @@ impl Trial {
         }
         self.nodes.promote_one_of(&others);
         self.nodes.until_the_keeper_is_there(&others);
+        self.nodes.until_the_keeper_is_of_a_term_behind(term);
         self.others_have_all(&others, before);
         if fault != Fault::Promoted {
             self.nodes.signal(former, "-CONT");

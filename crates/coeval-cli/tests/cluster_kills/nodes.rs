@@ -25,6 +25,8 @@ const LINES_SHOWN: usize = 40;
 const LIVE: &str = "SELECT count(*) FROM coeval_cluster_nodes WHERE state = 'live'";
 /// Whether the keeper of views is on the node that is asked.
 const HAS_KEEPER: &str = "SELECT count(*) FROM coeval_cluster_nodes WHERE has_keeper AND is_own";
+/// What a node says whose keeper of views begins. The number of its term comes next, and a point.
+const KEEPER_BEGINS: &str = "the keeper of views is here, of term ";
 
 /// Where a node is, whether it runs or not.
 struct Place {
@@ -258,6 +260,31 @@ impl Nodes {
         for number in numbers {
             let wanted = if *number == self.primary { "1" } else { "0" };
             self.until(*number, HAS_KEEPER, wanted);
+        }
+    }
+
+    /// The number of the term of the last keeper on a node, if it has had one.
+    pub(crate) fn keeper_term(&self, number: usize) -> Option<u64> {
+        let said = self.place(number).said.lock().unwrap();
+        let (_, term) = said.rsplit_once(KEEPER_BEGINS)?;
+        term.split('.').next()?.parse().ok()
+    }
+
+    /// Waits until the keeper on the primary is of a later term than this. Of two keepers of one term neither ends for good: the one that has
+    /// given way asks again after a while, wherever it is.
+    pub(crate) fn until_the_keeper_is_of_a_term_behind(&self, before: Option<u64>) {
+        let begun = Instant::now();
+        loop {
+            let term = self.keeper_term(self.primary);
+            if term > before {
+                return;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "the keeper on node {} is of term {term:?}, and the one before of {before:?}",
+                self.primary
+            );
+            std::thread::sleep(PAUSE);
         }
     }
 

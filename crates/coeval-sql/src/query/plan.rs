@@ -75,6 +75,8 @@ pub(crate) struct PlannedQuery {
     row_order: RowOrder,
     /// The number of the settings that it was planned with.
     settings: u64,
+    /// The search path of these.
+    search_path: Arc<[String]>,
     /// What came of optimizing it when it ran before.
     optimized: Mutex<Option<KeptPlan>>,
 }
@@ -151,6 +153,11 @@ impl PlannedQuery {
     /// read by them.
     pub(crate) fn has_settings_of(&self, context: &StatementContext<'_>) -> bool {
         self.settings == context.settings.revision()
+    }
+
+    /// Whether names are looked up in the same schemas as when it was planned. Another view may have the name of one that it reads.
+    pub(crate) fn has_search_path_of(&self, context: &StatementContext<'_>) -> bool {
+        *self.search_path == *context.settings.search_path()
     }
 
     /// Whether any plan of it is worth keeping: it names no system tables, which are made while it is planned.
@@ -357,7 +364,6 @@ fn plan_query(
     dependencies.unkept |= names_types;
     let columns = with_origins(&output_names::shown(&marked_schema(&logical)), &logical);
     let special_parameters = if count == 0 { Vec::new() } else { special_parameters(&logical, count) };
-    let is_correlated = has_correlated(&logical);
     let principal = context.settings.principal();
     let made_for = match dependencies.reads_views {
         true => MadeFor::with_views(principal, context.transaction, engine.store()),
@@ -365,6 +371,7 @@ fn plan_query(
     };
     let found_by_name = dependencies.tables.iter().map(|table| found_by_name(table, context)).collect();
     Ok(PlannedQuery {
+        is_correlated: has_correlated(&logical),
         logical: Arc::new(logical),
         parameter_types: resolved_types(&found_types, count),
         found_types,
@@ -375,9 +382,9 @@ fn plan_query(
         found_by_name,
         made_for,
         runs_subqueries,
-        is_correlated,
         asks_for_copies: asks_for_copies(query_as_written),
         settings: context.settings.revision(),
+        search_path: context.settings.shared_search_path(),
         optimized: Mutex::new(None),
     })
 }

@@ -53,12 +53,16 @@ pub(super) enum Plan {
 }
 
 impl Plan {
-    /// Whether the definitions and rights that it relies on are those of this statement, and the settings, if those count.
+    /// Whether the definitions and rights that it relies on are those of this statement, and so are the settings that count.
     fn is_current(&self, context: &StatementContext<'_>, source: Source) -> bool {
         match self {
             Self::Point(plan) => plan.is_current(context),
             Self::Query { plan, .. } => {
-                (source == Source::Prepare || plan.has_settings_of(context)) && plan.is_current(context)
+                let means_the_same = match source {
+                    Source::Prepare => plan.has_search_path_of(context),
+                    Source::Text => plan.has_settings_of(context),
+                };
+                means_the_same && plan.is_current(context)
             }
             Self::General => true,
         }

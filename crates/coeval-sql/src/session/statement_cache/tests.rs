@@ -172,6 +172,23 @@ fn a_kept_statement_by_key_finds_its_table_by_the_search_path_of_now() {
     assert!(rows(&mut session, read).contains("| first! "));
 }
 
+/// To break it: have `PlannedQuery::has_settings_of` give true.
+#[test]
+fn a_kept_query_reads_the_view_that_the_search_path_of_now_finds() {
+    let mut session = session();
+    session.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b')").unwrap();
+    session.execute("CREATE VIEW seen AS SELECT max(value) AS value FROM t WHERE n < 2").unwrap();
+    session.execute("CREATE SCHEMA other").unwrap();
+    session.execute("CREATE VIEW other.seen AS SELECT max(value) AS value FROM public.t").unwrap();
+    let read = "SELECT value FROM seen";
+    assert!(rows(&mut session, read).contains("| a "));
+    assert!(is_kept_optimized(&mut session, read));
+    session.execute("SET search_path = other, public").unwrap();
+    assert!(rows(&mut session, read).contains("| b "), "the name means another view, of the same table");
+    session.execute("RESET search_path").unwrap();
+    assert!(rows(&mut session, read).contains("| a "));
+}
+
 /// To break it: look for temporary relations alone among those that may stand before the table on the search path.
 #[test]
 fn a_relation_made_before_a_kept_query_s_table_on_the_search_path_is_the_one_that_is_read() {
