@@ -27,6 +27,7 @@ mod join_order;
 mod join_rows;
 mod join_sides;
 mod kept_plan;
+mod late_joins;
 mod lateral;
 mod lateral_values;
 mod likes;
@@ -84,6 +85,7 @@ pub(crate) use group_top::{GROUP_TOP, GroupTopExec, Ranking, Top};
 pub(crate) use independent_laterals::IndependentLaterals;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_sides::JoinSides;
+pub(crate) use late_joins::LateJoins;
 pub(crate) use operator_rules::{
     CODED_GROUPS, GROUPING_SETS, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, STEPWISE_FILTERS,
     UNORDERED_GROUPS,

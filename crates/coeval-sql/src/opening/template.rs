@@ -8,7 +8,7 @@ use crate::provider::{BEGIN_BRICK_AGGREGATES, JOIN_KEYS};
 use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CountSpreading,
     DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP,
-    GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, NARROW_DECIMALS, PACKED_GROUPS,
+    GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, LateJoins, NARROW_DECIMALS, PACKED_GROUPS,
     RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, UNORDERED_GROUPS,
     WHOLE_GROUPS, Watch,
 };
@@ -18,6 +18,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
+use datafusion::optimizer::push_down_filter::PushDownFilter;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
@@ -120,12 +121,13 @@ const ONE_BATCH: usize = 1;
 /// The part of what a query may have that each of its sorts keeps ready to merge what it has spilled.
 const MERGING_SHARE: usize = 16;
 
-/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, the one that moves reads of fields
-/// only where there are some, and the one that groups below joins, and those that group what is only asked whether it exists and join what
-/// is close to each other, before the one that picks columns. Behind them all comes what is left of LATERAL subqueries, and lists of floats get
-/// both zeros.
+/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, and the one that moves reads of fields
+/// only where there are some. Behind the one that moves filters, and before those that rewrite aggregates, comes the one that joins groups in
+/// the place of rows. Before the one that picks columns come those that group below joins, group what is only asked whether it exists, and
+/// join what is close to each other. Behind them all comes what is left of LATERAL subqueries, and lists of floats get both zeros.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
+    let pushing = PushDownFilter::new();
     let (duplicates, reads) = (DuplicateGroups::default(), FieldReads::default());
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
@@ -146,7 +148,11 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             rules.push(Arc::new(ExistenceByExtremes) as _);
             rules.push(Arc::new(BandJoins) as _);
         }
+        let is_pushing = rule.name() == pushing.name();
         rules.push(rule);
+        if is_pushing {
+            rules.push(Arc::new(LateJoins) as _);
+        }
     }
     rules.push(Arc::new(IndependentLaterals) as _);
     rules.push(Arc::new(BothZeros) as _);

@@ -3,6 +3,7 @@
 
 use super::apply::{Extent, applied, has_correlated, joined};
 use super::generic_plan::{ForAllValues, for_all_values, with_values};
+use super::late_joins::LATE_JOINS_SETTING;
 use super::mistakes::explained_plan;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
 use super::plan_shape::Shape;
@@ -563,12 +564,13 @@ impl Carry for StatementEnvironment {
     const NAME: &'static str = "coeval_environment";
 }
 
-/// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule).
-const RULE_SETTINGS: [&str; 9] = [
+/// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule), or a rule for logical plans.
+const RULE_SETTINGS: [&str; 10] = [
     "coeval.coded_groups",
     "coeval.group_top",
     "coeval.grouping_sets",
     "coeval.join_keys",
+    LATE_JOINS_SETTING,
     "coeval.narrow_decimals",
     "coeval.packed_groups",
     "coeval.running_windows",

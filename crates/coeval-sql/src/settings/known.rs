@@ -114,6 +114,11 @@ pub(super) const KNOWN: &[Known] = &[
         "on",
         "Whether subqueries that would run for each row become joins where that is the same and quicker.",
     ),
+    switch(
+        "coeval.late_joins",
+        "on",
+        "Whether tables that are joined by a key of what is grouped by are joined with the groups in the place of the rows.",
+    ),
     duration(
         "coeval.max_staleness",
         "0",
