@@ -9,8 +9,8 @@ use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CountSpreading,
     DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP,
     GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, LateJoins, NARROW_DECIMALS, PACKED_GROUPS,
-    RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, UNORDERED_GROUPS,
-    WHOLE_GROUPS, Watch,
+    RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, ShortGroups,
+    UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -123,8 +123,8 @@ const MERGING_SHARE: usize = 16;
 
 /// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, and the one that moves reads of fields
 /// only where there are some. Behind the one that moves filters, and before those that rewrite aggregates, comes the one that joins groups in
-/// the place of rows. Before the one that picks columns come those that group below joins, group what is only asked whether it exists, and
-/// join what is close to each other. Behind them all comes what is left of LATERAL subqueries, and lists of floats get both zeros.
+/// the place of rows. Before the one that picks columns come those that group below joins, group by keys in the place of what follows from
+/// them, group what is only asked whether it exists, and join what is close to each other. Behind them all comes what is left of LATERAL subqueries, and lists of floats get both zeros.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
     let pushing = PushDownFilter::new();
@@ -145,6 +145,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         }
         if rule.name() == picking.name() {
             rules.push(Arc::new(EagerAggregation) as _);
+            rules.push(Arc::new(ShortGroups) as _);
             rules.push(Arc::new(ExistenceByExtremes) as _);
             rules.push(Arc::new(BandJoins) as _);
         }

@@ -17,8 +17,8 @@
 //! # Why it is the same
 //! A table comes behind the aggregate if nothing of it is aggregated or computed, and if it is joined by equations alone, by all columns of
 //! one of its keys. What it is joined with is among what is grouped by below, so that all rows of a group have the same partner, at
-//! most one, or none: then the group is missing, as its rows were. And it follows from what is grouped by above (`choice`), so the groups are
-//! not divided further than they were.
+//! most one, or none: then the group is missing, as its rows were. And it follows from what is grouped by above (`joined_tables`), so the
+//! groups are not divided further than they were. Which tables these are is found out in `choice`.
 //!
 //! What is aggregated is now computed of rows that have no partner, too, so it must not fail (`unfailing`).
 //!
@@ -107,11 +107,10 @@ fn joined(
         if plan.schema().join(table.schema()).is_err() {
             return Ok(None);
         }
-        let on = join.on.iter().map(|(left, right)| (behind.column(*left), behind.column(*right))).collect();
         plan = LogicalPlan::Join(Join::try_new(
             Arc::new(plan),
             Arc::new(table),
-            on,
+            behind.on(join),
             None,
             JoinType::Inner,
             JoinConstraint::On,

@@ -9,6 +9,7 @@ use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
 use super::plan_shape::Shape;
 use super::row_order::{RowOrder, execute_in};
 use super::shared_subplans::SHARED_SUBPLANS_SETTING;
+use super::short_groups::SHORT_GROUPS_SETTING;
 use super::watched::{lifeline_of, watched};
 use crate::allowance::Allowance;
 use crate::cancel::{self, Lifeline};
@@ -565,7 +566,7 @@ impl Carry for StatementEnvironment {
 }
 
 /// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule), or a rule for logical plans.
-const RULE_SETTINGS: [&str; 10] = [
+const RULE_SETTINGS: [&str; 11] = [
     "coeval.coded_groups",
     "coeval.group_top",
     "coeval.grouping_sets",
@@ -574,6 +575,7 @@ const RULE_SETTINGS: [&str; 10] = [
     "coeval.narrow_decimals",
     "coeval.packed_groups",
     "coeval.running_windows",
+    SHORT_GROUPS_SETTING,
     "coeval.stepwise_filters",
     SHARED_SUBPLANS_SETTING,
 ];

@@ -172,6 +172,11 @@ pub(super) const KNOWN: &[Known] = &[
         "on",
         "Whether what a query has in several places, as WITH queries that it names more than once, is computed once.",
     ),
+    switch(
+        "coeval.short_groups",
+        "on",
+        "Whether texts and decimals that follow from a key beside them in GROUP BY are left out of what is grouped by.",
+    ),
     fixed("coeval.snapshot_lag", "", "How far safe snapshots are behind, and because of whom."),
     switch(
         "coeval.spread_pieces",
