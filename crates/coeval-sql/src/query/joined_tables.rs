@@ -4,10 +4,12 @@
 //! Whatever is equal to a column that is known is known, and of a table of which a key is known all columns are. An equation has no NULLs,
 //! but a key that is only known may have some, and then it tells nothing. So columns that may be NULL are keys if they are equated alone.
 
+use super::join_conditions::subquery_of;
 use super::join_order::{Cluster, Place, Relation};
 use arrow::datatypes::DataType;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, Result};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::OptimizerConfig;
 use std::collections::BTreeSet;
 
@@ -43,6 +45,24 @@ impl<'p> JoinedTables<'p> {
     pub(super) fn place(&self, column: &Column) -> Option<Place> {
         let relation = self.plans.iter().position(|plan| plan.schema().has_column(column))?;
         Some(Place { relation, field: self.plans[relation].schema().maybe_index_of_column(column)? })
+    }
+
+    /// The one table whose columns an expression names; `None` if it names those of several or none, or has not the same value whenever it is
+    /// computed of the same row.
+    pub(super) fn table_of(&self, value: &Expr) -> Option<usize> {
+        if varies(value) {
+            return None;
+        }
+        let table = |column: &Column| self.place(column).map(|place| place.relation);
+        let mut tables = value.column_refs().into_iter().map(table);
+        let first = tables.next()??;
+        tables.all(|other| other == Some(first)).then_some(first)
+    }
+
+    /// Whether an expression has one value where rows agree in these columns.
+    pub(super) fn is_told_by(&self, value: &Expr, known: &BTreeSet<Place>) -> bool {
+        let is_known = |column: &Column| self.place(column).is_some_and(|place| known.contains(&place));
+        !varies(value) && value.column_refs().into_iter().all(is_known)
     }
 
     /// The column that is there.
@@ -111,4 +131,13 @@ impl<'p> JoinedTables<'p> {
         let field = self.plans[place.relation].schema().field(place.field);
         field.is_nullable() && !self.classes.iter().any(|class| class.contains(&place))
     }
+}
+
+/// Whether a value may be another one each time it is computed of the same row.
+fn varies(value: &Expr) -> bool {
+    let is_asked = |part: &Expr| {
+        let is_outer = matches!(part, Expr::OuterReferenceColumn(..));
+        is_outer || part.is_volatile_node() || subquery_of(part).is_some()
+    };
+    value.exists(|part| Ok(is_asked(part))).unwrap_or(true)
 }

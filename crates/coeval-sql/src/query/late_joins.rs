@@ -15,12 +15,13 @@
 //! It is the lazy aggregation of Yan and Larson (*Eager Aggregation and Lazy Aggregation*, VLDB 1995) read from right to left.
 //!
 //! # Why it is the same
-//! A table comes behind the aggregate if nothing of it is aggregated or computed, and if it is joined by equations alone, by all columns of
+//! A table comes behind the aggregate if nothing of it is aggregated, and if it is joined by equations alone, by all columns of
 //! one of its keys. What it is joined with is among what is grouped by below, so that all rows of a group have the same partner, at
 //! most one, or none: then the group is missing, as its rows were. And it follows from what is grouped by above (`joined_tables`), so the
 //! groups are not divided further than they were. Which tables these are is found out in `choice`.
 //!
-//! What is aggregated is now computed of rows that have no partner, too, so it must not fail (`unfailing`).
+//! What is aggregated is now computed of rows that have no partner, too, so it must not fail (`unfailing`). What is grouped by and computed of
+//! the table is computed behind.
 //!
 //! # When it is done
 //! If the tables are estimated to have a partner for nearly all rows, and there are fewer groups than rows, or no texts of theirs to group
@@ -77,7 +78,8 @@ fn is_off(config: &dyn OptimizerConfig) -> bool {
 
 /// The aggregate with joins behind it; `None` if there are none that can come there, or it does not pay.
 fn late(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<LogicalPlan>> {
-    if aggregate.group_expr.is_empty() || !unfailing::may_come_first(aggregate) {
+    let is_sets = matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]);
+    if aggregate.group_expr.is_empty() || is_sets || !unfailing::may_come_first(aggregate) {
         return Ok(None);
     }
     let Some(cluster) = Cluster::of(&aggregate.input, RELATIONS_MIN, config)? else { return Ok(None) };
@@ -87,7 +89,7 @@ fn late(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<Lo
     let Some(joined) = joined(LogicalPlan::Aggregate(grouped), &behind, &cluster, aggregate)? else {
         return Ok(None);
     };
-    let outputs = aggregate.schema.columns().into_iter().map(Expr::Column).collect();
+    let outputs = behind.outputs(aggregate);
     let plan = LogicalPlan::Projection(Projection::try_new(outputs, Arc::new(joined))?);
     Ok(plan.schema().logically_equivalent_names_and_types(&aggregate.schema).then_some(plan))
 }

@@ -12,7 +12,7 @@
 //! It is done if nothing but integers, dates and times is left to group by, of a table by itself and of inner and semi joins, and if the
 //! groups are estimated to be many: few of them are found by codes of their values, of whatever type.
 
-use super::join_order::{Cluster, Place, is_inner_join};
+use super::join_order::{Cluster, is_inner_join};
 use super::joined_tables::JoinedTables;
 use super::typing::any_of_group;
 use crate::carried::Carry;
@@ -144,11 +144,10 @@ fn follow(aggregate: &Aggregate, is_long: &[bool], tables: &JoinedTables<'_>) ->
         Expr::Column(column) => tables.place(column),
         _ => None,
     };
-    let places: Vec<Option<Place>> = aggregate.group_expr.iter().map(place).collect();
-    let short = places.iter().zip(is_long).filter(|(_, is_long)| !**is_long);
-    let known = tables.with_followers(short.filter_map(|(place, _)| *place).collect());
-    let mut all = places.iter().zip(is_long);
-    all.all(|(place, is_long)| !is_long || place.is_some_and(|place| known.contains(&place)))
+    let mut values = aggregate.group_expr.iter().zip(is_long);
+    let short = values.clone().filter(|(_, is_long)| !**is_long);
+    let known = tables.with_followers(short.filter_map(|(value, _)| place(value)).collect());
+    values.all(|(value, is_long)| !is_long || tables.is_told_by(value, &known))
 }
 
 /// Whether the short values are estimated to make many groups.
@@ -184,7 +183,7 @@ fn grouped(aggregate: &Aggregate, is_long: &[bool], config: &dyn OptimizerConfig
         let (qualifier, field) = aggregate.schema.qualified_field(place);
         outputs[place] =
             Expr::Column(Column::from_name(&name)).alias_qualified(qualifier.cloned(), field.name());
-        values.push(any_of_group(value.clone()).alias(name));
+        values.push(any_of_group(value.clone().unalias()).alias(name));
     }
     let groups = Aggregate::try_new(Arc::clone(&aggregate.input), groups, values)?;
     let groups = Arc::new(LogicalPlan::Aggregate(groups));

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which tables come behind an aggregate, and by what the others are grouped before.
 //!
-//! Of each table it is asked whether it *may* come behind (nothing of it is computed, and nothing but equations of columns names it) and
+//! Of each table it is asked whether it *may* come behind (nothing of it is aggregated, and nothing but equations of columns names it) and
 //! whether it *can*: whether it is joined by a key with what is there already, and what it is joined with follows from the groups. A table
 //! that cannot stays with the others, and what was to be joined with it is looked at again; so a chain of tables, customers and their
 //! nations, comes behind as a whole or as far as it can.
 
+use super::unfailing::cannot_fail;
 use crate::query::join_order::{Cluster, Place, Set};
 use crate::query::joined_tables::JoinedTables;
 use crate::query::short_groups::is_short;
 use datafusion::common::Result;
-use datafusion::logical_expr::{Aggregate, Expr};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable};
 use datafusion::optimizer::OptimizerConfig;
 use std::collections::BTreeSet;
 
@@ -58,15 +59,16 @@ impl<'c> Behind<'c> {
         let is_behind = |place: &Place| order.contains(&place.relation);
         let (mut groups, mut there) = (Vec::new(), BTreeSet::new());
         for value in &aggregate.group_expr {
-            match value {
-                Expr::Column(column) => {
-                    let place = cluster.place(column)?;
-                    if !is_behind(&place) && there.insert(place) {
-                        groups.push(value.clone());
-                    }
-                }
-                value => groups.push(value.clone()),
+            if tables.joined.table_of(value).is_some_and(|table| order.contains(&table)) {
+                continue;
             }
+            if !cannot_fail(value, aggregate.input.schema()) {
+                return Ok(None);
+            }
+            if let Expr::Column(column) = value {
+                there.insert(cluster.place(column)?);
+            }
+            groups.push(value.clone());
         }
         for class in tables.joined.classes.iter().filter(|class| class.iter().any(is_behind)) {
             let mut others = class.iter().filter(|place| !is_behind(place));
@@ -86,6 +88,24 @@ impl<'c> Behind<'c> {
     /// By what the others are grouped.
     pub(super) fn groups(&self) -> Vec<Expr> {
         self.groups.clone()
+    }
+
+    /// What the aggregate gives, of the groups and what is joined with them.
+    pub(super) fn outputs(&self, aggregate: &Aggregate) -> Vec<Expr> {
+        let mut outputs: Vec<Expr> = aggregate.schema.columns().into_iter().map(Expr::Column).collect();
+        for (place, value) in aggregate.group_expr.iter().enumerate() {
+            if !matches!(value, Expr::Column(_)) && self.is_told_behind(value) {
+                let (qualifier, field) = aggregate.schema.qualified_field(place);
+                let value = value.clone().unalias();
+                outputs[place] = value.alias_qualified(qualifier.cloned(), field.name());
+            }
+        }
+        outputs
+    }
+
+    /// Whether a value is one of a table that comes behind.
+    fn is_told_behind(&self, value: &Expr) -> bool {
+        self.tables.joined.table_of(value).is_some_and(|table| self.has(table))
     }
 
     /// The joins, in their order.
@@ -118,11 +138,8 @@ impl<'c> Behind<'c> {
             return Ok(false);
         }
         for value in &aggregate.group_expr {
-            if let Expr::Column(column) = value {
-                let place = cluster.place(column)?;
-                if self.has(place.relation) && !is_short(joined.type_of(place)) {
-                    return Ok(true);
-                }
+            if self.is_told_behind(value) && !is_short(&value.get_type(aggregate.input.schema())?) {
+                return Ok(true);
             }
         }
         let mut groups = 1.0;
@@ -181,13 +198,12 @@ impl<'c> Tables<'c> {
         Ok(Self { cluster, joined, told })
     }
 
-    /// The tables that may come behind: they keep nearly all their rows, what is named of them are groups and equations, and those have
-    /// a key.
+    /// The tables that may come behind: they keep nearly all their rows, what is named of them are equations, which have a key, and groups
+    /// that are of one table.
     fn candidates(&self, aggregate: &Aggregate) -> Result<BTreeSet<usize>> {
-        let is_plain = |value: &&Expr| matches!(value, Expr::Column(_));
-        let computed = aggregate.group_expr.iter().filter(|value| !is_plain(value));
+        let of_several = aggregate.group_expr.iter().filter(|value| self.joined.table_of(value).is_none());
         let mut needed = BTreeSet::new();
-        for column in computed.chain(&aggregate.aggr_expr).flat_map(Expr::column_refs) {
+        for column in of_several.chain(&aggregate.aggr_expr).flat_map(Expr::column_refs) {
             needed.insert(self.cluster.place(column)?.relation);
         }
         let is_candidate = |number: &usize| {

@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// Queries of which some table is joined behind the aggregate.
-const LATE: [&str; 16] = [
+const LATE: [&str; 17] = [
     "SELECT i.id, i.name, sum(s.amount), count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
     // The other side of the equation tells the group as well.
     "SELECT s.item, i.name, min(s.amount), max(s.units) FROM sales s JOIN items i ON s.item = i.id GROUP BY s.item, i.name",
@@ -37,6 +37,9 @@ const LATE: [&str; 16] = [
      GROUP BY i.id, i.name",
     "SELECT DISTINCT i.id, i.name, s.day FROM sales s JOIN items i ON s.item = i.id",
     "SELECT i.name, i.id, s.day > 2, count(*) FROM sales s JOIN items i USING (item_id) GROUP BY i.id, i.name, s.day > 2",
+    // What is computed of the table.
+    "SELECT i.id, upper(i.name), 10 / (i.kind + 1), count(*) FROM sales s JOIN items i ON s.item = i.id \
+     GROUP BY i.id, upper(i.name), 10 / (i.kind + 1)",
     // What is joined before decides nothing about it.
     "SELECT i.id, i.name, d.week, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id JOIN days d ON d.day = s.day \
      WHERE d.week < 2 GROUP BY i.id, i.name, d.week",
@@ -54,7 +57,7 @@ const EARLY: [&str; 14] = [
     "SELECT i.id, i.name, sum(s.amount), max(i.kind) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
     "SELECT i.id, i.name, count(*) FILTER (WHERE i.kind > 1) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
     "SELECT i.id, i.name, count(*) FROM sales s JOIN items i ON s.item = i.id AND s.units > i.kind GROUP BY i.id, i.name",
-    "SELECT i.id, upper(i.name), count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, upper(i.name)",
+    "SELECT i.id, i.name || s.day, count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name || s.day",
     // Few rows have a partner.
     "SELECT i.id, i.name, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id WHERE i.kind = 1 GROUP BY i.id, i.name",
     // What might fail, or goes by the order of rows.

@@ -14,11 +14,9 @@ const FUNCTIONS: [&str; 11] =
 /// Digits that a decimal has room for.
 const DIGITS_MAX: u32 = 38;
 
-/// Whether all that an aggregate computes may be computed of more rows than it is asked for, whose groups are left out behind.
+/// Whether all that is aggregated may be computed of more rows than it is asked for, whose groups are left out behind.
 pub(super) fn may_come_first(aggregate: &Aggregate) -> bool {
-    let schema = aggregate.input.schema();
-    aggregate.group_expr.iter().all(|value| cannot_fail(value, schema))
-        && aggregate.aggr_expr.iter().all(|whole| is_plain(whole, schema))
+    aggregate.aggr_expr.iter().all(|whole| is_plain(whole, aggregate.input.schema()))
 }
 
 /// Whether an aggregate is one of a known function, without an order, and of what cannot fail.
@@ -37,7 +35,7 @@ fn is_plain(whole: &Expr, schema: &DFSchema) -> bool {
 }
 
 /// Whether an expression has a value for any row. One that is volatile, or a subquery, is not among them.
-fn cannot_fail(expression: &Expr, schema: &DFSchema) -> bool {
+pub(super) fn cannot_fail(expression: &Expr, schema: &DFSchema) -> bool {
     match expression {
         Expr::Column(_) | Expr::Literal(..) => true,
         Expr::Alias(alias) => cannot_fail(&alias.expr, schema),

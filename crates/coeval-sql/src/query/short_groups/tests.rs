@@ -19,9 +19,10 @@ const TABLES: &str = "
     CHECKPOINT;";
 
 /// Queries whose texts are any of their group.
-const SHORT: [&str; 7] = [
+const SHORT: [&str; 8] = [
     "SELECT id, customer, count(*) FROM orders GROUP BY id, customer",
     "SELECT state, id, price, max(day) FROM orders WHERE day > '2024-01-02' GROUP BY id, state, price HAVING max(day) > '2024-02-01'",
+    "SELECT id, left(customer, 11), count(*) FROM orders GROUP BY id, left(customer, 11)",
     "SELECT order_id, number, note, sum(amount) FROM lines GROUP BY order_id, number, note",
     // Of tables that are joined.
     "SELECT o.id, o.customer, o.state, sum(l.amount) FROM orders o JOIN lines l ON l.order_id = o.id WHERE o.state = 'open' \
@@ -40,7 +41,7 @@ const LONG: [&str; 8] = [
     "SELECT code, customer, count(*) FROM orders GROUP BY code, customer",
     "SELECT order_id, note, sum(amount) FROM lines GROUP BY order_id, note",
     "SELECT id, note, count(*) FROM notes GROUP BY id, note",
-    "SELECT id, upper(customer), count(*) FROM orders GROUP BY id, upper(customer)",
+    "SELECT day, upper(customer), count(*) FROM orders GROUP BY day, upper(customer)",
     "SELECT id, day, count(*) FROM orders GROUP BY id, day",
     "SELECT id, customer, count(*) FROM orders GROUP BY ROLLUP (id, customer)",
     "SELECT o.id, o.customer, count(*) FROM notes n LEFT JOIN orders o ON o.id = n.id + 10 GROUP BY o.id, o.customer",
