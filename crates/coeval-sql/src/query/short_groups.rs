@@ -91,6 +91,8 @@ fn short(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
         follow(aggregate, &is_long, &tables)
             && cluster.sizes().rows() >= GROUPS_MIN
             && are_many(aggregate, &is_long, &tables, config)?
+    } else if !matches!(rows, LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_)) {
+        false
     } else {
         let tables = JoinedTables::of_table(rows, config);
         follow(aggregate, &is_long, &tables)
