@@ -31,6 +31,6 @@ pub(crate) use same_reads::{is_scan, read_the_same};
 pub(crate) use selectivity::{distinct_results, selectivity};
 pub(crate) use snapshot::StatementSnapshot;
 pub(crate) use spread::{BrickReader, SpreadScan};
-pub(crate) use statistics::{UNKNOWN_DISTINCT, known_distinct_values};
+pub(crate) use statistics::{UNKNOWN_DISTINCT, known_bounds, known_distinct_values};
 pub use table::field_of_column;
 pub(crate) use table::{CoevalTable, HiddenColumns, Keys};

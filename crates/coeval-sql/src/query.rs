@@ -27,7 +27,9 @@ mod join_conditions;
 mod join_order;
 mod join_rows;
 mod join_sides;
+mod joined_tables;
 mod kept_plan;
+mod late_joins;
 mod lateral;
 mod lateral_values;
 mod likes;
@@ -56,6 +58,7 @@ mod run;
 mod scopes;
 mod series;
 mod shared_subplans;
+mod short_groups;
 mod small_filters;
 mod spawned;
 mod spreading;
@@ -88,6 +91,7 @@ pub(crate) use group_top::{GROUP_TOP, GroupTopExec, Ranking, Top};
 pub(crate) use independent_laterals::IndependentLaterals;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_sides::JoinSides;
+pub(crate) use late_joins::LateJoins;
 pub(crate) use operator_rules::{
     CODED_GROUPS, GROUPING_SETS, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, STEPWISE_FILTERS,
     UNORDERED_GROUPS,
@@ -101,6 +105,7 @@ pub(crate) use run::{
 };
 pub(crate) use series::STREAM_SERIES;
 pub(crate) use shared_subplans::SHARED_SUBPLANS;
+pub(crate) use short_groups::ShortGroups;
 pub(crate) use small_filters::SmallFilters;
 pub(crate) use spawned::tasks_work_for_their_queries;
 pub(crate) use spreading::CountSpreading;

@@ -54,10 +54,23 @@ fn columns(rows: &[Row], count: usize) -> Vec<ArrayRef> {
 fn looked_up(set: &KeySet, columns: &[ArrayRef]) -> Vec<bool> {
     let numbers: Vec<Numbers<'_>> = columns.iter().map(|column| Numbers::of(column).unwrap()).collect();
     let rows = columns[0].len();
+    let Some(together) = set.together() else {
+        // Of a single column whose values are near to each other.
+        let mut found = vec![false; rows];
+        let bits = set.column(0).unwrap();
+        for row in (0..rows).filter(|row| columns[0].is_valid(*row)) {
+            found[row] = bits.contains(match numbers[0] {
+                Numbers::Short(values) => i64::from(values[row]),
+                Numbers::Word(values) => i64::from(values[row]),
+                Numbers::Long(values) => values[row],
+            });
+        }
+        return found;
+    };
     let mut found = Vec::new();
     for first in (0..rows).step_by(64) {
         let count = (rows - first).min(64);
-        let passing = set.together().unwrap().passing(&numbers, first, u64::MAX >> (64 - count));
+        let passing = together.passing(&numbers, first, u64::MAX >> (64 - count));
         found.extend((0..count).map(|row| passing >> row & 1 == 1));
     }
     found

@@ -8,8 +8,9 @@ use crate::provider::{BEGIN_BRICK_AGGREGATES, JOIN_KEYS};
 use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CountSpreading,
     DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP,
-    GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, NARROW_DECIMALS, PACKED_GROUPS,
-    RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, SmallFilters,
+    GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, LateJoins, NARROW_DECIMALS, PACKED_GROUPS,
+    RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, ShortGroups,
+    SmallFilters,
     UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
@@ -121,9 +122,10 @@ const ONE_BATCH: usize = 1;
 const MERGING_SHARE: usize = 16;
 
 /// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, the one that moves reads of fields
-/// only where there are some, the one that puts conditions down as long as they stay small, and the one that groups below joins, and those that group what is only asked whether it exists and join what
-/// is close to each other, before the one that picks columns. Behind them all comes what is left of LATERAL subqueries, and lists of floats get
-/// both zeros.
+/// only where there are some, and the one that puts conditions down as long as they stay small. Behind that one, and before those that rewrite
+/// aggregates, comes the one that joins groups in the place of rows. Before the one that picks columns come those that group below joins, group
+/// by keys in the place of what follows from them, group what is only asked whether it exists, and join what is close to each other. Behind
+/// them all comes what is left of LATERAL subqueries, and lists of floats get both zeros.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
     let (duplicates, reads) = (DuplicateGroups::default(), FieldReads::default());
@@ -144,10 +146,12 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         }
         if rule.name() == filters.name() {
             rules.push(Arc::new(SmallFilters::default()) as _);
+            rules.push(Arc::new(LateJoins) as _);
             continue;
         }
         if rule.name() == picking.name() {
             rules.push(Arc::new(EagerAggregation) as _);
+            rules.push(Arc::new(ShortGroups) as _);
             rules.push(Arc::new(ExistenceByExtremes) as _);
             rules.push(Arc::new(BandJoins) as _);
         }

@@ -25,6 +25,12 @@ pub(crate) fn known_distinct_values(def: &TableDef, summary: &TableSummary, colu
     if is_key {
         return Some(summary.rows);
     }
+    let (min, max) = known_bounds(summary, column)?;
+    Some(summary.rows.min(max.abs_diff(min).saturating_add(1)))
+}
+
+/// The least and the greatest value of a column of whole numbers, roughly: rows that were written lately may lie beyond.
+pub(crate) fn known_bounds(summary: &TableSummary, column: usize) -> Option<(i64, i64)> {
     let number = |value: &Option<Value>| match value {
         Some(Value::Int16(value)) => Some(i64::from(*value)),
         Some(Value::Int32(value)) => Some(i64::from(*value)),
@@ -32,8 +38,7 @@ pub(crate) fn known_distinct_values(def: &TableDef, summary: &TableSummary, colu
         _ => None,
     };
     let bounds = &summary.columns[column];
-    let (min, max) = (number(&bounds.min)?, number(&bounds.max)?);
-    Some(summary.rows.min(max.abs_diff(min).saturating_add(1)))
+    Some((number(&bounds.min)?, number(&bounds.max)?))
 }
 
 /// The statistics of these columns of a view.

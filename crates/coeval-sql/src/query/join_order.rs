@@ -16,12 +16,13 @@ mod keys;
 mod search;
 
 use crate::stack::with_room;
-pub(super) use cluster::{Cluster, Parts, is_inner_join};
+pub(super) use cluster::{Cluster, Parts, Place, is_inner_join};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 pub(super) use estimate::Relation;
+pub(super) use search::Set;
 
 /// With fewer relations there is nothing to order but the two sides, which DataFusion does.
 const RELATIONS_MIN: usize = 3;

@@ -3,11 +3,13 @@
 
 use super::apply::{Extent, applied, has_correlated, joined};
 use super::generic_plan::{ForAllValues, for_all_values, with_values};
+use super::late_joins::LATE_JOINS_SETTING;
 use super::mistakes::explained_plan;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
 use super::plan_shape::Shape;
 use super::row_order::{RowOrder, execute_in};
 use super::shared_subplans::SHARED_SUBPLANS_SETTING;
+use super::short_groups::SHORT_GROUPS_SETTING;
 use super::watched::{lifeline_of, watched};
 use crate::allowance::Allowance;
 use crate::cancel::{self, Lifeline};
@@ -563,15 +565,17 @@ impl Carry for StatementEnvironment {
     const NAME: &'static str = "coeval_environment";
 }
 
-/// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule).
-const RULE_SETTINGS: [&str; 9] = [
+/// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule), or a rule for logical plans.
+const RULE_SETTINGS: [&str; 11] = [
     "coeval.coded_groups",
     "coeval.group_top",
     "coeval.grouping_sets",
     "coeval.join_keys",
+    LATE_JOINS_SETTING,
     "coeval.narrow_decimals",
     "coeval.packed_groups",
     "coeval.running_windows",
+    SHORT_GROUPS_SETTING,
     "coeval.stepwise_filters",
     SHARED_SUBPLANS_SETTING,
 ];

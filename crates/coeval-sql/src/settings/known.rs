@@ -114,6 +114,11 @@ pub(super) const KNOWN: &[Known] = &[
         "on",
         "Whether subqueries that would run for each row become joins where that is the same and quicker.",
     ),
+    switch(
+        "coeval.late_joins",
+        "on",
+        "Whether tables that are joined by a key of what is grouped by are joined with the groups in the place of the rows.",
+    ),
     duration(
         "coeval.max_staleness",
         "0",
@@ -166,6 +171,11 @@ pub(super) const KNOWN: &[Known] = &[
         "coeval.shared_subplans",
         "on",
         "Whether what a query has in several places, as WITH queries that it names more than once, is computed once.",
+    ),
+    switch(
+        "coeval.short_groups",
+        "on",
+        "Whether texts and decimals that follow from a key beside them in GROUP BY are left out of what is grouped by.",
     ),
     fixed("coeval.snapshot_lag", "", "How far safe snapshots are behind, and because of whom."),
     switch(

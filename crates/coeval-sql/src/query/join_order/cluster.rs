@@ -35,6 +35,13 @@ struct Member {
     column: Column,
 }
 
+/// Where a column is: its relation, and its place among the fields of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::query) struct Place {
+    pub(in crate::query) relation: usize,
+    pub(in crate::query) field: usize,
+}
+
 /// By what two sides are joined.
 struct Conditions {
     /// Expressions over the left side and what they are equal to on the right one.
@@ -93,6 +100,69 @@ impl Cluster {
     /// What the search for an order needs.
     pub(in crate::query) fn sizes(&self) -> &Sizes {
         &self.sizes
+    }
+
+    /// The relations, whose places here are their numbers.
+    pub(in crate::query) fn relations(&self) -> &[LogicalPlan] {
+        &self.relations
+    }
+
+    /// The predicates over this relation alone.
+    pub(in crate::query) fn filters(&self, relation: usize) -> &[Expr] {
+        &self.filters[relation]
+    }
+
+    /// Whether a predicate is over this relation and others, and does more than to equate columns.
+    pub(in crate::query) fn is_compared(&self, relation: usize) -> bool {
+        self.predicates.iter().any(|(over, _)| over >> relation & 1 == 1)
+    }
+
+    /// Columns that are all equal in what comes out of the joins, and not NULL; of each relation at most one.
+    ///
+    /// # Errors
+    /// If a relation has no such column.
+    pub(in crate::query) fn equal_columns(&self) -> Result<Vec<Vec<Place>>> {
+        let of_class = |class: &Vec<Member>| {
+            let places = class.iter().map(|member| self.place_of_member(member));
+            places.collect::<Result<Vec<_>>>()
+        };
+        self.classes.iter().map(of_class).collect()
+    }
+
+    /// The place of a column that a relation has.
+    ///
+    /// # Errors
+    /// If none has it.
+    pub(in crate::query) fn place(&self, column: &Column) -> Result<Place> {
+        self.place_of_member(&self.member(column)?)
+    }
+
+    fn place_of_member(&self, member: &Member) -> Result<Place> {
+        let schema = self.relations[member.relation].schema();
+        Ok(Place { relation: member.relation, field: schema.index_of_column(&member.column)? })
+    }
+
+    /// The joins of these relations alone, of those of a plan that this cluster was made of. `None` if something links some of them
+    /// only through others, or there are predicates that must not be moved.
+    ///
+    /// # Errors
+    /// What DataFusion finds wrong with the joins.
+    pub(in crate::query) fn joined_alone(&self, plan: &LogicalPlan, set: Set) -> Result<Option<LogicalPlan>> {
+        let Some(tree) = tree_of(plan, &mut 0).within(set) else { return Ok(None) };
+        if !self.top.is_empty() || !self.is_linked(&tree)? {
+            return Ok(None);
+        }
+        self.plan_of(&tree, &mut Ok).map(Some)
+    }
+
+    /// Whether each join of a tree has an equation.
+    fn is_linked(&self, tree: &Tree) -> Result<bool> {
+        match tree {
+            Tree::Relation(_) => Ok(true),
+            Tree::Join(left, right) => Ok(!self.conditions(left, right)?.on.is_empty()
+                && self.is_linked(left)?
+                && self.is_linked(right)?),
+        }
     }
 
     /// The plan whose joins are this tree, with the columns of `schema`. `of_relation` gives the plan of a

@@ -3,7 +3,8 @@
 
 use crate::carried::Carry;
 use crate::provider::{
-    Answers, CoevalTable, Question, StatementSnapshot, distinct_results, known_distinct_values, selectivity,
+    Answers, CoevalTable, Question, StatementSnapshot, distinct_results, known_bounds, known_distinct_values,
+    selectivity,
 };
 use crate::query::generic_plan::SampleValues;
 use crate::stack::with_room;
@@ -87,9 +88,22 @@ impl Relation {
         })
     }
 
+    /// The least and the greatest value of a field that has whole numbers, before any filter, as far as they are known.
+    pub(in crate::query) fn bounds(&self, field: usize) -> Option<(i64, i64)> {
+        let table = self.table.as_ref()?;
+        known_bounds(&table.summary, table.columns[field])
+    }
+
     /// Rows before any filter.
-    pub(super) fn base_rows(&self) -> f64 {
+    pub(in crate::query) fn base_rows(&self) -> f64 {
         self.table.as_ref().map_or(self.rows, |table| (table.summary.rows as f64).max(1.0))
+    }
+
+    /// Whether no two rows have the same values in these fields, none of them NULL, in whatever a statement sees. That cannot be
+    /// said of tables of other servers.
+    pub(in crate::query) fn keeps_key(&self, fields: &[usize]) -> bool {
+        let is_own = self.table.as_ref().is_some_and(|table| table.view.def().foreign.is_none());
+        is_own && self.is_key(fields)
     }
 
     /// Whether these fields together hold no value twice.

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 /// A set of relations, a bit each.
-pub(super) type Set = u64;
+pub(in crate::query) type Set = u64;
 
 /// Beyond so many relations the search is greedy: 3^10 splits take some milliseconds.
 const EXHAUSTIVE_MAX: usize = 10;
@@ -111,6 +111,17 @@ impl Tree {
             Self::Join(left, right) => left.set() | right.set(),
         }
     }
+
+    /// What is left of it with these relations alone, if anything is.
+    pub(super) fn within(&self, set: Set) -> Option<Self> {
+        match self {
+            Self::Relation(number) => (set >> number & 1 == 1).then(|| self.clone()),
+            Self::Join(left, right) => match (left.within(set), right.within(set)) {
+                (Some(left), Some(right)) => Some(Self::Join(Box::new(left), Box::new(right))),
+                (left, right) => left.or(right),
+            },
+        }
+    }
 }
 
 /// The best way found to join some relations.
@@ -128,7 +139,7 @@ impl Sizes {
     }
 
     /// Rows of the join of these relations.
-    fn rows_of(&self, set: Set) -> f64 {
+    pub(in crate::query) fn rows_of(&self, set: Set) -> f64 {
         let product: f64 = self
             .rows
             .iter()

@@ -44,7 +44,8 @@ impl AggregateUDFImpl for AnyOfGroup {
     }
 
     fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
-        let field = Field::new(self.name(), fields[0].data_type().clone(), true);
+        // A group has a row.
+        let field = Field::new(self.name(), fields[0].data_type().clone(), fields[0].is_nullable());
         Ok(Arc::new(field.with_metadata(fields[0].metadata().clone())))
     }
 

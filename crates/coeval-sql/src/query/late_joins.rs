@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Joins that come behind an aggregate.
+//!
+//! `SELECT c.id, c.name, sum(o.total) FROM orders o JOIN customers c ON c.id = o.customer GROUP BY c.id, c.name` looks up a customer for
+//! each order, and compares names to find the groups. A group is told by the customer's number, which each order has. So the orders are
+//! grouped by it, and each group looks up its customer:
+//!
+//! ```text
+//! Aggregate [c.id, c.name] [sum(o.total)]  ->  Projection [c.id, c.name, sum(o.total)]
+//!   Join o.customer = c.id                       Join o.customer = c.id
+//!     o                                            Aggregate [o.customer] [sum(o.total)]
+//!     c                                              o
+//!                                                  c
+//! ```
+//! It is the lazy aggregation of Yan and Larson (*Eager Aggregation and Lazy Aggregation*, VLDB 1995) read from right to left.
+//!
+//! # Why it is the same
+//! A table comes behind the aggregate if nothing of it is aggregated, and if it is joined by equations alone, by all columns of
+//! one of its keys. What it is joined with is among what is grouped by below, so that all rows of a group have the same partner, at
+//! most one, or none: then the group is missing, as its rows were. And it follows from what is grouped by above (`joined_tables`), so the
+//! groups are not divided further than they were. Which tables these are is found out in `choice`.
+//!
+//! What is aggregated is now computed of rows that have no partner, too, so it must not fail (`unfailing`). What is grouped by and computed of
+//! the table is computed behind.
+//!
+//! # When it is done
+//! If the tables are estimated to have a partner for nearly all rows, and there are fewer groups than rows, or no texts of theirs to group
+//! by any more. Joins that let little through are better done first.
+
+mod choice;
+mod unfailing;
+
+use super::join_order::{Cluster, is_inner_join};
+use crate::carried::Carry;
+use crate::plan_rule::SwitchedOff;
+use choice::Behind;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{JoinConstraint, NullEquality, Result};
+use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, Projection};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use std::sync::Arc;
+
+/// The setting that switches it off.
+pub(super) const LATE_JOINS_SETTING: &str = "coeval.late_joins";
+
+/// With fewer relations there is nothing to be joined behind.
+const RELATIONS_MIN: usize = 2;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct LateJoins;
+
+impl OptimizerRule for LateJoins {
+    fn name(&self) -> &'static str {
+        "coeval_late_joins"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
+        if !is_inner_join(&aggregate.input) || is_off(config) {
+            return Ok(Transformed::no(plan));
+        }
+        match late(aggregate, config)? {
+            Some(plan) => Ok(Transformed::yes(plan)),
+            None => Ok(Transformed::no(plan)),
+        }
+    }
+}
+
+fn is_off(config: &dyn OptimizerConfig) -> bool {
+    let options = config.options();
+    SwitchedOff::carried_by(&options).is_some_and(|off| off.0.contains(&LATE_JOINS_SETTING))
+}
+
+/// The aggregate with joins behind it; `None` if there are none that can come there, or it does not pay.
+fn late(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<LogicalPlan>> {
+    let is_sets = matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]);
+    if aggregate.group_expr.is_empty() || is_sets || !unfailing::may_come_first(aggregate) {
+        return Ok(None);
+    }
+    let Some(cluster) = Cluster::of(&aggregate.input, RELATIONS_MIN, config)? else { return Ok(None) };
+    let Some(behind) = Behind::of(&cluster, aggregate, config)? else { return Ok(None) };
+    let Some(input) = cluster.joined_alone(&aggregate.input, behind.others())? else { return Ok(None) };
+    let grouped = Aggregate::try_new(Arc::new(input), behind.groups(), aggregate.aggr_expr.clone())?;
+    let Some(joined) = joined(LogicalPlan::Aggregate(grouped), &behind, &cluster, aggregate)? else {
+        return Ok(None);
+    };
+    let outputs = behind.outputs(aggregate);
+    let plan = LogicalPlan::Projection(Projection::try_new(outputs, Arc::new(joined))?);
+    Ok(plan.schema().logically_equivalent_names_and_types(&aggregate.schema).then_some(plan))
+}
+
+/// The groups joined with what comes behind. `None` if the names of aggregates are those of columns.
+fn joined(
+    grouped: LogicalPlan,
+    behind: &Behind<'_>,
+    cluster: &Cluster,
+    aggregate: &Aggregate,
+) -> Result<Option<LogicalPlan>> {
+    let mut plan = grouped;
+    for join in behind.joins() {
+        let Some(table) = cluster.joined_alone(&aggregate.input, 1 << join.relation)? else {
+            return Ok(None);
+        };
+        if plan.schema().join(table.schema()).is_err() {
+            return Ok(None);
+        }
+        plan = LogicalPlan::Join(Join::try_new(
+            Arc::new(plan),
+            Arc::new(table),
+            behind.on(join),
+            None,
+            JoinType::Inner,
+            JoinConstraint::On,
+            NullEquality::NullEqualsNothing,
+            false,
+        )?);
+    }
+    Ok(Some(plan))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which joins come behind aggregates and which do not, and that the answers are those of joining first.
+
+use crate::engine::Engine;
+use crate::session::Session;
+use arrow::util::display::array_value_to_string;
+use coeval_store::{Store, StoreOptions};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// Queries of which some table is joined behind the aggregate.
+const LATE: [&str; 17] = [
+    "SELECT i.id, i.name, sum(s.amount), count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
+    // The other side of the equation tells the group as well.
+    "SELECT s.item, i.name, min(s.amount), max(s.units) FROM sales s JOIN items i ON s.item = i.id GROUP BY s.item, i.name",
+    // Chains of tables, and tables beside each other.
+    "SELECT i.id, i.name, k.label, count(s.amount) FROM items i, sales s, kinds k WHERE s.item = i.id AND k.id = i.kind \
+     GROUP BY i.id, i.name, k.label",
+    "SELECT i.id, i.name, p.id, p.name, stddev(s.units) FROM sales s, items i, places p WHERE s.item = i.id AND s.place = p.id \
+     GROUP BY i.id, i.name, p.id, p.name",
+    // A chain of which the first table does not follow from the groups.
+    "SELECT k.id, k.label, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id JOIN kinds k ON k.id = i.kind GROUP BY k.id, k.label",
+    // Nothing but that there is a partner.
+    "SELECT i.id, s.day, avg(s.units) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, s.day",
+    // Keys of several columns.
+    "SELECT t.place, t.item, t.note, sum(s.units) FROM stock t JOIN sales s ON t.place = s.place AND t.item = s.item \
+     GROUP BY t.place, t.item, t.note",
+    // A unique column that is NULL in some rows.
+    "SELECT i.code, i.name, sum(s.amount) FROM sales s JOIN items i ON s.code = i.code GROUP BY i.code, i.name",
+    // Texts as keys.
+    "SELECT p.name, p.note, count(*) FROM sales s JOIN places p ON s.place_name = p.name GROUP BY p.name, p.note",
+    "SELECT i.id, i.name, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name HAVING sum(s.amount) > 1000",
+    "SELECT i.id, i.name, count(*) FILTER (WHERE s.units > 2), count(DISTINCT s.units) FROM sales s JOIN items i ON s.item = i.id \
+     GROUP BY i.id, i.name",
+    "SELECT i.id, i.name, sum(s.amount * (1 - s.rate)) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
+    "SELECT i.id, i.name, sum(CASE WHEN s.day = 1 THEN s.amount ELSE 0 END) FROM sales s JOIN items i ON s.item = i.id \
+     GROUP BY i.id, i.name",
+    "SELECT DISTINCT i.id, i.name, s.day FROM sales s JOIN items i ON s.item = i.id",
+    "SELECT i.name, i.id, s.day > 2, count(*) FROM sales s JOIN items i USING (item_id) GROUP BY i.id, i.name, s.day > 2",
+    // What is computed of the table.
+    "SELECT i.id, upper(i.name), 10 / (i.kind + 1), count(*) FROM sales s JOIN items i ON s.item = i.id \
+     GROUP BY i.id, upper(i.name), 10 / (i.kind + 1)",
+    // What is joined before decides nothing about it.
+    "SELECT i.id, i.name, d.week, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id JOIN days d ON d.day = s.day \
+     WHERE d.week < 2 GROUP BY i.id, i.name, d.week",
+];
+
+/// Queries that join first.
+const EARLY: [&str; 14] = [
+    // No key among the groups.
+    "SELECT i.name, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.name",
+    "SELECT i.code, i.name, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.code, i.name",
+    // No key that is joined by.
+    "SELECT h.item, h.note, sum(s.units) FROM halves h JOIN sales s ON h.item = s.item GROUP BY h.item, h.note",
+    "SELECT l.id, l.name, sum(s.amount) FROM sales s JOIN lists l ON s.item = l.id GROUP BY l.id, l.name",
+    // Columns of the table are needed.
+    "SELECT i.id, i.name, sum(s.amount), max(i.kind) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
+    "SELECT i.id, i.name, count(*) FILTER (WHERE i.kind > 1) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
+    "SELECT i.id, i.name, count(*) FROM sales s JOIN items i ON s.item = i.id AND s.units > i.kind GROUP BY i.id, i.name",
+    "SELECT i.id, i.name || s.day, count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name || s.day",
+    // Few rows have a partner.
+    "SELECT i.id, i.name, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id WHERE i.kind = 1 GROUP BY i.id, i.name",
+    // What might fail, or goes by the order of rows.
+    "SELECT i.id, i.name, sum(10 / (s.units + 1)) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
+    "SELECT i.id, i.name, sum(s.units * s.units) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
+    "SELECT i.id, i.name, string_agg(s.units::text, ',' ORDER BY s.id) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
+    // Other joins and groups.
+    "SELECT i.id, i.name, count(s.id) FROM items i LEFT JOIN sales s ON s.item = i.id GROUP BY i.id, i.name",
+    "SELECT i.id, i.name, count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY ROLLUP (i.id, i.name)",
+];
+
+fn session() -> Session {
+    Engine::new(Store::in_memory(StoreOptions::default())).unwrap().session()
+}
+
+fn lines(session: &mut Session, sql: &str) -> Vec<String> {
+    let results = session.execute(sql).unwrap_or_else(|error| panic!("{error}: {sql}"));
+    let batches = results.iter().filter_map(|result| result.rows.as_ref()).flat_map(|rows| &rows.batches);
+    let of_batch = |batch: &arrow::array::RecordBatch| {
+        let of_row = |row| {
+            let texts = batch.columns().iter().map(|column| array_value_to_string(column, row).unwrap());
+            texts.collect::<Vec<_>>().join(" | ")
+        };
+        (0..batch.num_rows()).map(of_row).collect::<Vec<_>>()
+    };
+    batches.flat_map(of_batch).collect()
+}
+
+/// Whether the uppermost join of a plan is above what finds groups.
+fn joins_groups(session: &mut Session, sql: &str) -> bool {
+    let plan = lines(session, &format!("EXPLAIN {sql}"));
+    let first = |names: &[&str]| plan.iter().position(|line| names.iter().any(|name| line.contains(name)));
+    let join = first(&["JoinExec"]).expect("the query joins");
+    let groups = first(&["AggregateExec", "GroupsExec", "GroupingSetsExec"]).expect("the query groups");
+    join < groups
+}
+
+/// Sales of items at places, with NULLs and numbers that no item has; items that nobody buys; kinds that are missing. The least and the
+/// greatest item are there.
+fn fill(session: &mut Session, dice: &mut StdRng) {
+    let (items, places) = (dice.random_range(100..400), dice.random_range(5..20));
+    let (factor, gap) = (dice.random_range(3..50), dice.random_range(11..40));
+    let tables = format!(
+        "CREATE TABLE items (id int PRIMARY KEY, item_id int UNIQUE, code int UNIQUE, name text, kind int);
+         INSERT INTO items SELECT g, g, CASE WHEN g % 9 <> 1 THEN g END, CASE WHEN g % 5 <> 0 THEN 'name ' || g % 50 END, g % 6
+            FROM generate_series(0, {items}) g WHERE g % {gap} <> 1;
+         CREATE TABLE kinds (id int PRIMARY KEY, label text);
+         INSERT INTO kinds VALUES (0, 'zero'), (1, 'one'), (2, NULL), (3, 'one'), (5, 'five');
+         CREATE TABLE places (id int PRIMARY KEY, name text UNIQUE, note text);
+         INSERT INTO places SELECT g, 'place ' || g, CASE WHEN g % 3 <> 0 THEN 'note' END FROM generate_series(0, {places}) g;
+         CREATE TABLE stock (place int, item int, note text, PRIMARY KEY (place, item));
+         INSERT INTO stock SELECT p, i, 'note ' || i % 7 FROM generate_series(0, {places}) p, generate_series(0, {items}) i
+            WHERE (p + i) % {gap} <> 2;
+         CREATE TABLE halves (item int, half int, note text, PRIMARY KEY (item, half));
+         INSERT INTO halves SELECT i, h, 'note ' || i % 7 FROM generate_series(0, {items}) i, generate_series(0, 1) h;
+         CREATE TABLE days (day int PRIMARY KEY, week int);
+         INSERT INTO days SELECT g, g / 2 FROM generate_series(0, 5) g;
+         CREATE TABLE lists (id int, name text);
+         INSERT INTO lists SELECT g % 40, 'name ' || g FROM generate_series(0, 79) g;
+         CREATE TABLE sales (id int PRIMARY KEY, item int, item_id int, code int, place int, place_name text, day int,
+                             amount numeric(8, 2), rate numeric(4, 2), units int);
+         INSERT INTO sales SELECT g, CASE WHEN g % 29 <> 3 THEN g * {factor} % ({items} + 1) END, g * {factor} % ({items} + 1),
+            g * {factor} % ({items} + 1), g % ({places} + 1), 'place ' || g % ({places} + 1), g % 5,
+            CASE WHEN g % 7 <> 0 THEN g % 97 END, g % 10 * 0.05, CASE WHEN g % 13 <> 0 THEN g % 4 END
+            FROM generate_series(1, 24000) g;
+         CHECKPOINT;"
+    );
+    session.execute(&tables).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// The lines of a query in order, with the joins behind the groups and before them.
+fn both_ways(session: &mut Session, sql: &str) -> [Vec<String>; 2] {
+    ["on", "off"].map(|way| {
+        session.execute(&format!("SET coeval.late_joins = {way}")).unwrap();
+        let mut lines = lines(session, sql);
+        lines.sort_unstable();
+        lines
+    })
+}
+
+#[test]
+fn answers_are_those_of_joining_first() {
+    for seed in 0..4 {
+        let (mut session, mut dice) = (session(), StdRng::seed_from_u64(seed));
+        fill(&mut session, &mut dice);
+        for sql in LATE.iter().chain(&EARLY) {
+            let [late, early] = both_ways(&mut session, sql);
+            assert_eq!(late, early, "seed {seed}: {sql}");
+            assert!(!early.is_empty(), "seed {seed}: {sql}");
+        }
+    }
+}
+
+#[test]
+fn answers_are_the_same_where_nothing_is_there() {
+    for table in ["items", "kinds", "places", "stock", "sales"] {
+        let (mut session, mut dice) = (session(), StdRng::seed_from_u64(5));
+        fill(&mut session, &mut dice);
+        session.execute(&format!("DELETE FROM {table}")).unwrap();
+        for sql in LATE {
+            let [late, early] = both_ways(&mut session, sql);
+            assert_eq!(late, early, "no {table}: {sql}");
+        }
+    }
+}
+
+#[test]
+fn tables_that_are_joined_by_a_key_of_the_groups_come_behind() {
+    let (mut session, mut dice) = (session(), StdRng::seed_from_u64(7));
+    fill(&mut session, &mut dice);
+    for sql in LATE {
+        assert!(joins_groups(&mut session, sql), "{sql}");
+    }
+    for sql in EARLY {
+        assert!(!joins_groups(&mut session, sql), "{sql}");
+    }
+    session.execute("SET coeval.late_joins = off").unwrap();
+    for sql in LATE {
+        assert!(!joins_groups(&mut session, sql), "{sql}");
+    }
+}
+
+/// Sales of the item that is not there are those by whose units nothing can be divided.
+#[test]
+fn nothing_that_fails_is_computed_of_rows_without_a_partner() {
+    let mut session = session();
+    session
+        .execute(
+            "CREATE TABLE items (id int PRIMARY KEY, name text);
+             INSERT INTO items SELECT g, 'name' FROM generate_series(0, 99) g WHERE g <> 50;
+             CREATE TABLE sales (id int PRIMARY KEY, item int, units int);
+             INSERT INTO sales SELECT g, g % 100, g % 100 - 50 FROM generate_series(1, 20000) g;
+             CHECKPOINT;",
+        )
+        .unwrap();
+    let sql = "SELECT count(*), sum(value) FROM (SELECT i.id, i.name, sum(100 / s.units) AS value FROM sales s JOIN items i \
+               ON s.item = i.id GROUP BY i.id, i.name) groups";
+    assert_eq!(lines(&mut session, sql), ["99 | -400"]);
+    let sql = "SELECT count(*), sum(value) FROM (SELECT i.id, i.name, 100 / s.units AS value, count(*) FROM sales s JOIN items i \
+               ON s.item = i.id GROUP BY i.id, i.name, 100 / s.units) groups";
+    assert_eq!(lines(&mut session, sql), ["99 | -2"]);
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What may be computed of rows that a join would have left out: columns, comparisons, conditions, and what decimals have enough digits
+//! for. Whatever else is said of a row might fail: divisions, casts of texts, sums of integers.
+
+use arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
+use datafusion::logical_expr::{Aggregate, BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator};
+
+/// Aggregates that depend on the values of a group alone, not on their order. Sums are taken to be within their type.
+const FUNCTIONS: [&str; 11] =
+    ["avg", "bool_and", "bool_or", "count", "max", "min", "stddev", "stddev_pop", "sum", "var", "var_pop"];
+
+/// Digits that a decimal has room for.
+const DIGITS_MAX: u32 = 38;
+
+/// Whether all that is aggregated may be computed of more rows than it is asked for, whose groups are left out behind.
+pub(super) fn may_come_first(aggregate: &Aggregate) -> bool {
+    aggregate.aggr_expr.iter().all(|whole| is_plain(whole, aggregate.input.schema()))
+}
+
+/// Whether an aggregate is one of a known function, without an order, and of what cannot fail.
+fn is_plain(whole: &Expr, schema: &DFSchema) -> bool {
+    let AggregateFunction { func, params } = match whole {
+        Expr::AggregateFunction(call) => call,
+        Expr::Alias(alias) => return is_plain(&alias.expr, schema),
+        _ => return false,
+    };
+    let AggregateFunctionParams { args, distinct: _, filter, order_by, null_treatment: None } = params else {
+        return false;
+    };
+    FUNCTIONS.contains(&func.name())
+        && order_by.is_empty()
+        && args.iter().chain(filter.as_deref()).all(|argument| cannot_fail(argument, schema))
+}
+
+/// Whether an expression has a value for any row. One that is volatile, or a subquery, is not among them.
+pub(super) fn cannot_fail(expression: &Expr, schema: &DFSchema) -> bool {
+    match expression {
+        Expr::Column(_) | Expr::Literal(..) => true,
+        Expr::Alias(alias) => cannot_fail(&alias.expr, schema),
+        Expr::Not(part) | Expr::IsNull(part) | Expr::IsNotNull(part) => cannot_fail(part, schema),
+        Expr::IsTrue(part) | Expr::IsNotTrue(part) => cannot_fail(part, schema),
+        Expr::IsFalse(part) | Expr::IsNotFalse(part) => cannot_fail(part, schema),
+        Expr::Between(between) => {
+            [&between.expr, &between.low, &between.high].into_iter().all(|part| cannot_fail(part, schema))
+        }
+        Expr::InList(list) => {
+            cannot_fail(&list.expr, schema) && list.list.iter().all(|part| cannot_fail(part, schema))
+        }
+        Expr::Case(case) => parts_of(case).all(|part| cannot_fail(part, schema)),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_condition(*op) => {
+            cannot_fail(left, schema) && cannot_fail(right, schema)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
+            cannot_fail(left, schema) && cannot_fail(right, schema) && digits(expression, schema).is_some()
+        }
+        Expr::Cast(cast) => cannot_fail(&cast.expr, schema) && is_widening(expression, cast, schema),
+        _ => false,
+    }
+}
+
+/// All that a CASE consists of.
+fn parts_of(case: &Case) -> impl Iterator<Item = &Expr> {
+    let branches = case.when_then_expr.iter().flat_map(|(when, then)| [when, then]);
+    case.expr.iter().chain(branches).chain(case.else_expr.iter()).map(AsRef::as_ref)
+}
+
+fn is_condition(operator: Operator) -> bool {
+    matches!(
+        operator,
+        Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq
+            | Operator::IsDistinctFrom
+            | Operator::IsNotDistinctFrom
+            | Operator::And
+            | Operator::Or
+    )
+}
+
+/// Whether the type that something is cast to has room for all its values.
+fn is_widening(whole: &Expr, cast: &Cast, schema: &DFSchema) -> bool {
+    let Ok(from) = cast.expr.get_type(schema) else { return false };
+    let to = cast.field.data_type();
+    let is_number = from.is_signed_integer() || matches!(from, DataType::Decimal128(..));
+    match to {
+        DataType::Decimal128(..) => digits(whole, schema).is_some(),
+        DataType::Float64 => is_number || from == DataType::Float32,
+        to if to.is_string() => from.is_string(),
+        to => {
+            from.is_signed_integer()
+                && to.is_signed_integer()
+                && from.primitive_width() <= to.primitive_width()
+        }
+    }
+}
+
+/// How many digits the values of a decimal may have before and behind the point.
+#[derive(Clone, Copy)]
+struct Digits {
+    before: u32,
+    behind: u32,
+}
+
+/// Those of an expression; `None` if it is no decimal, or its type may have no room for them.
+fn digits(expression: &Expr, schema: &DFSchema) -> Option<Digits> {
+    let DataType::Decimal128(precision, scale) = expression.get_type(schema).ok()? else { return None };
+    let behind = u32::try_from(scale).ok()?;
+    let room = u32::from(precision).checked_sub(behind)?;
+    let found = match expression {
+        Expr::Column(_) => Digits { before: room, behind },
+        Expr::Literal(ScalarValue::Decimal128(value, ..), _) => {
+            let whole = value.map_or(0, |value| value.unsigned_abs() / 10_u128.pow(behind));
+            Digits { before: whole.checked_ilog10().map_or(0, |last| last + 1), behind }
+        }
+        Expr::Alias(alias) => digits(&alias.expr, schema)?,
+        Expr::Cast(cast) => digits_of_number(&cast.expr, schema)?,
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let (left, right) = (digits(left, schema)?, digits(right, schema)?);
+            match op {
+                Operator::Plus | Operator::Minus => Digits {
+                    before: left.before.max(right.before) + 1,
+                    behind: left.behind.max(right.behind),
+                },
+                Operator::Multiply => {
+                    Digits { before: left.before + right.before, behind: left.behind + right.behind }
+                }
+                _ => return None,
+            }
+        }
+        Expr::Case(_) => Digits { before: room, behind },
+        _ => return None,
+    };
+    let fits = found.before <= room && found.behind <= behind && found.before + behind <= DIGITS_MAX;
+    fits.then_some(Digits { before: found.before, behind })
+}
+
+/// Those of a whole number or a decimal.
+fn digits_of_number(expression: &Expr, schema: &DFSchema) -> Option<Digits> {
+    let before = match expression.get_type(schema).ok()? {
+        DataType::Int16 => 5,
+        DataType::Int32 => 10,
+        DataType::Int64 => 19,
+        _ => return digits(expression, schema),
+    };
+    Some(Digits { before, behind: 0 })
+}
