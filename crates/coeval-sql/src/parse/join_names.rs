@@ -21,8 +21,9 @@ pub(crate) fn join_name(column: &ObjectName) -> Option<&Ident> {
 
 /// Writes each such name as a column.
 pub(super) fn spell_join_names(tokens: &mut Vec<TokenWithSpan>) {
-    let using = (0..tokens.len()).filter(|&place| is_word(&tokens[place], "using"));
-    let found: Vec<(usize, usize)> = using.filter_map(|place| named(tokens, place + 1)).collect();
+    let read = tokens.as_slice();
+    let using = (0..read.len()).filter(|&place| is_word(&read[place], "using"));
+    let found: Vec<(usize, usize)> = using.filter_map(|place| named(read, place + 1)).collect();
     if found.is_empty() {
         return;
     }
