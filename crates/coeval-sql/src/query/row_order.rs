@@ -35,15 +35,33 @@ pub(super) enum RowOrder {
 
 /// Whether several threads may give the rows of a plan in an order that somebody would miss.
 pub(super) fn depends_on_threads(mut plan: &LogicalPlan) -> bool {
+    // Sorted rows of which something is computed are divided among threads again.
+    let mut is_computed = false;
     loop {
         plan = match plan {
-            LogicalPlan::Projection(node) => node.input.as_ref(),
-            LogicalPlan::Filter(node) => node.input.as_ref(),
+            LogicalPlan::Projection(node) => {
+                is_computed |= !node.expr.iter().all(is_as_read);
+                node.input.as_ref()
+            }
+            LogicalPlan::Filter(node) => {
+                is_computed = true;
+                node.input.as_ref()
+            }
             LogicalPlan::Limit(node) => node.input.as_ref(),
             LogicalPlan::SubqueryAlias(node) => node.input.as_ref(),
-            LogicalPlan::Sort(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => return false,
+            LogicalPlan::Sort(_) => return is_computed,
+            LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => return false,
             _ => return true,
-        };
+        }
+    }
+}
+
+/// Whether an output is a column or a constant.
+fn is_as_read(output: &Expr) -> bool {
+    match output {
+        Expr::Alias(alias) => is_as_read(&alias.expr),
+        Expr::Column(_) | Expr::Literal(..) => true,
+        _ => false,
     }
 }
 
