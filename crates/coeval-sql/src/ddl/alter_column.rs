@@ -3,7 +3,7 @@
 
 use super::alter_table::put;
 use super::columns::{Place, owned_sequence};
-use super::sequence::SequenceSettings;
+use super::sequence::{SequenceSettings, of_column_type};
 use super::{expressions, generated_columns, lookup, rewrite, validate, view_columns};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -12,8 +12,7 @@ use crate::types::{CastContext, has_cast, second_digits};
 use crate::user_types::{declared_domain, declared_type};
 use crate::values;
 use coeval_store::{
-    CatalogChange, ColumnDef, ColumnType, Identity, SECOND_DIGITS_MAX, SequenceDef, SequenceType, SpaceId,
-    TableDef,
+    CatalogChange, ColumnDef, ColumnType, Identity, SECOND_DIGITS_MAX, SequenceType, SpaceId, TableDef,
 };
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, DataType, Expr, GeneratedAs, ObjectName, SequenceOptions,
@@ -199,7 +198,7 @@ fn retype_sequence(
     let Some(sequence) = column.sequence.filter(|_| column.identity.is_some()) else { return Ok(()) };
     let sequence = sequences::by_id(context, sequence)?;
     let settings = SequenceSettings { ty: Some(SequenceType::of_column(ty)), ..SequenceSettings::default() };
-    let changed = settings.change(SequenceDef::clone(&sequence))?;
+    let changed = settings.change(of_column_type(&sequence, column))?;
     context.transaction.change_catalog(CatalogChange::PutSequence(changed))?;
     Ok(())
 }

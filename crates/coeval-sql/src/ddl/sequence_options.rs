@@ -91,7 +91,7 @@ pub(super) fn alter(
     options: &Options,
 ) -> Result<(), SqlError> {
     let settings = sequence::SequenceSettings::read(&options.settings)?.typed(options.data_type.as_ref())?;
-    let mut changed = settings.change(sequence.clone())?;
+    let mut changed = settings.change(as_it_was(context, sequence, options))?;
     if let Some(owner) = &options.owned_by {
         changed.owned_by = sequence::read_owner(context, sequence, owner)?;
     }
@@ -105,4 +105,13 @@ pub(super) fn alter(
         Some(value) => sequence_values::restart(context, &changed, value),
         None => Ok(()),
     }
+}
+
+/// The sequence that these options change; where they give it a type, with the type that it has had.
+fn as_it_was(context: &StatementContext<'_>, sequence: &SequenceDef, options: &Options) -> SequenceDef {
+    let column = sequence.owned_by.filter(|_| options.data_type.is_some()).and_then(|(table, column)| {
+        let def = context.transaction.table_def(table).ok()?;
+        def.columns.get(column)
+    });
+    column.map_or_else(|| sequence.clone(), |column| sequence::of_column_type(sequence, column))
 }
