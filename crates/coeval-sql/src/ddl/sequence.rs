@@ -263,7 +263,7 @@ pub(super) fn read_owner(
 }
 
 /// `55000` for a sequence that a table cannot own.
-fn not_alike(what: &str) -> SqlError {
+pub(super) fn not_alike(what: &str) -> SqlError {
     let message = format!("sequence must {what} table it is linked to");
     SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
 }
