@@ -102,4 +102,7 @@ fn numbers_that_a_query_takes_are_taken_once_and_in_its_order() {
     let joined = "UPDATE many SET v = nextval('joined') FROM others o WHERE many.id BETWEEN 1 AND 50000 AND o.id = many.id";
     assert_eq!(run(&mut session, joined).unwrap(), "UPDATE 12000");
     assert_eq!(run(&mut session, "SELECT min(v), max(v) FROM many").unwrap(), "1|12000");
+    run(&mut session, "CREATE SEQUENCE asked").unwrap();
+    let asked = "DELETE FROM others WHERE id BETWEEN 1 AND 50000 AND nextval('asked') <= 1500";
+    assert_eq!(run(&mut session, asked).unwrap(), "DELETE 1500");
 }
