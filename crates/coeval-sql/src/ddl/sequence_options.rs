@@ -3,8 +3,8 @@
 
 use super::{sequence, sequence_values};
 use crate::context::StatementContext;
-use crate::error::SqlError;
-use coeval_store::{CatalogChange, SequenceDef};
+use crate::error::{SqlError, SqlState};
+use coeval_store::{CatalogChange, ColumnDef, SequenceDef, TableDef};
 use datafusion::sql::sqlparser::ast::{DataType, Expr, ObjectName, SequenceOptions};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -84,7 +84,8 @@ pub(super) fn parse_restart(parser: &mut Parser<'_>) -> Result<Option<Expr>, Par
 /// Changes a sequence that is there.
 ///
 /// # Errors
-/// 22023 when the settings contradict each other, `55000` for a table that cannot own it.
+/// 22023 when the settings contradict each other, `55000` for a table that cannot own it, `0A000` for another owner of the sequence behind
+/// an identity column.
 pub(super) fn alter(
     context: &mut StatementContext<'_>,
     sequence: &SequenceDef,
@@ -93,6 +94,7 @@ pub(super) fn alter(
     let settings = sequence::SequenceSettings::read(&options.settings)?.typed(options.data_type.as_ref())?;
     let mut changed = settings.change(as_it_was(context, sequence, options))?;
     if let Some(owner) = &options.owned_by {
+        refuse_identity(context, sequence)?;
         changed.owned_by = sequence::read_owner(context, sequence, owner)?;
     }
     let restart = match &options.restart {
@@ -107,11 +109,36 @@ pub(super) fn alter(
     }
 }
 
+/// The table and the column that a sequence belongs to, if it does to one.
+fn owner<'c>(
+    context: &'c StatementContext<'_>,
+    sequence: &SequenceDef,
+) -> Option<(&'c TableDef, &'c ColumnDef)> {
+    let (table, column) = sequence.owned_by?;
+    let def: &TableDef = context.transaction.table_def(table).ok()?;
+    Some((def, def.columns.get(column)?))
+}
+
+/// Refuses to give the sequence behind an identity column to another column, or to none: it goes with its own.
+///
+/// # Errors
+/// `0A000`.
+fn refuse_identity(context: &StatementContext<'_>, sequence: &SequenceDef) -> Result<(), SqlError> {
+    match owner(context, sequence) {
+        Some((def, column)) if column.identity.is_some() && column.sequence == Some(sequence.id) => {
+            let (name, table) = (&sequence.name.name, &def.name.name);
+            let message = "cannot change ownership of identity sequence";
+            Err(SqlError::new(SqlState::FeatureNotSupported, message)
+                .with_detail(format!("Sequence \"{name}\" is linked to table \"{table}\".")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The sequence that these options change; where they give it a type, with the type that it has had.
 fn as_it_was(context: &StatementContext<'_>, sequence: &SequenceDef, options: &Options) -> SequenceDef {
-    let column = sequence.owned_by.filter(|_| options.data_type.is_some()).and_then(|(table, column)| {
-        let def = context.transaction.table_def(table).ok()?;
-        def.columns.get(column)
-    });
-    column.map_or_else(|| sequence.clone(), |column| sequence::of_column_type(sequence, column))
+    match owner(context, sequence).filter(|_| options.data_type.is_some()) {
+        Some((_, column)) => sequence::of_column_type(sequence, column),
+        None => sequence.clone(),
+    }
 }
