@@ -2,6 +2,7 @@
 //! The options of a sequence in any order, as PostgreSQL takes them, and what they change of one that is there.
 
 use super::{sequence, sequence_values};
+use crate::catalog::standing;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use coeval_store::{CatalogChange, ColumnDef, SequenceDef, TableDef};
@@ -84,8 +85,8 @@ pub(super) fn parse_restart(parser: &mut Parser<'_>) -> Result<Option<Expr>, Par
 /// Changes a sequence that is there.
 ///
 /// # Errors
-/// 22023 when the settings contradict each other, `55000` for a table that cannot own it, `0A000` for another owner of the sequence behind
-/// an identity column.
+/// 22023 when the settings contradict each other or the number that it gave last, `55000` for a table that cannot own it, `0A000` for
+/// another owner of the sequence behind an identity column.
 pub(super) fn alter(
     context: &mut StatementContext<'_>,
     sequence: &SequenceDef,
@@ -102,6 +103,11 @@ pub(super) fn alter(
         Some(None) => Some(changed.start),
         Some(Some(value)) => Some(sequence::number(value)?),
     };
+    let (last, is_called) = standing(context.engine.store(), sequence);
+    if restart.is_none() && is_called {
+        // It goes on behind the number that it gave last.
+        sequence_values::require_within(&changed, last)?;
+    }
     context.transaction.change_catalog(CatalogChange::PutSequence(changed.clone()))?;
     match restart {
         Some(value) => sequence_values::restart(context, &changed, value),
