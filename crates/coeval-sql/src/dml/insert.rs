@@ -91,7 +91,7 @@ impl Shape {
         // Such a column has its default from a view, where it counts as if the statement gave it.
         let is_generated = |column: &ColumnDef| column.identity.is_some() || column.generated.is_some();
         let given = shape.target.def.columns.iter().enumerate();
-        for (column, _) in given.filter(|(_, column)| column.default.is_some() && is_generated(column)) {
+        for (column, _) in given.filter(|&(_, column)| column.default.is_some() && is_generated(column)) {
             shape.check_given(column)?;
         }
         Ok(shape)
