@@ -99,7 +99,7 @@ fn numbers_that_a_query_takes_are_taken_once_and_in_its_order() {
     let sorted = "SELECT id, nextval('sorted') FROM many WHERE id BETWEEN 1 AND 3 ORDER BY v, id DESC";
     assert_eq!(run(&mut session, sorted).unwrap(), "3|1 2|2 1|3");
 
-    let joined = "UPDATE many SET v = nextval('joined') FROM others o WHERE many.id > 0 AND o.id = many.id";
+    let joined = "UPDATE many m SET v = nextval('joined') FROM others o WHERE m.id > 0 AND o.id = m.id";
     assert_eq!(run(&mut session, joined).unwrap(), "UPDATE 12000");
     assert_eq!(run(&mut session, "SELECT min(v), max(v) FROM many").unwrap(), "1|12000");
     run(&mut session, "CREATE SEQUENCE asked").unwrap();
