@@ -407,17 +407,22 @@ fn outputs_that_are_named_too_often_are_refused() {
 /// with most of these, and heard of no request.
 #[test]
 fn a_long_text_is_read_soon_whatever_it_repeats() {
-    for (begins, repeated) in [
-        ("SELECT 1 AS operator", " "),
-        ("SELECT )", ") following "),
-        ("SELECT )", "row exclude no others)"),
-        ("SELECT )", "interval(2)'1 day'"),
-        ("SELECT )", "fetch first x "),
-        ("COPY )", "force_quote *,"),
-        ("INSERT )", ") on conflict "),
-        ("INSERT )", "on conflict (a) where "),
+    for (begins, repeated, ends) in [
+        ("SELECT 1 AS operator", " ", ""),
+        ("SELECT )", ") following ", ""),
+        ("SELECT )", "row exclude no others)", ""),
+        ("SELECT )", "interval(2)'1 day'", ""),
+        ("SELECT )", "fetch first x ", ""),
+        ("COPY )", "force_quote *,", ""),
+        ("INSERT )", ") on conflict ", ""),
+        ("INSERT )", "on conflict (a) where ", ""),
+        ("SELECT )", "using (a) as b ", ""),
+        ("SELECT )", ") cycle a set b using c ", ""),
+        ("SELECT )", ") cycle a set b to ", ""),
+        ("CREATE TABLE ) (", "a text compression pglz,", ""),
+        ("CREATE TABLE ) (", "a,", "a) as"),
     ] {
-        let text = format!("{begins}{}", repeated.repeat(1_000_000 / repeated.len()));
+        let text = format!("{begins}{}{ends}", repeated.repeat(1_000_000 / repeated.len()));
         let began = Instant::now();
         let outcome = run(STATEMENT_STACK_BYTES, vec![text]).pop().unwrap();
         assert!(began.elapsed() < SOON, "{:?} for {repeated}: {outcome:?}", began.elapsed());

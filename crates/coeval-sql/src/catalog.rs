@@ -39,7 +39,7 @@ pub(crate) use origin::{column_oids, defined_column, set_origin};
 pub(crate) use access::CatalogAccess;
 pub(crate) use functions::{array_of_text, functions, gives_texts, is_catalog_function, set_returning};
 pub(crate) use objects::ViewColumns;
-pub(crate) use sequence_row::sequence_row;
+pub(crate) use sequence_row::{sequence_row, standing};
 
 use crate::engine::Engine;
 use crate::error::SqlError;

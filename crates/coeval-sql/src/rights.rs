@@ -354,9 +354,14 @@ fn memberships(name: &str, authority: &Authority, follow: impl Fn(&RoleDef) -> b
     found
 }
 
+/// A role and all that it is a member of, over whatever other roles.
+pub(crate) fn all_memberships(name: &str, authority: &Authority) -> BTreeSet<String> {
+    memberships(name, authority, |_| true)
+}
+
 /// Whether a role is a member of another, over whatever other roles, or is that role.
 pub(crate) fn is_member(name: &str, of: &str, authority: &Authority) -> bool {
-    memberships(name, authority, |_| true).contains(of)
+    all_memberships(name, authority).contains(of)
 }
 
 /// What one catalog says of whose a schema is and what others may do with it.

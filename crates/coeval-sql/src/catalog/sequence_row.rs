@@ -16,7 +16,7 @@ pub(super) const COLUMNS: [(&str, &str); 3] =
     [("last_value", "int8"), ("log_cnt", "int8"), ("is_called", "bool")];
 
 /// The number that a sequence gave last, and whether it gave it.
-pub(super) fn standing(store: &Store, sequence: &SequenceDef) -> (i64, bool) {
+pub(crate) fn standing(store: &Store, sequence: &SequenceDef) -> (i64, bool) {
     let last = match store.upcoming_value(sequence) {
         Some(next) if next == sequence.start => return (next, false),
         Some(next) => {

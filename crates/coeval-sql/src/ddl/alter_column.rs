@@ -3,16 +3,17 @@
 
 use super::alter_table::put;
 use super::columns::{Place, owned_sequence};
-use super::sequence::SequenceSettings;
+use super::sequence::{SequenceSettings, not_alike, of_column_type};
 use super::{expressions, generated_columns, lookup, rewrite, validate, view_columns};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::names;
 use crate::sequences;
 use crate::types::{CastContext, has_cast, second_digits};
 use crate::user_types::{declared_domain, declared_type};
 use crate::values;
 use coeval_store::{
-    CatalogChange, ColumnDef, ColumnType, Identity, SECOND_DIGITS_MAX, SequenceDef, SequenceType, SpaceId,
+    CatalogChange, ColumnDef, ColumnType, Identity, QualifiedName, SECOND_DIGITS_MAX, SequenceType, SpaceId,
     TableDef,
 };
 use datafusion::sql::sqlparser::ast::{
@@ -109,8 +110,7 @@ pub(super) struct Added<'a> {
 /// Makes a column an identity column; returns the table's number.
 ///
 /// # Errors
-/// 42703 if it is not there, 55000 if it has a default or may be NULL, 22023 for a type that is no integer, 42P07 if
-/// the sequence's name is taken.
+/// 42703 if it is not there, 55000 if it has a default or may be NULL, 22023 for a type that is no integer; as [`named_sequence`].
 pub(super) fn add_identity(
     context: &mut StatementContext<'_>,
     def: &TableDef,
@@ -137,14 +137,37 @@ pub(super) fn add_identity(
     let place = Place { table: def.id, name: &def.name, index };
     let mut sequence = owned_sequence(context, &place, column, added.options)?;
     if let Some(wanted) = added.sequence {
-        let wanted = lookup::target(context, wanted)?;
-        lookup::refuse_taken(context, &wanted)?;
-        sequence.name = wanted;
+        sequence.name = named_sequence(context, def, wanted)?;
     }
     column.identity = Some(added.identity);
     column.sequence = Some(sequence.id);
     context.transaction.change_catalog(CatalogChange::PutSequence(sequence))?;
     put(context, changed)
+}
+
+/// The name that is wanted for the sequence of a table's column: without a schema it is in the table's, wherever the search path begins.
+///
+/// # Errors
+/// 55000 for one in another schema, 42501 if the session may make nothing there, 42P07 if it is taken.
+fn named_sequence(
+    context: &StatementContext<'_>,
+    def: &TableDef,
+    wanted: &ObjectName,
+) -> Result<QualifiedName, SqlError> {
+    let schema = &def.name.schema;
+    let name = match lookup::split_name(wanted)? {
+        (None, name) => {
+            names::refuse_own_name(&name)?;
+            QualifiedName::new(schema, name)
+        }
+        (Some(_), _) => lookup::target(context, wanted)?,
+    };
+    if name.schema != *schema {
+        return Err(not_alike("be in same schema as"));
+    }
+    lookup::require_create(context, schema)?;
+    lookup::refuse_taken(context, &name)?;
+    Ok(name)
 }
 
 /// Changes a column's type: in the definition alone if every value stays as it is, else by writing the rows
@@ -199,7 +222,7 @@ fn retype_sequence(
     let Some(sequence) = column.sequence.filter(|_| column.identity.is_some()) else { return Ok(()) };
     let sequence = sequences::by_id(context, sequence)?;
     let settings = SequenceSettings { ty: Some(SequenceType::of_column(ty)), ..SequenceSettings::default() };
-    let changed = settings.change(SequenceDef::clone(&sequence))?;
+    let changed = settings.change(of_column_type(&sequence, column))?;
     context.transaction.change_catalog(CatalogChange::PutSequence(changed))?;
     Ok(())
 }

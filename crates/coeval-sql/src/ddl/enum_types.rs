@@ -367,18 +367,39 @@ fn rename_in_defaults(
         let mut changed = TableDef::clone(&table);
         for column in changed.columns.iter_mut().filter(|column| column.ty.user_type() == Some(ty)) {
             let Some(text) = &column.default else { continue };
-            let expr = expressions::parse(text)?;
-            if is_text(&expr, from) {
-                column.default = Some(crate::quoting::literal(to));
-            } else {
-                values::validate_default(context, column, &expr)?;
+            match renamed_default(text, from, to)? {
+                Some(renamed) => column.default = Some(renamed),
+                None => values::validate_default(context, column, &expressions::parse(text)?)?,
             }
         }
         if changed != *table {
             put(context, changed)?;
         }
     }
+    let views = context.transaction.catalog().views();
+    let has_default = |column: &ViewColumn| column.default.is_some();
+    let views = views.filter(|view| view.output.iter().flatten().any(has_default));
+    let views: Vec<_> = views.map(Arc::clone).collect();
+    for view in views {
+        let mut changed = ViewDef::clone(&view);
+        let columns = changed.output.iter_mut().flatten();
+        for column in columns.filter(|column| column.ty.user_type() == Some(ty)) {
+            let renamed = column.default.as_ref().map(|text| renamed_default(text, from, to)).transpose()?;
+            if let Some(renamed) = renamed.flatten() {
+                column.default = Some(renamed);
+            }
+        }
+        if changed != *view {
+            context.transaction.change_catalog(CatalogChange::PutView(changed))?;
+        }
+    }
     Ok(())
+}
+
+/// A default that is the label, with its new name.
+fn renamed_default(default: &str, from: &str, to: &str) -> Result<Option<String>, SqlError> {
+    let is_label = is_text(&expressions::parse(default)?, from);
+    Ok(is_label.then(|| crate::quoting::literal(to)))
 }
 
 /// What uses a type: columns, and text that casts to it.
@@ -426,6 +447,11 @@ fn texts_with(
         if any_expression(&*view_query_of(view)?, is_wanted) {
             found.push(format!("view {}", view.name));
         }
+        for column in view.output.iter().flatten() {
+            if computed(column.default.as_deref())?.is_some_and(|expr| any_expression(&expr, is_wanted)) {
+                found.push(format!("column {} of view {}", column.name, view.name));
+            }
+        }
     }
     for table in lookup::tables(context) {
         cancel::check()?;
@@ -435,10 +461,7 @@ fn texts_with(
             }
         }
         for column in &table.columns {
-            let default = match &column.default {
-                Some(text) => Some(expressions::parse(text)?).filter(|expr| !matches!(expr, Expr::Value(_))),
-                None => None,
-            };
+            let default = computed(column.default.as_deref())?;
             let generated = column.generated.as_deref().map(expressions::parse).transpose()?;
             if default.iter().chain(&generated).any(|expr| any_expression(expr, is_wanted)) {
                 found.push(format!("column {} of table {}", column.name, table.name));
@@ -446,6 +469,12 @@ fn texts_with(
         }
     }
     Ok(found)
+}
+
+/// A default that is more than a label.
+fn computed(default: Option<&str>) -> Result<Option<Expr>, SqlError> {
+    let default = default.map(expressions::parse).transpose()?;
+    Ok(default.filter(|expr| !matches!(expr, Expr::Value(_))))
 }
 
 /// Whether an expression is this text.

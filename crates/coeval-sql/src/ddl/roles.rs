@@ -10,7 +10,8 @@ use crate::password::Verifier;
 use crate::relations::CATALOG_NAME;
 use crate::result::StatementResult;
 use crate::rights::{
-    DATABASE_OWNER, FAILOVER, Standing, insufficient, is_member, predefined, role_of, unknown_role,
+    DATABASE_OWNER, FAILOVER, Standing, all_memberships, insufficient, is_member, predefined, role_of,
+    unknown_role,
 };
 use crate::types::parse_value;
 use coeval_store::{CatalogChange, ColumnType, Membership, RoleAttribute, RoleDef, Value};
@@ -318,9 +319,13 @@ fn require_admin(context: &StatementContext<'_>, name: &str) -> Result<(), SqlEr
         own.member_of.iter().any(|membership| membership.role == name && membership.admin)
     });
     // Beyond PostgreSQL 15, as in 16: who takes on a role with REPLICATION reads the changes of all tables, and a predefined role may
-    // give all data. A member of FAILOVER can stop the primary.
-    let is_closed = of.is(RoleAttribute::Replication) || name == FAILOVER || predefined(name).is_some();
-    if is_admin || may_make_roles(context) && !is_closed {
+    // give all data. A member of FAILOVER can stop the primary. The same holds of a role that is a member of one of these.
+    let is_closed = |role: &String| {
+        let attributes = [RoleAttribute::Superuser, RoleAttribute::Replication];
+        let has_one = authority.role(role).is_some_and(|role| attributes.iter().any(|one| role.is(*one)));
+        has_one || role == FAILOVER || predefined(role).is_some()
+    };
+    if is_admin || may_make_roles(context) && !all_memberships(name, &authority).iter().any(is_closed) {
         return Ok(());
     }
     Err(insufficient(format!("must have admin option on role \"{name}\"")))

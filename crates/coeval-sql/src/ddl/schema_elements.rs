@@ -6,7 +6,7 @@
 
 use super::extended::{self, Extended};
 use super::lookup;
-use super::role_syntax::RoleStatement;
+use super::role_syntax::{Granted, RoleStatement};
 use super::schema;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -79,11 +79,11 @@ impl Element {
             Self::Extended(extended) => match extended.as_ref() {
                 Extended::CreateSequence { .. } => Some(0),
                 Extended::CreateBricks { .. } | Extended::CreateOnServer { .. } => Some(1),
-                Extended::Role(role) if matches!(role.as_ref(), RoleStatement::Grant { .. }) => Some(5),
+                Extended::Role(role) if is_grant_of_privileges(role) => Some(5),
                 _ => None,
             },
             Self::Statement(statement) => match statement.as_ref() {
-                Statement::CreateTable { .. } => Some(1),
+                Statement::CreateTable(create) if create.query.is_none() => Some(1),
                 Statement::CreateView { .. } => Some(2),
                 Statement::CreateIndex { .. } => Some(3),
                 Statement::CreateTrigger { .. } => Some(4),
@@ -137,4 +137,9 @@ impl Element {
             },
         }
     }
+}
+
+/// Whether privileges are granted, and no membership in roles.
+fn is_grant_of_privileges(statement: &RoleStatement) -> bool {
+    matches!(statement, RoleStatement::Grant { granted: Granted::Privileges(..), .. })
 }

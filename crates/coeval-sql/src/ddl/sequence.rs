@@ -8,7 +8,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
 use crate::rights::Object;
-use coeval_store::{CatalogChange, QualifiedName, SequenceDef, SequenceType, SpaceId};
+use coeval_store::{CatalogChange, ColumnDef, QualifiedName, SequenceDef, SequenceType, SpaceId};
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, ObjectName, SequenceOptions, UnaryOperator, Value as AstValue,
 };
@@ -132,6 +132,17 @@ impl SequenceSettings {
     }
 }
 
+/// The sequence behind a column as a change of its type sees it. One that an older version made says no type: it has that of the column if
+/// its bounds end where those of that type do.
+pub(super) fn of_column_type(sequence: &SequenceDef, column: &ColumnDef) -> SequenceDef {
+    let ty = SequenceType::of_column(column.ty);
+    let (least, greatest) = ty.bounds();
+    let ends_with_type = sequence.max == greatest || sequence.min == least;
+    let is_within = sequence.min >= least && sequence.max <= greatest;
+    let is_older = sequence.ty == SequenceType::default() && is_within && ends_with_type;
+    SequenceDef { ty: if is_older { ty } else { sequence.ty }, ..sequence.clone() }
+}
+
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::InvalidParameterValue, message)
 }
@@ -252,7 +263,39 @@ pub(super) fn read_owner(
 }
 
 /// `55000` for a sequence that a table cannot own.
-fn not_alike(what: &str) -> SqlError {
+pub(super) fn not_alike(what: &str) -> SqlError {
     let message = format!("sequence must {what} table it is linked to");
     SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coeval_store::{ColumnType, ObjectAccess, SequenceId};
+
+    #[test]
+    fn a_sequence_of_an_older_version_has_the_type_of_its_column() {
+        let old = SequenceDef {
+            id: SequenceId::new(1),
+            name: QualifiedName::new("public", "numbers"),
+            start: 1,
+            increment: 1,
+            min: 1,
+            max: i32::MAX.into(),
+            cycle: false,
+            ty: SequenceType::default(),
+            owned_by: None,
+            access: ObjectAccess::default(),
+        };
+        let column = ColumnDef::new("id", ColumnType::Int);
+        let changed = |sequence: &SequenceDef, ty| {
+            let settings = SequenceSettings { ty: Some(ty), ..SequenceSettings::default() };
+            settings.change(of_column_type(sequence, &column)).unwrap().max
+        };
+        assert_eq!(changed(&old, SequenceType::BigInt), i64::MAX);
+        assert_eq!(changed(&old, SequenceType::SmallInt), i64::from(i16::MAX));
+        assert_eq!(changed(&old, SequenceType::Int), i64::from(i32::MAX));
+        let bounded = SequenceDef { max: 100, ..old };
+        assert_eq!(changed(&bounded, SequenceType::BigInt), 100);
+    }
 }

@@ -16,16 +16,7 @@ pub(super) fn restart(
     sequence: &SequenceDef,
     value: i64,
 ) -> Result<(), SqlError> {
-    let outside = |how: &str, bound: &str, limit: i64| {
-        let message = format!("RESTART value ({value}) cannot be {how} than {bound} ({limit})");
-        SqlError::new(SqlState::InvalidParameterValue, message)
-    };
-    if value < sequence.min {
-        return Err(outside("less", "MINVALUE", sequence.min));
-    }
-    if value > sequence.max {
-        return Err(outside("greater", "MAXVALUE", sequence.max));
-    }
+    require_within(sequence, value)?;
     let store = context.engine.store();
     let fresh = SequenceDef { id: store.new_sequence_id(), ..sequence.clone() };
     store.set_value(&fresh, value, SetValue::Next)?;
@@ -50,6 +41,24 @@ pub(super) fn restart(
     }
     for def in changed {
         context.transaction.change_catalog(CatalogChange::PutTable(Box::new(def)))?;
+    }
+    Ok(())
+}
+
+/// Refuses a number that a sequence cannot go on from.
+///
+/// # Errors
+/// 22023 if it is outside of the bounds.
+pub(super) fn require_within(sequence: &SequenceDef, value: i64) -> Result<(), SqlError> {
+    let outside = |how: &str, bound: &str, limit: i64| {
+        let message = format!("RESTART value ({value}) cannot be {how} than {bound} ({limit})");
+        Err(SqlError::new(SqlState::InvalidParameterValue, message))
+    };
+    if value < sequence.min {
+        return outside("less", "MINVALUE", sequence.min);
+    }
+    if value > sequence.max {
+        return outside("greater", "MAXVALUE", sequence.max);
     }
     Ok(())
 }

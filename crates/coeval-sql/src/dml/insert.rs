@@ -24,7 +24,7 @@ use crate::result::{CommandTag, StatementResult};
 use crate::select;
 use crate::stored::updatable::calls_sets;
 use crate::writing::Writing;
-use coeval_store::{Identity, Value};
+use coeval_store::{ColumnDef, Identity, Value};
 use datafusion::sql::sqlparser::ast::{
     Expr, Insert, ObjectName, OnInsert, Query, SetExpr, TableObject, With,
 };
@@ -87,7 +87,14 @@ impl Shape {
         let target = Target::resolve_changed(context, name, alias, ViewChange::Insert)?;
         let (columns, barred) = listed_columns(&target, &insert.columns)?;
         let generators = generators(context, &target.def)?;
-        Ok(Self { target, columns, barred, generators, overriding: Overriding::of(insert) })
+        let shape = Self { target, columns, barred, generators, overriding: Overriding::of(insert) };
+        // Such a column has its default from a view, where it counts as if the statement gave it.
+        let is_generated = |column: &ColumnDef| column.identity.is_some() || column.generated.is_some();
+        let given = shape.target.def.columns.iter().enumerate();
+        for (column, _) in given.filter(|&(_, column)| column.default.is_some() && is_generated(column)) {
+            shape.check_given(column)?;
+        }
+        Ok(shape)
     }
 
     /// Whether the given value of a column is replaced by a generated one.

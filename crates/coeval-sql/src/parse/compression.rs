@@ -18,9 +18,12 @@ pub(super) fn take_compression(tokens: &mut Vec<TokenWithSpan>) {
     let words: Vec<usize> = (0..tokens.len()).filter(|&place| !is_space(&tokens[place])).collect();
     let clauses = words.windows(3).filter(|places| is_clause(places.iter().map(|&place| &tokens[place])));
     let taken: Vec<usize> = clauses.flat_map(|places| places[1..].to_vec()).collect();
-    for place in taken.into_iter().rev() {
-        tokens.remove(place);
-    }
+    let (mut taken, mut place) = (taken.into_iter().peekable(), 0_usize);
+    tokens.retain(|_| {
+        let is_taken = taken.next_if_eq(&place).is_some();
+        place += 1;
+        !is_taken
+    });
 }
 
 fn alters_table(tokens: &[TokenWithSpan]) -> bool {

@@ -26,7 +26,7 @@ use datafusion::sql::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, SetExpr, SetOperator, Statement, TableAlias, TableAliasColumnDef,
     TableFactor, TableWithJoins, VisitorMut,
 };
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 use std::ops::ControlFlow;
 
 /// The function that writes a row as a text.
@@ -38,12 +38,26 @@ const CYCLE: &str = "coeval_cycle";
 /// The path of the row that a row follows from.
 const PATH_BEFORE: &str = "coeval path";
 
+/// A constant of a clause has at most so many tokens, blanks aside: a text may have a word for a clause at every place.
+const CONSTANT_MAX: usize = 20;
+
+/// A clause among the tokens of a statement.
+struct Found {
+    /// Where the parenthesis is in front of it.
+    close: usize,
+    /// Where it ends.
+    end: usize,
+    /// What stands in the place of both.
+    tokens: Vec<Token>,
+    span: Span,
+}
+
 /// Puts each clause into the query in front of it; whether there are any.
 ///
 /// # Errors
 /// `0A000` for SEARCH, whose columns are of a type that is not there.
 pub(super) fn spell_cycles(tokens: &mut Vec<TokenWithSpan>) -> Result<bool, SqlError> {
-    let (mut has_any, mut at) = (false, 0);
+    let (mut clauses, mut at) = (Vec::new(), 0);
     while let Some(found) =
         tokens[at..].iter().position(|token| is_word(token, "cycle") || is_word(token, "search"))
     {
@@ -57,13 +71,25 @@ pub(super) fn spell_cycles(tokens: &mut Vec<TokenWithSpan>) -> Result<bool, SqlE
             let hint = "Collect the columns in an array by the query itself, and order by that.";
             return Err(SqlError::unsupported("SEARCH in WITH RECURSIVE").with_hint(hint));
         }
-        if let Some((clause, end)) = clause(tokens, place) {
-            let span = tokens[place].span;
-            drop(tokens.splice(close..end, clause.into_iter().map(|token| TokenWithSpan { token, span })));
-            (has_any, at) = (true, close + 1);
+        if let Some((words, end)) = clause(tokens, place) {
+            clauses.push(Found { close, end, tokens: words, span: tokens[place].span });
+            at = end;
         }
     }
-    Ok(has_any)
+    if clauses.is_empty() {
+        return Ok(false);
+    }
+    let mut spelled = Vec::with_capacity(2 * tokens.len());
+    let (mut rest, mut passed) = (std::mem::take(tokens).into_iter(), 0);
+    for Found { close, end, tokens: words, span } in clauses {
+        spelled.extend(rest.by_ref().take(close - passed));
+        rest.by_ref().take(end - close).for_each(drop);
+        spelled.extend(words.into_iter().map(|token| TokenWithSpan { token, span }));
+        passed = end;
+    }
+    spelled.extend(rest);
+    *tokens = spelled;
+    Ok(true)
 }
 
 /// Whether `SEARCH DEPTH FIRST BY` or its like begins here.
@@ -103,6 +129,9 @@ fn clause(tokens: &[TokenWithSpan], place: usize) -> Option<(Vec<Token>, usize)>
                 let place = places.next()?;
                 if is_word(&tokens[place], word) {
                     return Some((constant, place));
+                }
+                if constant.len() == CONSTANT_MAX {
+                    return None;
                 }
                 constant.push(tokens[place].token.clone());
             }

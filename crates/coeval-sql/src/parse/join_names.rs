@@ -21,14 +21,31 @@ pub(crate) fn join_name(column: &ObjectName) -> Option<&Ident> {
 
 /// Writes each such name as a column.
 pub(super) fn spell_join_names(tokens: &mut Vec<TokenWithSpan>) {
-    let mut at = 0;
-    while let Some(found) = tokens[at..].iter().position(|token| is_word(token, "using")) {
-        at += found + 1;
-        let Some((close, name)) = named(tokens, at) else { continue };
-        let TokenWithSpan { token, span } = tokens[name].clone();
-        let words = [Token::Comma, quoted_word(JOIN_NAME), Token::Period, token, Token::RParen];
-        drop(tokens.splice(close..=name, words.map(|token| TokenWithSpan { token, span })));
+    let read = tokens.as_slice();
+    let using = (0..read.len()).filter(|&place| is_word(&read[place], "using"));
+    let found: Vec<(usize, usize)> = using.filter_map(|place| named(read, place + 1)).collect();
+    if found.is_empty() {
+        return;
     }
+    let mut spelled = Vec::with_capacity(tokens.len() + found.len());
+    let mut found = found.into_iter().peekable();
+    for (place, token) in std::mem::take(tokens).into_iter().enumerate() {
+        let like = |other: Token| TokenWithSpan { token: other, span: token.span };
+        match found.peek() {
+            Some(&(close, _)) if place == close => {
+                spelled.extend([Token::Comma, quoted_word(JOIN_NAME), Token::Period].map(like));
+            }
+            Some(&(_, name)) if place == name => {
+                let close = like(Token::RParen);
+                spelled.extend([token, close]);
+                found.next();
+            }
+            // The word and the blanks between them.
+            Some(&(close, _)) if place > close => {}
+            _ => spelled.push(token),
+        }
+    }
+    *tokens = spelled;
 }
 
 /// The places of the parenthesis that closes the columns which begin here, and of the name behind it; `None` if there is no such

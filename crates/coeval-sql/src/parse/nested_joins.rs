@@ -6,7 +6,7 @@ use super::{is_space, is_word};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Words behind which no join is waiting for its condition.
-const BEHIND_JOINS: [&str; 15] = [
+const BEHIND_JOINS: [&str; 14] = [
     "select",
     "where",
     "set",
@@ -21,7 +21,6 @@ const BEHIND_JOINS: [&str; 15] = [
     "except",
     "intersect",
     "returning",
-    "when",
 ];
 
 /// A join that waits for its condition.
@@ -63,8 +62,8 @@ fn parentheses(tokens: &[TokenWithSpan]) -> Vec<(usize, Token)> {
             waiting.push(Waiting { right: place, has_joins: false });
         }
         match &token.token {
-            Token::LParen => around.push(std::mem::take(&mut waiting)),
-            Token::RParen => waiting = around.pop().unwrap_or_default(),
+            Token::LParen | Token::LBracket => around.push(std::mem::take(&mut waiting)),
+            Token::RParen | Token::RBracket => waiting = around.pop().unwrap_or_default(),
             Token::Comma => waiting.clear(),
             _ if is_word(token, "cross") || is_word(token, "natural") => is_unconditional = true,
             _ if is_word(token, "join") => {
@@ -106,6 +105,11 @@ mod tests {
                 "a LEFT JOIN b JOIN c USING (i) USING (k) JOIN d ON z",
                 "a LEFT JOIN (b JOIN c USING (i) )USING (k) JOIN d ON z",
             ),
+            (
+                "a JOIN b JOIN c ON CASE WHEN x THEN y END ON c.k = ARRAY[1, 2]",
+                "a JOIN (b JOIN c ON CASE WHEN x THEN y END )ON c.k = ARRAY[1, 2]",
+            ),
+            ("a JOIN b JOIN c ON c.k = ARRAY[1, 2] ON x", "a JOIN (b JOIN c ON c.k = ARRAY[1, 2] )ON x"),
         ] {
             assert_eq!(spelled(sql), enclosed);
         }

@@ -32,8 +32,12 @@ pub(super) fn split_elements(tokens: &[TokenWithSpan]) -> Vec<&[TokenWithSpan]> 
     pieces
 }
 
-/// Whether a statement begins here. CREATE and GRANT are reserved words; elsewhere CREATE is a right, and GRANT stands behind WITH.
+/// Whether a statement begins here. CREATE and GRANT are reserved words; elsewhere CREATE is a right, GRANT stands behind WITH, and both
+/// may name an output behind AS and a column behind a point.
 fn begins_element(before: &TokenWithSpan, token: &TokenWithSpan) -> bool {
+    if is_word(before, "as") || before.token == Token::Period {
+        return false;
+    }
     let is_right = before.token == Token::Comma || is_word(before, "grant");
     (is_word(token, "create") && !is_right) || (is_word(token, "grant") && !is_word(before, "with"))
 }

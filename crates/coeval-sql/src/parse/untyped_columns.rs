@@ -9,16 +9,24 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 pub(crate) const UNTYPED: &str = "\u{1}untyped";
 
 /// Writes a type behind each name in the list of columns, if there are only names and a query follows.
-pub(super) fn spell_untyped(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+pub(super) fn spell_untyped(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     if !creates_table(&tokens) {
         return tokens;
     }
     let names = names_of_list(&tokens);
-    for &place in names.iter().rev() {
-        let span = tokens[place].span;
-        tokens.insert(place + 1, TokenWithSpan { token: quoted_word(UNTYPED), span });
+    if names.is_empty() {
+        return tokens;
     }
-    tokens
+    let mut spelled = Vec::with_capacity(tokens.len() + names.len());
+    let mut names = names.into_iter().peekable();
+    for (place, token) in tokens.into_iter().enumerate() {
+        let span = token.span;
+        spelled.push(token);
+        if names.next_if_eq(&place).is_some() {
+            spelled.push(TokenWithSpan { token: quoted_word(UNTYPED), span });
+        }
+    }
+    spelled
 }
 
 /// The places of the names in the list of columns of CREATE TABLE AS; none if it has no list, or one of other things.

@@ -5,7 +5,7 @@ use super::access::{NextColumn, Step};
 use super::select::ROWS_VISITED_MAX;
 use crate::error::SqlError;
 use crate::hand_over::aside;
-use crate::scalar::Scalar;
+use crate::scalar::{Refusal, Scalar};
 use crate::writing::Writing;
 use coeval_store::Key;
 use std::collections::HashSet;
@@ -52,10 +52,23 @@ enum Finding {
 }
 
 impl Reach {
-    /// That of a walk that computes this of the rows it finds.
-    pub(super) fn of<'s>(steps: &[Step], mut computed: impl Iterator<Item = &'s Scalar>) -> Self {
-        let finding = if computed.any(Scalar::is_volatile) { Finding::Once } else { Finding::Repeatable };
-        Self { visited_max: rows_visited_max(steps), finding }
+    /// That of a walk that computes this of the rows it finds. Refuses numbers of sequences where it may be left to the general path after
+    /// all: each row would take one twice.
+    pub(super) fn of<'s>(
+        steps: &[Step],
+        computed: impl Iterator<Item = &'s Scalar>,
+    ) -> Result<Self, Refusal> {
+        let visited_max = rows_visited_max(steps);
+        let mut finding = Finding::Repeatable;
+        for scalar in computed {
+            if visited_max == ROWS_VISITED_MAX && scalar.takes_numbers() {
+                return Err(Refusal::unsupported("numbers of a sequence for joined rows"));
+            }
+            if scalar.is_volatile() {
+                finding = Finding::Once;
+            }
+        }
+        Ok(Self { visited_max, finding })
     }
 
     /// Runs a change by `run`, which is given how many rows its walk may visit, and has changed nothing if it gives `None` because it

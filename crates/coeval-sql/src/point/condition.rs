@@ -109,6 +109,10 @@ impl Condition {
 
     fn of_scalar(planner: &mut Planner<'_>, source: &Source, expression: &Expr) -> Result<Self, Refusal> {
         let scalar = planner.compiler(&source.scope).condition(expression)?;
+        if scalar.takes_numbers() {
+            // Rows may be looked for twice, and would be asked for other numbers then.
+            return Err(Refusal::unsupported("numbers of a sequence in a condition"));
+        }
         let tables = scalar.tables();
         let mut uses = Vec::new();
         match expression {

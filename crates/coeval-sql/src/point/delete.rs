@@ -57,7 +57,7 @@ impl DeletePlan {
             Some(items) => Some(Output::compile(planner, &source, items, None)?),
             None => None,
         };
-        let reach = Reach::of(&steps, output.iter().flat_map(|output| &output.columns));
+        let reach = Reach::of(&steps, output.iter().flat_map(|output| &output.columns))?;
         Ok(Self { table: Arc::clone(&source.tables[0]), steps, reach, output })
     }
 

@@ -57,6 +57,8 @@ impl SelectPlan {
     /// Compiles a query.
     pub(super) fn compile(planner: &mut Planner<'_>, query: &Query) -> Result<Self, Refusal> {
         let select = plain_select(query)?;
+        // Nor are they taken in the order of ORDER BY here.
+        planner.refuse_numbers();
         let mut joins = Vec::new();
         // Locking rows needs UPDATE, since it keeps others from changing them.
         let needs: &[Privilege] = match query.locks.is_empty() {

@@ -109,6 +109,11 @@ impl<'c> Planner<'c> {
         Self { context, parameters, sequences: Box::new(sequences), rights }
     }
 
+    /// Refuses numbers of sequences from now on. If the statement is left to the general path after all, each row would take one twice.
+    pub(super) fn refuse_numbers(&mut self) {
+        self.sequences = Box::new(|_: &str| None);
+    }
+
     /// A compiler over these names.
     pub(super) fn compiler<'p>(&'p mut self, scope: &'p Scope) -> Compiler<'p> {
         Compiler::new(scope, &mut self.parameters).with_sequences(&*self.sequences)

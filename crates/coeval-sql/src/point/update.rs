@@ -90,7 +90,7 @@ impl UpdatePlan {
         }
         let set = changes.iter().enumerate().filter(|(_, change)| change.is_some());
         let strength = strength_of_update(&table, set.map(|(column, _)| column));
-        let reach = Reach::of(&steps, changes.iter().flatten());
+        let reach = Reach::of(&steps, changes.iter().flatten())?;
         Ok(Self { table, steps, changes, strength, reach, output })
     }
 

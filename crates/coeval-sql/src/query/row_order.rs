@@ -35,15 +35,33 @@ pub(super) enum RowOrder {
 
 /// Whether several threads may give the rows of a plan in an order that somebody would miss.
 pub(super) fn depends_on_threads(mut plan: &LogicalPlan) -> bool {
+    // Sorted rows of which something is computed are divided among threads again.
+    let mut is_computed = false;
     loop {
         plan = match plan {
-            LogicalPlan::Projection(node) => node.input.as_ref(),
-            LogicalPlan::Filter(node) => node.input.as_ref(),
+            LogicalPlan::Projection(node) => {
+                is_computed |= !node.expr.iter().all(is_as_read);
+                node.input.as_ref()
+            }
+            LogicalPlan::Filter(node) => {
+                is_computed = true;
+                node.input.as_ref()
+            }
             LogicalPlan::Limit(node) => node.input.as_ref(),
             LogicalPlan::SubqueryAlias(node) => node.input.as_ref(),
-            LogicalPlan::Sort(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => return false,
+            LogicalPlan::Sort(_) => return is_computed,
+            LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => return false,
             _ => return true,
-        };
+        }
+    }
+}
+
+/// Whether an output is a column or a constant.
+fn is_as_read(output: &Expr) -> bool {
+    match output {
+        Expr::Alias(alias) => is_as_read(&alias.expr),
+        Expr::Column(_) | Expr::Literal(..) => true,
+        _ => false,
     }
 }
 
@@ -60,10 +78,27 @@ pub(super) fn execute_in(
     if order == RowOrder::Any || partitions < 2 {
         return execute_stream(plan, task);
     }
-    let schema = plan.schema();
+    let (schema, task) = (plan.schema(), one_after_the_other(&task));
     let execute = move |partition| plan.execute(partition, Arc::clone(&task));
     let rows = stream::iter(0..partitions).map(execute).try_flatten();
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+}
+
+/// The task of partitions that run one after the other. A join that tells the scans of its larger side what it looks for waits until all
+/// partitions have come to it, so that the first one would wait without an end for the others: none tells them anything.
+fn one_after_the_other(task: &TaskContext) -> Arc<TaskContext> {
+    let mut config = task.session_config().clone();
+    config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
+    Arc::new(TaskContext::new(
+        task.task_id(),
+        task.session_id(),
+        config,
+        task.scalar_functions().clone(),
+        task.higher_order_functions().clone(),
+        task.aggregate_functions().clone(),
+        task.window_functions().clone(),
+        task.runtime_env(),
+    ))
 }
 
 /// The plan, in which numbers that are selected are taken behind its ORDER BY.

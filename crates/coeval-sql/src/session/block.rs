@@ -540,6 +540,11 @@ impl Session {
             return Ok(());
         };
         let options = block.options.with(modes)?;
+        let is_to_write = (block.options.mode, options.mode) == (AccessMode::ReadOnly, AccessMode::ReadWrite);
+        if is_to_write && !block.savepoints.is_empty() {
+            let message = "cannot set transaction read-write mode inside a read-only transaction";
+            return Err(SqlError::new(SqlState::ActiveSqlTransaction, message));
+        }
         // What has begun as one that writes may do without.
         let is_allowed = options.isolation == block.options.isolation
             && (options.mode == block.options.mode || options.mode == AccessMode::ReadOnly);

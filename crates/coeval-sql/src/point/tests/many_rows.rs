@@ -82,3 +82,27 @@ fn numbers_of_a_sequence_are_taken_once_for_each_row_however_many_there_are() {
     assert_eq!(run(&mut session, update).unwrap(), "UPDATE 3000");
     assert_eq!(run(&mut session, "SELECT count(*) FROM many WHERE v = id").unwrap(), "3000");
 }
+
+#[test]
+fn numbers_that_a_query_takes_are_taken_once_and_in_its_order() {
+    let mut session = Engine::new(Store::in_memory(StoreOptions::default())).unwrap().session();
+    run(&mut session, "CREATE SEQUENCE numbers; CREATE SEQUENCE sorted; CREATE SEQUENCE joined").unwrap();
+    run(&mut session, "CREATE TABLE many (id int PRIMARY KEY, v int)").unwrap();
+    run(&mut session, "CREATE TABLE others (id int PRIMARY KEY)").unwrap();
+    run(&mut session, "INSERT INTO many SELECT i, 1 FROM generate_series(1, 12000) s(i)").unwrap();
+    run(&mut session, "INSERT INTO others SELECT id FROM many").unwrap();
+    // So many rows are left to the general path.
+    let all = "SELECT nextval('numbers') FROM many WHERE id BETWEEN 1 AND 50000";
+    let selected = run(&mut session, all).unwrap();
+    assert!(selected.starts_with("1 2 3 "), "{:?}", selected.get(..20));
+    assert_eq!(run(&mut session, "SELECT nextval('numbers')").unwrap(), "12001");
+    let sorted = "SELECT id, nextval('sorted') FROM many WHERE id BETWEEN 1 AND 3 ORDER BY v, id DESC";
+    assert_eq!(run(&mut session, sorted).unwrap(), "3|1 2|2 1|3");
+
+    let joined = "UPDATE many m SET v = nextval('joined') FROM others o WHERE m.id > 0 AND o.id = m.id";
+    assert_eq!(run(&mut session, joined).unwrap(), "UPDATE 12000");
+    assert_eq!(run(&mut session, "SELECT min(v), max(v) FROM many").unwrap(), "1|12000");
+    run(&mut session, "CREATE SEQUENCE asked").unwrap();
+    let asked = "DELETE FROM others WHERE id BETWEEN 1 AND 50000 AND nextval('asked') <= 1500";
+    assert_eq!(run(&mut session, asked).unwrap(), "DELETE 1500");
+}

@@ -93,7 +93,11 @@ pub(in crate::query) fn meant(expression: &Expr, outputs: &[SelectItem]) -> Expr
 /// Whether two expressions are the same; a column may have its table's name in front in one of them.
 pub(in crate::query) fn are_same(one: &Expr, other: &Expr) -> bool {
     match (one, other) {
+        (Expr::Nested(inner), other) | (other, Expr::Nested(inner)) => are_same(inner, other),
         (Expr::Identifier(one), Expr::Identifier(other)) => fold(one) == fold(other),
+        (Expr::CompoundIdentifier(one), Expr::CompoundIdentifier(other)) => {
+            one.iter().rev().zip(other.iter().rev()).all(|(one, other)| fold(one) == fold(other))
+        }
         (Expr::Identifier(name), Expr::CompoundIdentifier(parts))
         | (Expr::CompoundIdentifier(parts), Expr::Identifier(name)) => {
             parts.last().is_some_and(|last| fold(last) == fold(name))
