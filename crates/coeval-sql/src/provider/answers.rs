@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// So many answers are kept: a subquery that is planned for each row may ask something else each time.
 const KEPT_MAX: usize = 1_000;
 
+/// Of so many scans it is kept what they give, which is more for each of them.
+const SCANS_MAX: usize = 100;
+
 /// Expressions of more parts, as lists of many values, are not kept.
 const PARTS_MAX: usize = 100;
 
@@ -137,7 +140,7 @@ impl AskedScan {
         }
         let found = Arc::new(estimate()?);
         let mut scans = self.answers.scans.lock();
-        if scans.len() < KEPT_MAX {
+        if scans.len() < SCANS_MAX {
             scans.insert(asked, Arc::clone(&found));
         }
         Ok(found)
