@@ -133,7 +133,10 @@ impl AskedScan {
     ///
     /// # Errors
     /// Those of `estimate`.
-    pub(super) fn statistics(&self, estimate: impl FnOnce() -> Result<Statistics>) -> Result<Arc<Statistics>> {
+    pub(super) fn statistics(
+        &self,
+        estimate: impl FnOnce() -> Result<Statistics>,
+    ) -> Result<Arc<Statistics>> {
         let asked = (self.table, Arc::clone(&self.scan));
         if let Some(known) = self.answers.scans.lock().get(&asked) {
             return Ok(Arc::clone(known));

@@ -92,7 +92,9 @@ mod tests {
     use datafusion::physical_plan::repartition::RepartitionExec;
     use datafusion::physical_plan::sorts::sort::SortExec;
     use datafusion::physical_plan::union::UnionExec;
-    use datafusion::physical_plan::{DisplayAs, DisplayFormatType, Partitioning, PlanProperties, displayable};
+    use datafusion::physical_plan::{
+        DisplayAs, DisplayFormatType, Partitioning, PlanProperties, displayable,
+    };
     use std::fmt;
 
     /// A leaf that does not cooperate, as scans of tables.
