@@ -17,7 +17,8 @@ use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation, UnboundedMemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::{replace_children_if_necessary, reset_plan_states};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use rand::Rng;
@@ -210,6 +211,33 @@ pub(crate) async fn both_ways(
     let plan = context.sql(query).await?.create_physical_plan().await?;
     let ours = rule(Arc::clone(&plan))?;
     Ok((outcome(ours, &context).await?, outcome(plan, &context).await?))
+}
+
+/// The first operator of this kind that the rule puts into the query, and the same over other rows with the same columns.
+pub(crate) async fn over_other_rows<T: ExecutionPlan>(
+    rows: &Rows,
+    query: &str,
+    rule: Rule,
+) -> Result<[Arc<dyn ExecutionPlan>; 2]> {
+    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+    let empty: RecordBatch = Batch::default().into();
+    context.register_table("t", Arc::new(MemTable::try_new(empty.schema(), rows.0.clone())?))?;
+    let plan = rule(context.sql(query).await?.create_physical_plan().await?)?;
+    let mut found = None;
+    plan.apply(|node| {
+        if !node.is::<T>() {
+            return Ok(TreeNodeRecursion::Continue);
+        }
+        found = Some(Arc::clone(node));
+        Ok(TreeNodeRecursion::Stop)
+    })?;
+    let operator = found.expect("the rule puts one in");
+    let other = |rows: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
+        Arc::new(CooperativeExec::new(Arc::clone(rows)))
+    };
+    let others = operator.children().into_iter().map(other).collect();
+    let over_others = replace_children_if_necessary(Arc::clone(&operator), others)?;
+    Ok([operator, over_others])
 }
 
 async fn outcome(plan: Arc<dyn ExecutionPlan>, context: &SessionContext) -> Result<Outcome> {

@@ -127,6 +127,28 @@ impl PackedGroupsExec {
             by_key: Arc::new(by_key) as Arc<dyn ExecutionPlan>,
         }))
     }
+
+    /// The same in the place of this aggregate, which is its own over other rows. That comes about several times for each plan: a rule that
+    /// puts something in below makes all above anew, and whoever runs a plan watches each of its operators. Rows with the same columns
+    /// have the same keys.
+    fn over(&self, aggregate: &AggregateExec) -> Result<Option<Self>> {
+        let rows = aggregate.input();
+        if !is_plain(aggregate) || rows.schema() != self.aggregate.input().schema() {
+            return Self::expecting(aggregate, &self.expected);
+        }
+        let rows = match (aggregate.mode().input_mode(), self.by_key.children().as_slice()) {
+            (AggregateInputMode::Partial, &[keyed]) => {
+                replace_children_if_necessary(Arc::clone(keyed), vec![Arc::clone(rows)])?
+            }
+            _ => Arc::clone(rows),
+        };
+        Ok(Some(Self {
+            aggregate: aggregate.clone(),
+            layout: Arc::clone(&self.layout),
+            expected: self.expected.clone(),
+            by_key: replace_children_if_necessary(Arc::clone(&self.by_key), vec![rows])?,
+        }))
+    }
 }
 
 /// Whether an aggregate is of the kind that the operator can stand for, whatever it groups by.
@@ -230,7 +252,7 @@ impl ExecutionPlan for PackedGroupsExec {
         "PackedGroupsExec"
     }
 
-    in_place_of_aggregate!(aggregate, |operator, aggregate| Self::expecting(aggregate, &operator.expected));
+    in_place_of_aggregate!(aggregate, |operator, aggregate| operator.over(aggregate));
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (layout, output) = (Arc::clone(&self.layout), self.aggregate.schema());

@@ -2,9 +2,9 @@
 //! The operator beside DataFusion's own, over random rows: the model is what it stands in the place of.
 
 use super::groups::Groups;
-use super::with_coded_groups;
 use super::work::JUDGED;
-use crate::model::{Rows, both_ways, differences};
+use super::{CodedGroupsExec, with_coded_groups};
+use crate::model::{Rows, both_ways, differences, over_other_rows};
 use crate::narrow_decimals::with_narrow_decimals;
 use arrow::array::{ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::{DataType, Int64Type};
@@ -70,6 +70,20 @@ async fn groups_are_those_of_datafusion() -> Result<()> {
             assert!(ours.replaced > 0 && theirs.replaced == 0, "seed {seed}: {query}");
         }
     }
+    Ok(())
+}
+
+/// To break it: find out anew what is to be done for other rows.
+#[tokio::test]
+async fn other_rows_are_worked_on_in_the_same_way() -> Result<()> {
+    let rows = Rows::random(&mut SmallRng::seed_from_u64(1));
+    let query = "SELECT tiny, word, sum(small), count(*) FROM t GROUP BY tiny, word";
+    let coded = over_other_rows::<CodedGroupsExec>(&rows, query, by_codes).await?;
+    let plans = coded.each_ref().map(|operator| {
+        let coded: &CodedGroupsExec = operator.downcast_ref().expect("it stays of its kind");
+        Arc::clone(&coded.plan)
+    });
+    assert!(Arc::ptr_eq(&plans[0], &plans[1]));
     Ok(())
 }
 

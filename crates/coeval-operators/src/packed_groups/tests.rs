@@ -4,7 +4,7 @@
 use super::expected::{Bounds, Expected};
 use super::{PackedGroupsExec, with_packed_groups};
 use crate::coded_groups::{with_coded_groups, with_packed_remainders};
-use crate::model::{Rows, both_ways, differences};
+use crate::model::{Rows, both_ways, differences, over_other_rows};
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -137,6 +137,20 @@ async fn other_groups_stay_as_they_are() -> Result<()> {
         assert_eq!(ours.replaced, 0, "{query}");
         assert_eq!(differences(&ours.rows, &theirs.rows), None, "{query}");
     }
+    Ok(())
+}
+
+/// To break it: make the layout anew for other rows.
+#[tokio::test]
+async fn other_rows_with_the_same_columns_have_the_same_keys() -> Result<()> {
+    let rows = Rows::distinct(20_000);
+    let query = "SELECT wide, tiny, count(*), sum(small) FROM t GROUP BY wide, tiny";
+    let packed = over_other_rows::<PackedGroupsExec>(&rows, query, with_packed_groups).await?;
+    let layouts = packed.each_ref().map(|operator| {
+        let packed: &PackedGroupsExec = operator.downcast_ref().expect("it stays of its kind");
+        Arc::clone(&packed.layout)
+    });
+    assert!(Arc::ptr_eq(&layouts[0], &layouts[1]));
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use crate::guarded::GuardConditions;
 use crate::pieces::PushPieces;
 use crate::provider::{BEGIN_BRICK_AGGREGATES, JOIN_KEYS};
 use crate::query::{
-    ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CountSpreading,
+    ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CooperativeLeaves, CountSpreading,
     DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP,
     GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, LateJoins, NARROW_DECIMALS, PACKED_GROUPS,
     RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, ShortGroups,
@@ -166,13 +166,13 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 }
 
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right, sides of joins chosen by estimates of ours,
-/// those that change without arrays, and before them those that make series while they are read and take the order from rows that are
-/// grouped. What a plan has several times is computed once from where joins begin to tell scans what they look for. Once the plan stands,
-/// groups that keep all are made in one step, rows beyond the best of their group are dropped before they are sorted, what can be done where
-/// the bricks of spread tables are becomes pieces, grouping sets are made of the finest groups, aggregates of brick tables are begun at the
-/// bricks, decimals are computed by integers, other aggregates are begun by codes of their groups, what is left of them goes by packed keys,
-/// windows are computed batch by batch, scans ask what joins look for, filters ask one condition after the other, and conditions guard each
-/// other.
+/// leaves that give others a turn without making all above them anew, those that change without arrays, and before them those that make
+/// series while they are read and take the order from rows that are grouped. What a plan has several times is computed once from where
+/// joins begin to tell scans what they look for. Once the plan stands, groups that keep all are made in one step, rows beyond the best of
+/// their group are dropped before they are sorted, what can be done where the bricks of spread tables are becomes pieces, grouping sets are
+/// made of the finest groups, aggregates of brick tables are begun at the bricks, decimals are computed by integers, other aggregates are
+/// begun by codes of their groups, what is left of them goes by packed keys, windows are computed batch by batch, scans ask what joins look
+/// for, filters ask one condition after the other, and conditions guard each other.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(STREAM_SERIES), Arc::new(UNORDERED_GROUPS)];
@@ -183,7 +183,9 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         }
         let clear = ClearPushdown::instead_of(rule.as_ref()).map(|clear| Arc::new(clear) as PhysicalRule);
         let sides = || JoinSides::instead_of(rule.as_ref()).map(|sides| Arc::new(sides) as PhysicalRule);
-        let own = clear.or_else(sides);
+        let leaves =
+            || CooperativeLeaves::instead_of(rule.as_ref()).map(|leaves| Arc::new(leaves) as PhysicalRule);
+        let own = clear.or_else(sides).or_else(leaves);
         rules.push(own.unwrap_or(rule));
     }
     let last: [PhysicalRule; 12] = [

@@ -8,9 +8,9 @@ use super::codec::{Decoder, Encoder};
 use super::first_rows::parts;
 use super::sent_input::SentInput;
 use super::wire::{malformed, read_rows, written};
+use crate::plan_rule::has_node;
 use crate::provider::SpreadScan;
 use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{JoinSide, JoinType, NullEquality};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::error::Result;
@@ -44,8 +44,7 @@ pub(super) fn has_small_input(join: &HashJoinExec) -> bool {
 
 /// Whether a plan has a scan of a spread table.
 pub(super) fn reads_bricks(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    // Looking at a plan does not fail.
-    plan.exists(|node| Ok(node.downcast_ref::<SpreadScan>().is_some())).unwrap_or(true)
+    has_node(plan, |node| node.is::<SpreadScan>())
 }
 
 impl Encoder<'_> {

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What samples of tables have told in a statement, kept until its end.
+//! What samples of tables have told in a statement, kept until its end, or with its plan.
 //!
 //! Each pass of the optimizer asks again what it asked in the pass before: which share of a table's rows passes a filter, how many
-//! values a column has. The rows are those of the statement's snapshot, so the answer is the same; to find it takes a look at
-//! thousands of rows.
+//! values a column has, what a filtered scan gives. The rows are those of the statement's snapshot, so the answer is the same; to find
+//! it takes a look at thousands of rows.
+//!
+//! A plan that is kept for the next execution was made by the answers of the first one, and holds as long as tables have about as many
+//! rows. So the answers are kept with it and hold as long: they are estimates, and what is exact is asked of each snapshot anew.
 
 use coeval_store::SpaceId;
+use datafusion::common::Statistics;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// So many answers are kept: a subquery that is planned for each row may ask something else each time.
 const KEPT_MAX: usize = 1_000;
+
+/// Of so many scans it is kept what they give, which is more for each of them.
+const SCANS_MAX: usize = 100;
 
 /// Expressions of more parts, as lists of many values, are not kept.
 const PARTS_MAX: usize = 100;
@@ -32,26 +41,39 @@ impl Question {
             Self::Share(filters) => filters.as_slice(),
             Self::Values(expression) => std::slice::from_ref(expression),
         };
-        let mut parts = 0;
-        // The walk itself never fails.
-        let _ = expressions.iter().try_for_each(|expression| {
-            let counted = expression.apply(|_| {
-                parts += 1;
-                Ok(if parts > PARTS_MAX { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-            });
-            counted.map(|_| ())
-        });
-        parts <= PARTS_MAX
+        are_short(expressions)
     }
 }
 
-/// The answers of one statement's snapshot.
+/// Whether all of these together have no more than [`PARTS_MAX`] parts.
+fn are_short(expressions: &[Expr]) -> bool {
+    let mut parts = 0;
+    // The walk itself never fails.
+    let _ = expressions.iter().try_for_each(|expression| {
+        let counted = expression.apply(|_| {
+            parts += 1;
+            Ok(if parts > PARTS_MAX { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        });
+        counted.map(|_| ())
+    });
+    parts <= PARTS_MAX
+}
+
+/// What a scan reads of a table: columns by their places in its definition, and the rows that all these filters let through.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct FilteredScan {
+    columns: Vec<usize>,
+    filters: Vec<Expr>,
+}
+
+/// The answers of one statement's snapshot, or of those of all executions of one plan.
 ///
 /// # Locking
-/// `known` is a leaf lock, held for a look or an insertion, and never while an answer is found.
+/// `known` and `scans` are leaf locks, held for a look or an insertion, and never while an answer is found.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     known: Mutex<HashMap<(SpaceId, Question), Option<f64>>>,
+    scans: Mutex<HashMap<(SpaceId, Arc<FilteredScan>), Arc<Statistics>>>,
 }
 
 impl Answers {
@@ -76,11 +98,62 @@ impl Answers {
         }
         found
     }
+
+    /// Forgets what scans are estimated to give: of how many scans it was known.
+    #[cfg(test)]
+    pub(crate) fn forget_scans(&self) -> usize {
+        std::mem::take(&mut *self.scans.lock()).len()
+    }
+}
+
+/// A filtered scan, and where it is kept what it is estimated to give.
+#[derive(Clone, Debug)]
+pub(super) struct AskedScan {
+    answers: Arc<Answers>,
+    table: SpaceId,
+    scan: Arc<FilteredScan>,
+}
+
+impl AskedScan {
+    /// A scan of these columns of a table with these filters; `None` if they are too long to be kept.
+    pub(super) fn new(
+        answers: &Arc<Answers>,
+        table: SpaceId,
+        columns: Vec<usize>,
+        filters: &[Expr],
+    ) -> Option<Self> {
+        if !are_short(filters) {
+            return None;
+        }
+        let scan = Arc::new(FilteredScan { columns, filters: filters.to_vec() });
+        Some(Self { answers: Arc::clone(answers), table, scan })
+    }
+
+    /// What it is estimated to give, estimated if that is not known.
+    ///
+    /// # Errors
+    /// Those of `estimate`.
+    pub(super) fn statistics(
+        &self,
+        estimate: impl FnOnce() -> Result<Statistics>,
+    ) -> Result<Arc<Statistics>> {
+        let asked = (self.table, Arc::clone(&self.scan));
+        if let Some(known) = self.answers.scans.lock().get(&asked) {
+            return Ok(Arc::clone(known));
+        }
+        let found = Arc::new(estimate()?);
+        let mut scans = self.answers.scans.lock();
+        if scans.len() < SCANS_MAX {
+            scans.insert(asked, Arc::clone(&found));
+        }
+        Ok(found)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow::datatypes::Schema;
     use datafusion::logical_expr::{col, lit};
 
     #[test]
@@ -102,5 +175,23 @@ mod tests {
         let list = || Question::Share(vec![col("a").in_list((0..1_000).map(lit).collect(), false)]);
         assert_eq!(answers.of(SpaceId::new(1), list(), || Some(0.5)), Some(0.5));
         assert_eq!(answers.of(SpaceId::new(1), list(), || Some(0.6)), Some(0.6));
+        let filters = [col("a").in_list((0..1_000).map(lit).collect(), false)];
+        assert!(AskedScan::new(&Arc::default(), SpaceId::new(1), vec![0], &filters).is_none());
+    }
+
+    #[test]
+    fn each_filtered_scan_is_estimated_once() {
+        let answers: Arc<Answers> = Arc::default();
+        let asked = |columns: &[usize], value: i32| {
+            AskedScan::new(&answers, SpaceId::new(1), columns.to_vec(), &[col("a").eq(lit(value))]).unwrap()
+        };
+        let estimate = || Ok(Statistics::new_unknown(&Schema::empty()));
+        let first = asked(&[0, 1], 1).statistics(estimate).unwrap();
+        let again = asked(&[0, 1], 1).statistics(|| panic!("it is known")).unwrap();
+        assert!(Arc::ptr_eq(&first, &again));
+        for other in [asked(&[0], 1), asked(&[0, 1], 2)] {
+            assert!(!Arc::ptr_eq(&first, &other.statistics(estimate).unwrap()));
+        }
+        assert_eq!(answers.forget_scans(), 3);
     }
 }

@@ -37,8 +37,9 @@ const SCANNED_ROWS_PER_KEY_MIN: u64 = 2;
 const KEYS_MAX: u64 = 1 << 22;
 
 /// The rule. Behind those that take joins and scans to pieces or send them elsewhere.
-pub(crate) const JOIN_KEYS: PlanRule =
-    PlanRule::new("coeval_join_keys", |plan, _| with_join_keys(plan)).switched_by("coeval.join_keys");
+pub(crate) const JOIN_KEYS: PlanRule = PlanRule::new("coeval_join_keys", |plan, _| with_join_keys(plan))
+    .about(|node| node.is::<HashJoinExec>())
+    .switched_by("coeval.join_keys");
 
 fn with_join_keys(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let told = plan.transform_up(|node| {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The leaf of physical plans: a scan of one table of the statement's snapshot.
 
+use super::answers::{Answers, AskedScan};
 use super::batches::{Batches, ScanMetrics, ScanTask};
 use super::join_keys::ScanKeys;
 use super::prune::SourceColumn;
@@ -15,7 +16,7 @@ use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::Operator;
+use datafusion::logical_expr::{Expr, Operator};
 use datafusion::physical_expr::expressions::{
     BinaryExpr, Column, DynamicFilterPhysicalExpr, DynamicFilterTracking, lit,
 };
@@ -66,6 +67,8 @@ pub(super) struct Scan {
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     statistics: Arc<OnceLock<Arc<Statistics>>>,
+    /// Where it is kept what its filters are estimated to leave; `None` if there are more than those that it was planned with.
+    asked: Option<AskedScan>,
 }
 
 /// A scan, without what it scans: whoever waits for a query keeps no rows.
@@ -114,15 +117,33 @@ impl Scan {
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
             statistics: Arc::default(),
+            asked: None,
         })
+    }
+
+    /// The same scan, which was planned with these filters and finds among these answers what they are estimated to leave.
+    pub(super) fn asking(mut self, answers: &Arc<Answers>, filters: &[Expr]) -> Self {
+        if !filters.is_empty() {
+            self.asked = AskedScan::new(answers, self.view.def().id, self.places(), filters);
+        }
+        self
     }
 
     /// The same scan with more filters, over its output.
     fn with_filters(&self, more: Vec<Arc<dyn PhysicalExpr>>) -> Self {
         let mut scan = self.clone();
+        // What moves while the query runs is no part of an estimate.
+        if !more.iter().all(is_moving) {
+            scan.statistics = Arc::default();
+            scan.asked = None;
+        }
         scan.filters.extend(more);
-        scan.statistics = Arc::default();
         scan
+    }
+
+    /// Where the columns that it reads stand in the table's definition.
+    fn places(&self) -> Vec<usize> {
+        self.columns.iter().map(|column| column.index).collect()
     }
 
     /// The same scan, which asks for these keys, too.
@@ -179,7 +200,7 @@ impl Scan {
             let of_column = |column: &Column| has_elements(self.output.field(column.index()).data_type());
             collect_columns(filter).iter().any(of_column)
         };
-        if !DynamicFilterTracking::classify(filter).contains_dynamic_filter() {
+        if !is_moving(filter) {
             return self.use_unless_limited();
         }
         match filter.downcast_ref::<DynamicFilterPhysicalExpr>() {
@@ -197,34 +218,50 @@ impl Scan {
         if let Some(known) = self.statistics.get() {
             return Ok(Arc::clone(known));
         }
-        let indexes: Vec<usize> = self.columns.iter().map(|column| column.index).collect();
-        let mut statistics = statistics::of_view(&self.view, &indexes);
-        let fixed: Vec<_> = self
-            .filters
-            .iter()
-            .filter(|filter| !DynamicFilterTracking::classify(filter).contains_dynamic_filter())
-            .cloned()
-            .collect();
-        if !fixed.is_empty() {
-            // DataFusion's own estimate of what a filter leaves of the columns, over this scan without filters.
-            let rows = statistics.num_rows;
-            let mut bare = self.clone();
-            bare.output = self.source.clone();
-            bare.filters = Vec::new();
-            bare.properties = Arc::new(properties(&bare.view, &bare.output, &bare.columns, bare.parts.len()));
-            bare.statistics = Arc::new(OnceLock::from(Arc::new(statistics)));
-            let found = selectivity(&self.view, &indexes, &fixed);
-            let filter = FilterExec::try_new(conjunction(fixed), Arc::new(bare))?;
-            let estimate = StatisticsContext::new().compute(&filter, &StatisticsArgs::new())?;
-            statistics = Arc::unwrap_or_clone(estimate).to_inexact();
-            if let Some(share) = found {
-                statistics = statistics::scaled(statistics, rows, share);
-            }
-        }
+        let mut statistics = Arc::unwrap_or_clone(self.statistics_of_source()?);
         statistics.column_statistics.truncate(self.output.fields().len());
         let statistics = Arc::new(statistics.with_fetch(self.limit, 0, 1)?);
         Ok(Arc::clone(self.statistics.get_or_init(|| statistics)))
     }
+
+    /// What is known of all columns that are read, or what filters are estimated to leave of them, as if there were no limit.
+    fn statistics_of_source(&self) -> Result<Arc<Statistics>> {
+        let fixed: Vec<_> = self.filters.iter().filter(|filter| !is_moving(filter)).cloned().collect();
+        if fixed.is_empty() {
+            return Ok(Arc::new(statistics::of_view(&self.view, &self.places())));
+        }
+        match &self.asked {
+            Some(asked) => asked.statistics(|| self.estimated(fixed)),
+            None => self.estimated(fixed).map(Arc::new),
+        }
+    }
+
+    /// What these filters, which are over the source, are estimated to leave.
+    fn estimated(&self, filters: Vec<Arc<dyn PhysicalExpr>>) -> Result<Statistics> {
+        let places = self.places();
+        let whole = statistics::of_view(&self.view, &places);
+        let rows = whole.num_rows;
+        let found = selectivity(&self.view, &places, &filters);
+        // DataFusion's own estimate of what a filter leaves of the columns, over this scan without filters.
+        let mut bare = self.clone();
+        bare.output = self.source.clone();
+        bare.filters = Vec::new();
+        bare.asked = None;
+        bare.properties = Arc::new(properties(&bare.view, &bare.output, &bare.columns, bare.parts.len()));
+        bare.statistics = Arc::new(OnceLock::from(Arc::new(whole)));
+        let filter = FilterExec::try_new(conjunction(filters), Arc::new(bare))?;
+        let estimate = StatisticsContext::new().compute(&filter, &StatisticsArgs::new())?;
+        let left = Arc::unwrap_or_clone(estimate).to_inexact();
+        Ok(match found {
+            Some(share) => statistics::scaled(left, rows, share),
+            None => left,
+        })
+    }
+}
+
+/// Whether a filter changes while the query runs.
+fn is_moving(filter: &Arc<dyn PhysicalExpr>) -> bool {
+    DynamicFilterTracking::classify(filter).contains_dynamic_filter()
 }
 
 /// The filter of a join, made of what it has seen, with zeros let through. The join takes `-0` and `0` for equal; the filter

@@ -27,7 +27,7 @@ pub(crate) struct StatementSnapshot {
     /// What it sees of all tables that are spread over a cluster, if it named one.
     spread: Option<Arc<dyn ClusterSnapshot>>,
     scans: Arc<Mutex<Scans>>,
-    /// What samples of the tables have told.
+    /// What samples of the tables have told, in this statement or before.
     answers: Arc<Answers>,
 }
 
@@ -79,6 +79,11 @@ impl StatementSnapshot {
     /// transaction's part there, so reading them need not be noted.
     pub(crate) fn with_spread(self, spread: Option<Arc<dyn ClusterSnapshot>>) -> Self {
         Self { spread, ..self }
+    }
+
+    /// The same for a plan that was made by these answers of samples.
+    pub(crate) fn with_answers(self, answers: Arc<Answers>) -> Self {
+        Self { answers, ..self }
     }
 
     /// What the statement sees of spread tables, if it named one.

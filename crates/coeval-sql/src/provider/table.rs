@@ -156,9 +156,9 @@ impl TableProvider for CoevalTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let filters_are_empty = filters.is_empty();
+        let (logical, filters_are_empty) = (filters, filters.is_empty());
         let snapshot = StatementSnapshot::carried_by(state.config_options());
-        let filters = self.compiled(filters, state)?;
+        let filters = self.compiled(logical, state)?;
         let projection = projection.cloned().unwrap_or_else(|| (0..self.columns.len()).collect());
         let unknown =
             || SqlError::internal(format!("table \"{}\" is planned without a snapshot", self.def.name));
@@ -195,7 +195,7 @@ impl TableProvider for CoevalTable {
             };
             snapshot.add_scan((self.def.id, extents))?;
         }
-        Ok(Arc::new(Scan::try_new(view.clone(), request)?))
+        Ok(Arc::new(Scan::try_new(view.clone(), request)?.asking(snapshot.answers(), logical)))
     }
 }
 

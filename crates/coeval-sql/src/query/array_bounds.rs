@@ -21,7 +21,8 @@ use std::sync::Arc;
 
 /// The rule.
 pub(crate) const ARRAY_BOUNDS: PlanRule =
-    PlanRule::new("coeval_array_bounds", |plan, _| plan.transform_up(unbounded).map(|done| done.data));
+    PlanRule::new("coeval_array_bounds", |plan, _| plan.transform_up(unbounded).map(|done| done.data))
+        .about(|node| node.is::<HashJoinExec>() || node.is::<SortExec>());
 
 fn unbounded(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let unbounded = match unbounded_join(node.as_ref())? {

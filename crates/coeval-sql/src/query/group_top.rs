@@ -57,6 +57,7 @@ const KEEP_MAX: u64 = 128;
 /// The rule. Behind those that put sorts and exchanges in, and before those that have other nodes do what stands above their bricks.
 pub(crate) const GROUP_TOP: PlanRule =
     PlanRule::new("coeval_group_top", |plan, _| plan.transform_up(dropped_early).map(|done| done.data))
+        .about(|node| node.is::<BoundedWindowAggExec>())
         .switched_by("coeval.group_top");
 
 fn dropped_early(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {

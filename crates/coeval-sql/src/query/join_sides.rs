@@ -3,16 +3,18 @@
 //!
 //! The rule goes from the leaves up and asks at each join up to four times what its sides give. Each time all below is estimated
 //! anew, and for some operators once more what is below them, by their own means: that grows with the cube of a plan's depth. So each
-//! run of the rule has estimates of its own, which keep what they have found ([`kept`]).
+//! run of the rule has estimates of its own, which keep what they have found ([`kept`]). A plan without joins is not looked through.
 
 mod kept;
 
 use super::join_rows::JoinRows;
+use crate::plan_rule::has_node;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_optimizer::join_selection::JoinSelection;
 use datafusion::physical_optimizer::{ConfigOnlyContext, PhysicalOptimizerContext, PhysicalOptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::operator_statistics::StatisticsRegistry;
 use kept::KeptEstimates;
 pub(super) use kept::KeptStatistics;
@@ -44,6 +46,9 @@ impl PhysicalOptimizerRule for JoinSides {
         plan: Arc<dyn ExecutionPlan>,
         context: &dyn PhysicalOptimizerContext,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if !has_node(&plan, has_sides) {
+            return Ok(plan);
+        }
         // Estimates are kept by the places of operators in memory: those of the plan stay there meanwhile.
         let _before = Arc::clone(&plan);
         let estimating = Estimating { config: context.config_options(), estimates: estimates() };
@@ -57,6 +62,11 @@ impl PhysicalOptimizerRule for JoinSides {
     fn schema_check(&self) -> bool {
         self.0.schema_check()
     }
+}
+
+/// Whether a node is a join whose sides DataFusion's rule chooses.
+fn has_sides(node: &dyn ExecutionPlan) -> bool {
+    node.is::<CrossJoinExec>() || node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>()
 }
 
 /// What the rule is run in.

@@ -9,6 +9,9 @@
 //! - no constant was made of something that changes from one statement to the next under the same settings, as `now()` does;
 //! - tables have about as many rows as they had: the order of joins was chosen by that. A plan for other sizes gives the same rows, later.
 //!
+//! As long holds what [samples of tables](Answers) told while it was made, and in its executions since: the physical plan of the next
+//! execution takes no sample again. A query with parameters asks them for its values, so nothing of that is kept.
+//!
 //! A query with parameters has a plan for the values of each execution first, as in PostgreSQL. After [`CUSTOM_PLANS`] of them one is
 //! made [for all values](super::generic_plan). It is kept if it has the shape of those before: values decide the order of joins, by
 //! what is estimated for them, and may decide conditions. Where they decided neither so far, nothing is gained by looking at them
@@ -17,7 +20,7 @@
 use super::generic_plan::ForAllValues;
 use super::plan_shape::Shape;
 use super::typing::{EXTRACT, SERIES};
-use crate::provider::StatementSnapshot;
+use crate::provider::{Answers, StatementSnapshot};
 use crate::scalar::cast_function::CAST;
 use crate::settings::Settings;
 use crate::{functions, json};
@@ -66,10 +69,18 @@ pub(super) struct KeptPlan {
     stage: Stage,
 }
 
+/// A plan that is used again.
+#[derive(Clone)]
+pub(super) struct Reused {
+    pub(super) plan: Arc<LogicalPlan>,
+    /// What samples have told of its tables; `None` if they are asked for the values of each execution.
+    pub(super) answers: Option<Arc<Answers>>,
+}
+
 /// How far a query is.
 enum Stage {
     /// This plan is used again.
-    Kept(Arc<LogicalPlan>),
+    Kept(Reused),
     /// So many plans for the values of one execution all had this shape.
     Alike { shape: Shape, plans: usize },
     /// It is optimized at each execution.
@@ -77,9 +88,10 @@ enum Stage {
 }
 
 impl KeptPlan {
-    /// Keeps the plan of a query without parameters.
-    pub(super) fn new(plan: LogicalPlan, made_for: Circumstances) -> Self {
-        Self { made_for, stage: Stage::Kept(Arc::new(plan)) }
+    /// Keeps the plan of a query without parameters, with the answers that it was made by.
+    pub(super) fn new(plan: LogicalPlan, answers: Arc<Answers>, made_for: Circumstances) -> Self {
+        let reused = Reused { plan: Arc::new(plan), answers: Some(answers) };
+        Self { made_for, stage: Stage::Kept(reused) }
     }
 
     /// Keeps nothing of a query that is optimized at each execution.
@@ -105,7 +117,7 @@ impl KeptPlan {
         match for_all {
             ForAllValues::NotMade => {}
             ForAllValues::Worse => self.stage = Stage::Anew,
-            ForAllValues::AsGood(plan) => self.stage = Stage::Kept(plan),
+            ForAllValues::AsGood(plan) => self.stage = Stage::Kept(Reused { plan, answers: None }),
         }
     }
 
@@ -115,9 +127,9 @@ impl KeptPlan {
     }
 
     /// The plan, if one is kept that can be used again.
-    pub(super) fn plan(&self) -> Option<&Arc<LogicalPlan>> {
+    pub(super) fn plan(&self) -> Option<&Reused> {
         match &self.stage {
-            Stage::Kept(plan) => Some(plan),
+            Stage::Kept(reused) => Some(reused),
             Stage::Alike { .. } | Stage::Anew => None,
         }
     }
@@ -236,7 +248,7 @@ mod tests {
     fn a_plan_is_for_the_settings_that_it_was_made_with() {
         let mut settings = Settings::default();
         let snapshot = StatementSnapshot::new([]);
-        let kept = KeptPlan::new(plan(1), Circumstances::new(&settings, &[], &snapshot));
+        let kept = KeptPlan::new(plan(1), Arc::default(), Circumstances::new(&settings, &[], &snapshot));
         assert!(kept.is_for(&settings, &snapshot));
         settings.set("TimeZone", "Asia/Tokyo").unwrap();
         assert!(!kept.is_for(&settings, &snapshot));

@@ -7,7 +7,7 @@ use super::doubled;
 use super::expansion::bounded;
 use super::generic_plan::{ForAllValues, is_for_all_values};
 use super::grouped_parameters::with_computed_sets;
-use super::kept_plan::{Circumstances, KeptPlan, is_due, is_timeless};
+use super::kept_plan::{Circumstances, KeptPlan, Reused, is_due, is_timeless};
 use super::mistakes::{Asks, Refused, has_misplaced_call};
 use super::ordered_names;
 use super::origins::{special_parameters, with_origins};
@@ -170,7 +170,7 @@ impl PlannedQuery {
         &self,
         context: &StatementContext<'_>,
         snapshot: &StatementSnapshot,
-    ) -> Option<Arc<LogicalPlan>> {
+    ) -> Option<Reused> {
         let kept = self.optimized.lock();
         let kept = kept.as_ref().filter(|kept| kept.is_for(context.settings, snapshot));
         kept.and_then(KeptPlan::plan).cloned()
@@ -199,6 +199,14 @@ impl PlannedQuery {
         self.optimized.lock().as_ref().is_some_and(|kept| kept.plan().is_some())
     }
 
+    /// Forgets what its scans are estimated to give: of how many of them that was kept.
+    #[cfg(test)]
+    pub(crate) fn forget_scans(&self) -> usize {
+        let kept = self.optimized.lock();
+        let answers = kept.as_ref().and_then(KeptPlan::plan).and_then(|reused| reused.answers.as_ref());
+        answers.map_or(0, |answers| answers.forget_scans())
+    }
+
     /// Keeps what came of optimizing it in this snapshot, if its next execution can use that. Of a plan for the values of its parameters
     /// only the shape is kept; with it comes what was found out about a plan for all values.
     pub(super) fn keep_optimized(
@@ -219,7 +227,7 @@ impl PlannedQuery {
         let kept = if !is_small || !self.can_be_used_again() {
             KeptPlan::never(made_for)
         } else if self.parameter_types.is_empty() {
-            KeptPlan::new(plan, made_for)
+            KeptPlan::new(plan, Arc::clone(snapshot.answers()), made_for)
         } else {
             KeptPlan::begun(&plan, for_all, made_for)
         };

@@ -10,7 +10,11 @@
 //! In the others filters stay where they are, which is right and slower. So they do where what computes their columns would make them
 //! too large: of twenty queries within each other that each name a column of the one within them three times, a filter would have
 //! thousands of millions of columns.
+//!
+//! In a plan without a node that makes filters there is nothing to hand down, and the rule, which looks at each node for each of its
+//! inputs, is left out: most of the time before exchanges are put in, as the scans of tables of rows have taken the filters then.
 
+use crate::plan_rule::has_node;
 use crate::stack::with_room;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -21,6 +25,7 @@ use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -37,18 +42,25 @@ type Names = HashMap<String, usize>;
 
 /// DataFusion's rule where names are clear.
 #[derive(Debug)]
-pub(crate) struct ClearPushdown(FilterPushdown);
+pub(crate) struct ClearPushdown {
+    rule: FilterPushdown,
+    phase: FilterPushdownPhase,
+}
 
 impl ClearPushdown {
     /// In the place of a rule of DataFusion's; `None` if that is another one.
     pub(crate) fn instead_of(rule: &dyn PhysicalOptimizerRule) -> Option<Self> {
-        let known = [FilterPushdown::new(), FilterPushdown::new_post_optimization()];
-        known.into_iter().find(|known| known.name() == rule.name()).map(Self)
+        let known = [
+            (FilterPushdown::new(), FilterPushdownPhase::Pre),
+            (FilterPushdown::new_post_optimization(), FilterPushdownPhase::Post),
+        ];
+        let found = known.into_iter().find(|(known, _)| known.name() == rule.name());
+        found.map(|(rule, phase)| Self { rule, phase })
     }
 
     fn pushed(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         if is_clear(&plan) {
-            return self.0.optimize(plan, config);
+            return self.rule.optimize(plan, config);
         }
         let children = plan.children().into_iter().cloned();
         let children = children.map(|child| self.pushed(child, config)).collect::<Result<_>>()?;
@@ -62,16 +74,25 @@ impl PhysicalOptimizerRule for ClearPushdown {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.pushed(plan, config)
+        let has_work = match self.phase {
+            FilterPushdownPhase::Pre => has_node(&plan, |node| node.is::<FilterExec>()),
+            FilterPushdownPhase::Post => has_node(&plan, may_move_filters),
+        };
+        if has_work { self.pushed(plan, config) } else { Ok(plan) }
     }
 
     fn name(&self) -> &str {
-        self.0.name()
+        self.rule.name()
     }
 
     fn schema_check(&self) -> bool {
-        self.0.schema_check()
+        self.rule.schema_check()
     }
+}
+
+/// Whether a node may hand down a filter that moves while the query runs.
+fn may_move_filters(node: &dyn ExecutionPlan) -> bool {
+    node.is::<AggregateExec>() || node.is::<HashJoinExec>() || node.is::<SortExec>()
 }
 
 /// Whether no filter that comes to be in a plan is pushed to an operator that has two columns with the name of one in the filter, or

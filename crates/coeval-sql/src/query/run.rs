@@ -306,7 +306,11 @@ fn physical_plan(
     context: &StatementContext<'_>,
     planned: &PlannedQuery,
 ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>), SqlError> {
-    let snapshot = snapshot_of(context, planned)?;
+    let mut snapshot = snapshot_of(context, planned)?;
+    let kept = planned.optimized(context, &snapshot);
+    if let Some(answers) = kept.as_ref().and_then(|kept| kept.answers.as_ref()) {
+        snapshot = snapshot.with_answers(Arc::clone(answers));
+    }
     let mut state = statement_state(context, planned, snapshot.clone());
     let environment = context.engine.query_environment();
     if planned.runs_subqueries() || planned.is_correlated() {
@@ -342,7 +346,7 @@ fn physical_plan(
         logical: Arc::clone(&planned.logical),
         parameters,
         is_correlated: planned.is_correlated(),
-        kept: planned.optimized(context, &snapshot),
+        kept: kept.map(|kept| kept.plan),
         is_due: planned.is_due_for_all_values(context, &snapshot),
         runs_subqueries: planned.runs_subqueries(),
         joins_subqueries: context.settings.is_on("coeval.joined_subqueries"),

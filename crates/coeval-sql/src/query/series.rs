@@ -50,7 +50,8 @@ pub(super) const SERIES_EXEC: &str = "SeriesExec";
 
 /// The rule that puts the operator in. To come first: behind it other operators may come between the two that it looks for.
 pub(crate) const STREAM_SERIES: PlanRule =
-    PlanRule::new("coeval_stream_series", |plan, _| plan.transform_up(streamed).map(|done| done.data));
+    PlanRule::new("coeval_stream_series", |plan, _| plan.transform_up(streamed).map(|done| done.data))
+        .about(|node| node.is::<UnnestExec>());
 
 fn streamed(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let Some(unnest) = node.downcast_ref::<UnnestExec>() else { return Ok(Transformed::no(node)) };

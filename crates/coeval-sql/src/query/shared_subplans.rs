@@ -33,7 +33,7 @@ mod tests;
 use crate::carried::Carry;
 use crate::catalog::CatalogAccess;
 use crate::plan_rule::PlanRule;
-use crate::provider::SpreadScan;
+use crate::provider::{SpreadScan, is_scan, read_the_same};
 use crate::sequences::SequenceAccess;
 use crate::stack::with_room;
 use crate::walk::any_query;
@@ -56,6 +56,9 @@ use std::sync::Arc;
 
 /// By how many times a join or a union gives fewer rows than it reads, if it is shared.
 const FEWER: usize = 4;
+
+/// Leaves of a plan are compared with each other if they are no more.
+const COMPARED_LEAVES_MAX: usize = 64;
 
 /// The setting that switches the rule off. It counts as off for a statement with a query that is `NOT MATERIALIZED`.
 pub(super) const SHARED_SUBPLANS_SETTING: &str = "coeval.shared_subplans";
@@ -87,17 +90,42 @@ fn with_shared_subplans(
     if copies.numbers.iter().any(Number::has_copies) { copies.shared(&numbered) } else { Ok(plan) }
 }
 
-/// Whether it is worth a look: at least two nodes of a plan do more than scan, and none goes to other nodes of a cluster.
+/// Whether it is worth a look: at least two nodes of a plan do more than scan, none goes to other nodes of a cluster, and something is read
+/// twice.
 fn may_have_copies(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let (mut working, mut waiting) = (0, vec![plan]);
+    let (mut working, mut leaves, mut waiting) = (0, Vec::new(), vec![plan]);
     while let Some(node) = waiting.pop() {
         if node.is::<SpreadScan>() {
             return false;
         }
         working += usize::from(groups_or_sorts(node.as_ref()) || gathers(node.as_ref()));
-        waiting.extend(node.children());
+        let inputs = node.children();
+        if inputs.is_empty() {
+            leaves.push(node.as_ref());
+        }
+        waiting.extend(inputs);
     }
-    working > 1
+    working > 1 && are_read_twice(&leaves)
+}
+
+/// Whether two of a plan's leaves may give the same: copies have the same leaves. Of many it is not asked, as each would be compared with
+/// all others.
+fn are_read_twice(mut leaves: &[&dyn ExecutionPlan]) -> bool {
+    if leaves.len() > COMPARED_LEAVES_MAX {
+        return true;
+    }
+    while let &[one, ref others @ ..] = leaves {
+        if others.iter().any(|&other| may_give_the_same(one, other)) {
+            return true;
+        }
+        leaves = others;
+    }
+    false
+}
+
+/// Whether two leaves may give the same.
+fn may_give_the_same(one: &dyn ExecutionPlan, other: &dyn ExecutionPlan) -> bool {
+    if is_scan(one) { read_the_same(one, other) } else { one.name() == other.name() }
 }
 
 fn groups_or_sorts(node: &dyn ExecutionPlan) -> bool {

@@ -73,10 +73,10 @@ pub(crate) fn watched(
         return Ok(plan);
     };
     let watch = |node: Arc<dyn ExecutionPlan>| {
+        let properties = Arc::clone(node.properties());
         let input = with_counted_window(with_watched_condition(node, lifeline)?)?;
-        Ok::<_, DataFusionError>(
-            Arc::new(Watched { input, lifeline: lifeline.clone() }) as Arc<dyn ExecutionPlan>
-        )
+        let watched = Watched { input, properties, lifeline: lifeline.clone() };
+        Ok::<_, DataFusionError>(Arc::new(watched) as Arc<dyn ExecutionPlan>)
     };
     let watched = plan.transform_up(|node| Ok(Transformed::yes(watch(with_packed_lists(node, watch)?)?)))?;
     connect(&watched.data)?;
@@ -100,6 +100,9 @@ fn with_watched_condition(
 #[derive(Debug)]
 struct Watched {
     input: Arc<dyn ExecutionPlan>,
+    /// Those of the operator before its condition looked too: a nested loop join with another one is made anew, with properties that say
+    /// the same and are not known to.
+    properties: Arc<PlanProperties>,
     lifeline: Lifeline,
 }
 
@@ -116,10 +119,14 @@ impl ExecutionPlan for Watched {
 
     /// The same ones, so that nothing above has to be planned anew.
     fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
+        &self.properties
     }
 
-    over_one_input!(input, |old, input| Arc::new(Self { input, lifeline: old.lifeline.clone() }));
+    over_one_input!(input, |old, input| Arc::new(Self {
+        properties: Arc::clone(input.properties()),
+        input,
+        lifeline: old.lifeline.clone(),
+    }));
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
@@ -194,5 +201,36 @@ impl PhysicalExpr for WatchedCondition {
             }
             _ => internal_err!("one condition is watched"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::common::{JoinSide, JoinType};
+    use datafusion::execution::runtime_env::RuntimeEnv;
+    use datafusion::logical_expr::Operator;
+    use datafusion::physical_expr::expressions::{BinaryExpr, Column, lit};
+    use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+    use datafusion::physical_plan::empty::EmptyExec;
+    use datafusion::physical_plan::joins::NestedLoopJoinExec;
+    use datafusion::physical_plan::joins::utils::ColumnIndex;
+
+    /// To break it: tell above of the properties of the join that was made anew.
+    #[test]
+    fn nothing_above_a_watched_join_is_planned_anew() {
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false)]));
+        let side = || Arc::new(EmptyExec::new(Arc::clone(&schema)));
+        let condition = BinaryExpr::new(Arc::new(Column::new("a", 0)), Operator::Gt, lit(1_i64));
+        let columns = vec![ColumnIndex { index: 0, side: JoinSide::Left }];
+        let filter = JoinFilter::new(Arc::new(condition), columns, Arc::clone(&schema));
+        let join = NestedLoopJoinExec::try_new(side(), side(), Some(filter), &JoinType::Inner, None);
+        let above: Arc<dyn ExecutionPlan> = Arc::new(CoalescePartitionsExec::new(Arc::new(join.unwrap())));
+        let mut options = ConfigOptions::default();
+        Allowance::of(&RuntimeEnv::default()).carry_in(&mut options);
+        let watched = watched(Arc::clone(&above), &options).unwrap();
+        assert_eq!(watched.name(), WATCHED);
+        assert!(Arc::ptr_eq(watched.properties(), above.properties()));
     }
 }

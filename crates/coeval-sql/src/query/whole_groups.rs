@@ -22,7 +22,8 @@ const KEEP_ALL: [&str; 3] = ["array_agg", "string_agg", ORDERED_SET];
 
 /// The rule. Behind those that divide the work among threads.
 pub(crate) const WHOLE_GROUPS: PlanRule =
-    PlanRule::new("coeval_whole_groups", |plan, _| plan.transform_up(grouped_once).map(|done| done.data));
+    PlanRule::new("coeval_whole_groups", |plan, _| plan.transform_up(grouped_once).map(|done| done.data))
+        .about(|node| node.is::<RepartitionExec>());
 
 fn grouped_once(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     Ok(match in_one_step(node.as_ref())? {

@@ -176,6 +176,12 @@ impl Prepared {
         matches!(&self.planned.plan, Plan::Query { plan, .. } if plan.keeps_optimized())
     }
 
+    /// Forgets what the scans of its plan are estimated to give: of how many of them that was kept.
+    #[cfg(test)]
+    pub(super) fn forget_scans(&self) -> usize {
+        if let Plan::Query { plan, .. } = &self.planned.plan { plan.forget_scans() } else { 0 }
+    }
+
     /// The number by which a session finds a newer plan.
     pub(super) fn number(&self) -> u64 {
         self.number

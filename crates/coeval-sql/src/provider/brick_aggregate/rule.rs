@@ -38,7 +38,8 @@ const SKIP_NULLS: [&str; 5] = ["avg", "count", "max", "min", "sum"];
 pub(crate) const BEGIN_BRICK_AGGREGATES: PlanRule =
     PlanRule::new("coeval_begin_brick_aggregates", |plan, _| {
         plan.transform_up(begun_at_bricks).map(|done| done.data)
-    });
+    })
+    .about(|node| node.is::<BrickScan>());
 
 fn begun_at_bricks(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     Ok(match node.downcast_ref::<AggregateExec>().and_then(begun) {

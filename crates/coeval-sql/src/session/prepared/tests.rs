@@ -182,6 +182,28 @@ fn a_plan_for_all_values_comes_after_five_for_values() {
     assert!(!query.keeps_optimized());
 }
 
+/// To break it: give each execution answers of its own. Then the second one leaves none.
+#[test]
+fn what_scans_are_estimated_to_give_is_kept_with_the_plan() {
+    let engine = engine();
+    let mut session = session(&engine, "auto");
+    let sql = "SELECT count(*) FROM t a JOIN t b ON a.n = b.v WHERE a.v > 3 AND b.n < 7";
+    let query = session.prepare(sql).unwrap();
+    let first = outcome(&mut session, &query, &[]);
+    assert!(query.keeps_optimized());
+    assert_eq!(query.forget_scans(), 2);
+    assert_eq!(outcome(&mut session, &query, &[]), first);
+    assert_eq!(query.forget_scans(), 2);
+
+    // Parameters have other values each time.
+    let query = session.prepare("SELECT count(*) FROM t WHERE v > $1").unwrap();
+    for value in 0..7 {
+        outcome(&mut session, &query, &[Value::Int64(value)]).unwrap();
+    }
+    assert!(query.keeps_optimized());
+    assert_eq!(query.forget_scans(), 0);
+}
+
 #[test]
 fn what_the_clock_says_is_asked_at_each_execution() {
     let engine = engine();
