@@ -291,7 +291,8 @@ fn tique_runs_tpcc_and_keeps_its_conditions_wherever_it_certifies() {
         let report =
             passes(Workload::Tique, &Options { tique_part, certification, seconds: 0.5, ..options() });
         // A transaction may take longer than each of them measures while the machine is busy.
-        let committed = [1, 2, 4, 8].map(|count| figure(&report, &format!("transactions_per_s_{count}_clients")));
+        let committed =
+            [1, 2, 4, 8].map(|count| figure(&report, &format!("transactions_per_s_{count}_clients")));
         assert!(committed.iter().sum::<f64>() > 0.0, "{}", report.to_json());
     }
 }

@@ -6,12 +6,11 @@ use crate::guarded::GuardConditions;
 use crate::pieces::PushPieces;
 use crate::provider::{BEGIN_BRICK_AGGREGATES, JOIN_KEYS};
 use crate::query::{
-    ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CooperativeLeaves, CountSpreading,
-    DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets, GROUP_TOP,
-    GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, LateJoins, NARROW_DECIMALS, PACKED_GROUPS,
-    RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, ShortGroups,
-    SmallFilters,
-    UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
+    ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CooperativeLeaves,
+    CountSpreading, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets,
+    GROUP_TOP, GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, LateJoins, NARROW_DECIMALS,
+    PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES,
+    ShortGroups, SmallFilters, UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;

@@ -66,6 +66,9 @@ struct FilteredScan {
     filters: Vec<Expr>,
 }
 
+/// What filtered scans of tables are estimated to give.
+type ScanEstimates = HashMap<(SpaceId, Arc<FilteredScan>), Arc<Statistics>>;
+
 /// The answers of one statement's snapshot, or of those of all executions of one plan.
 ///
 /// # Locking
@@ -73,7 +76,7 @@ struct FilteredScan {
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     known: Mutex<HashMap<(SpaceId, Question), Option<f64>>>,
-    scans: Mutex<HashMap<(SpaceId, Arc<FilteredScan>), Arc<Statistics>>>,
+    scans: Mutex<ScanEstimates>,
 }
 
 impl Answers {

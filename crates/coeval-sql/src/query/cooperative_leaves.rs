@@ -35,7 +35,7 @@ impl CooperativeLeaves {
 
 impl PhysicalOptimizerRule for CooperativeLeaves {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(cooperative(&plan, false)?.unwrap_or(plan))
+        Ok(cooperative(&plan, Above::Selfish)?.unwrap_or(plan))
     }
 
     fn name(&self) -> &str {
@@ -47,21 +47,29 @@ impl PhysicalOptimizerRule for CooperativeLeaves {
     }
 }
 
-/// The plan, of which each part gives others a turn; `None` if it does so already. `is_within`: whether an operator above it does.
-fn cooperative(plan: &Arc<dyn ExecutionPlan>, is_within: bool) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+/// Whether an operator of the same task above gives others a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Above {
+    Cooperative,
+    Selfish,
+}
+
+/// The plan, of which each part gives others a turn; `None` if it does so already.
+fn cooperative(plan: &Arc<dyn ExecutionPlan>, above: Above) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let properties = plan.properties();
     let is_cooperative = properties.scheduling_type == SchedulingType::Cooperative;
     let works_ahead = properties.evaluation_type == EvaluationType::Eager;
     // What works ahead is a task of its own.
-    let is_within_below = is_cooperative || is_within && !works_ahead;
+    let is_below_one = is_cooperative || above == Above::Cooperative && !works_ahead;
+    let below = if is_below_one { Above::Cooperative } else { Above::Selfish };
     let mut is_changed = false;
     let inputs = plan.children().into_iter().map(|input| {
-        let changed = with_room(|| cooperative(input, is_within_below))?;
+        let changed = with_room(|| cooperative(input, below))?;
         is_changed |= changed.is_some();
         Ok(changed.unwrap_or_else(|| Arc::clone(input)))
     });
     let inputs = inputs.collect::<Result<Vec<_>>>()?;
-    let goes_on = (inputs.is_empty() || works_ahead) && !is_cooperative && !is_within;
+    let goes_on = (inputs.is_empty() || works_ahead) && !is_cooperative && above == Above::Selfish;
     let mut changed = None;
     if is_changed {
         let keeping = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);

@@ -177,7 +177,9 @@ impl Dialect {
         }
         let error = SqlError::new(SqlState::StatementTooComplex, "the statement is nested too deeply");
         Err(error
-            .with_detail("Rows that are compared, periods, and windows without a row are written several times.")
+            .with_detail(
+                "Rows that are compared, periods, and windows without a row are written several times.",
+            )
             .with_hint("Compute what is within them in a subquery in FROM."))
     }
 }
