@@ -14,8 +14,8 @@
 //! | has another database or history | any, or none | it stops |
 //! | anything else | fails, or none | both are tried again |
 //!
-//! Beside a primary that does not answer, has been superseded, or is a replica that has not got the log any more or not yet, the
-//! peers are asked first whether one of them is the primary. Of a primary among them it says the same as of the one that was named.
+//! Beside a primary that does not answer, has been superseded, is a replica by now, or is a replica that has not got the log any more or
+//! not yet, the peers are asked first whether one of them is the primary. Of a primary among them it says the same as of the one that was named.
 
 mod archive;
 mod primary;
@@ -270,6 +270,7 @@ impl Taking {
                 | ReplicaError::Superseded { .. }
                 | ReplicaError::ReplicaLacks { .. }
                 | ReplicaError::ReplicaBehind { .. }
+                | ReplicaError::NoPrimary(_)
                 | ReplicaError::Follow(FollowError::Superseded { .. })
         );
         for peer in self.sources.peers.clone() {

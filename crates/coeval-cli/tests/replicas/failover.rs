@@ -196,6 +196,35 @@ fn what_may_be_lost_is_given_up_only_if_that_is_said() {
     assert_eq!(Sql::open(again.port).value("SHOW synchronous_standby_names").unwrap().unwrap(), "");
 }
 
+/// A replica was told to follow the former primary, which is a replica by now. It followed that for ever, and a commit that waits for two
+/// machines had one. To break it: have `Taking::is_a_peer` say that nobody is one.
+#[test]
+fn a_replica_follows_the_primary_and_not_a_former_one_that_is_a_replica() {
+    const FOLLOWERS: &str = "SELECT count(*) FROM pg_stat_replication";
+    let mut machines = Machines::start();
+    let north = machines.sql(0);
+    north.run("CREATE TABLE t (n int PRIMARY KEY)").unwrap();
+    write(&north, 0..10);
+    drop(north);
+    machines.kill(0);
+    promote(&machines.sql(1));
+    let south = until_writable(machines.ports[1]);
+    machines.follow(0, 1);
+    until_it_reads(&machines.sql(0), "SELECT count(*) FROM t", "10");
+    machines.servers[2].take().unwrap().stop();
+    machines.follow(2, 0);
+    until_it_reads(&south, FOLLOWERS, "2");
+    // The same behind a moment without a primary.
+    drop(south);
+    machines.kill(1);
+    machines.serve(1, &[]);
+    let south = until_writable(machines.ports[1]);
+    until_it_reads(&south, FOLLOWERS, "2");
+    south.run("SET synchronous_standby_names = 'ANY 2 (north, south, west)'").unwrap();
+    write(&south, 10..20);
+    until_it_reads(&machines.sql(2), "SELECT count(*) FROM t", "20");
+}
+
 /// Nothing but the promise by hand was left to remove: `promote` said that it is no replica, and there is nobody to follow.
 #[test]
 fn a_superseded_primary_whose_successor_is_lost_is_the_primary_again() {

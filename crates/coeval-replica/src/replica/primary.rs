@@ -7,6 +7,7 @@ use super::{LOOK_INTERVAL, ReplicaState, Taking};
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
 use crate::link::{Answer, Identity, Link, Role};
+use crate::peer::Peer;
 use crate::rejoining::{Kinship, NewHistory, kinship};
 use crate::wire::Wire;
 use coeval_store::{Acknowledgement, FileWriter, Follower, Frame, TermNumber};
@@ -26,15 +27,15 @@ const PEER_PATIENCE: Duration = Duration::from_secs(2);
 /// Who gives the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Upstream {
-    /// Whom the replica was told to follow, be that a primary or a replica.
+    /// Whom the replica was told to follow, be that a primary or a replica; if it is one of the peers, as long as it is the primary.
     Configured,
     /// Another machine that might be the primary by now.
     Peer,
 }
 
 impl Taking {
-    /// Follows over one connection, until it ends or the replica is to stop. One that is not `configured`, but another machine
-    /// that might be the primary by now, is followed only if it is.
+    /// Follows over one connection, until it ends or the replica is to stop. A machine that might be the primary by now, or might not be
+    /// it any more, is followed only if it is: no commit counts who follows a replica.
     pub(super) fn follow_primary(
         &mut self,
         from: &PrimaryAddress,
@@ -53,7 +54,11 @@ impl Taking {
         if own.database_id() != 0 && own.database_id() != found.database {
             return Err(ReplicaError::OtherDatabase { own: own.database_id(), found: found.database });
         }
-        if standing == Upstream::Peer && (found.role != Role::Primary || found.timeline < own.timeline()) {
+        let is_another = match standing {
+            Upstream::Configured => found.role == Role::Replica && self.is_a_peer(from),
+            Upstream::Peer => found.role != Role::Primary || found.timeline < own.timeline(),
+        };
+        if is_another {
             return Err(ReplicaError::NoPrimary(from.to_string()));
         }
         found.check_not_behind(&own, self.follower.position(), from)?;
@@ -90,6 +95,12 @@ impl Taking {
         synced?;
         wire.say_goodbye();
         Ok(())
+    }
+
+    /// Whether this is one of the machines of which any may be the primary.
+    fn is_a_peer(&self, address: &PrimaryAddress) -> bool {
+        let is_it = |peer: &Peer| peer.address.host == address.host && peer.address.port == address.port;
+        self.sources.peers.iter().any(is_it)
     }
 
     /// What a refusal to begin says of the log. Whoever is in a later timeline than the log here may have parted from it before its
