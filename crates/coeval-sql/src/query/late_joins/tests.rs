@@ -214,7 +214,7 @@ fn tables_that_are_joined_by_a_key_of_the_groups_come_behind() {
     }
 }
 
-/// Sales of the item that is not there are those by whose units nothing can be divided.
+/// Sales of the item that is not there are those by whose units nothing can be divided, and whose weights are beyond all floats together.
 #[test]
 fn nothing_that_fails_is_computed_of_rows_without_a_partner() {
     let mut session = session();
@@ -222,8 +222,9 @@ fn nothing_that_fails_is_computed_of_rows_without_a_partner() {
         .execute(
             "CREATE TABLE items (id int PRIMARY KEY, name text);
              INSERT INTO items SELECT g, 'name' FROM generate_series(0, 99) g WHERE g <> 50;
-             CREATE TABLE sales (id int PRIMARY KEY, item int, units int);
-             INSERT INTO sales SELECT g, g % 100, g % 100 - 50 FROM generate_series(1, 20000) g;
+             CREATE TABLE sales (id int PRIMARY KEY, item int, units int, weight float8);
+             INSERT INTO sales SELECT g, g % 100, g % 100 - 50, CASE WHEN g % 100 = 50 THEN '1e308'::float8 ELSE 1 END
+                 FROM generate_series(1, 20000) g;
              CHECKPOINT;",
         )
         .unwrap();
@@ -233,4 +234,11 @@ fn nothing_that_fails_is_computed_of_rows_without_a_partner() {
     let sql = "SELECT count(*), sum(value) FROM (SELECT i.id, i.name, 100 / s.units AS value, count(*) FROM sales s JOIN items i \
                ON s.item = i.id GROUP BY i.id, i.name, 100 / s.units) groups";
     assert_eq!(lines(&mut session, sql), ["99 | -2"]);
+    for function in ["sum", "avg", "stddev", "var_pop"] {
+        let sql = format!(
+            "SELECT count(value) FROM (SELECT i.id, i.name, {function}(s.weight) AS value FROM sales s JOIN items i ON s.item = i.id \
+             GROUP BY i.id, i.name) groups"
+        );
+        assert_eq!(lines(&mut session, &sql), ["99"], "{function}");
+    }
 }
