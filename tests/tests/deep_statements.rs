@@ -251,6 +251,7 @@ fn queries_that_each_name_the_one_before_several_times_run_soon() {
     let groups = (0..20).fold("SELECT n AS c FROM t".to_owned(), |inner, _| {
         format!("SELECT c + c - c AS c FROM ({inner}) x GROUP BY c + c - c")
     });
+    let having = groups.replace("GROUP BY c + c - c", "GROUP BY c + c - c HAVING count(*) > 0");
     let filters = (0..40).fold("SELECT t.n AS c".to_owned(), |inner, _| {
         format!("SELECT c + c - c AS c FROM ({inner}) x WHERE c > 0")
     });
@@ -262,6 +263,7 @@ fn queries_that_each_name_the_one_before_several_times_run_soon() {
         format!("SELECT c FROM ({column}) x WHERE c = 1"),
         format!("SELECT c FROM ({column}) x ORDER BY c LIMIT 1"),
         format!("SELECT c FROM ({groups}) x WHERE c = 1"),
+        format!("SELECT c FROM ({having}) x WHERE c = 1"),
         // LATERAL that reads no table, and one that has a row where there are none.
         format!("SELECT * FROM t, LATERAL ({}) l", threefold("SELECT t.n AS c", 40)),
         format!("SELECT * FROM t, LATERAL ({filters}) l"),

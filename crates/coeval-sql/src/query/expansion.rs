@@ -2,9 +2,10 @@
 //! Expressions that would become many times as large when the plan is made.
 //!
 //! `x BETWEEN a AND b` becomes two comparisons of `x`, `coalesce(a, b)` a CASE that names `a` twice, and `x IN (a, b)` a comparison of `x`
-//! with each column, those within first. Of forty within each other, a text of some hundred letters, that is an expression of a million
-//! million parts. So how large one becomes is counted before.
+//! with each member that is no constant, those within first. Of forty within each other, a text of some hundred letters, that is an
+//! expression of a million million parts. So how large one becomes is counted before.
 
+use super::typing::is_constant_member;
 use crate::error::{SqlError, SqlState};
 use crate::stack::with_room;
 use datafusion::common::Result;
@@ -65,7 +66,7 @@ fn copies(expression: &Expr) -> Copies {
     match expression {
         Expr::Between(_) => Copies { operands: 1, times: 2 },
         Expr::InList(list) => {
-            let others = list.list.iter().filter(|member| !matches!(member, Expr::Literal(..))).count();
+            let others = list.list.iter().filter(|member| !is_constant_member(member)).count();
             Copies { operands: usize::from(others > 0), times: others + 1 }
         }
         Expr::ScalarFunction(call) => match call.name() {
@@ -95,8 +96,9 @@ fn parts_at_last(expression: &Expr) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow::datatypes::DataType;
     use datafusion::functions::core;
-    use datafusion::logical_expr::{col, lit};
+    use datafusion::logical_expr::{cast, col, lit};
 
     fn coalesce(arguments: Vec<Expr>) -> Expr {
         core::coalesce().call(arguments)
@@ -115,5 +117,14 @@ mod tests {
         let last = (0..40).fold(col("a"), |inner, _| coalesce(vec![col("b"), inner]));
         assert!(refuse_too_large(&last).is_ok());
         assert!(refuse_too_large(&coalesce(vec![col("a").between(lit(1), lit(2)); 1_000])).is_ok());
+    }
+
+    /// Parameters and constants that are cast stay in the list, however many they are.
+    #[test]
+    fn what_is_looked_for_among_constants_is_written_once() {
+        let sum = (0..40).fold(col("a"), |sum, _| sum + lit(1));
+        let constants = (0..20_000).map(|number| cast(lit(number), DataType::Int64)).collect();
+        assert!(refuse_too_large(&sum.clone().in_list(constants, false)).is_ok());
+        assert!(refuse_too_large(&sum.in_list(vec![col("b"); 20_000], false)).is_err());
     }
 }

@@ -8,9 +8,10 @@
 //! FROM (SELECT c + c - c AS c FROM (SELECT c + c - c AS c FROM ... ) x) y WHERE c = 1
 //! ```
 //! Of twenty such queries within each other that is an expression of thousands of millions of parts. Where a condition would grow by too
-//! many of them, it stays where it is.
+//! many of them, it stays where it is. The rule makes one condition of those right above each other, as one behind HAVING, and puts that down
+//! at once, so they are counted together.
 
-use super::substitution::grows_too_large;
+use super::substitution::grow_too_large;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Filter, LogicalPlan};
@@ -40,14 +41,41 @@ impl OptimizerRule for SmallFilters {
     }
 }
 
-/// Whether a condition would become too large below what it is about.
+/// Whether a condition, with those right below it, would become too large below what they are about.
 fn becomes_too_large(filter: &Filter) -> Result<bool> {
-    let input = filter.input.as_ref();
+    let (mut conditions, mut input) = (vec![&filter.predicate], filter.input.as_ref());
+    while let LogicalPlan::Filter(below) = input {
+        conditions.push(&below.predicate);
+        input = below.input.as_ref();
+    }
     let computed = match input {
         LogicalPlan::Projection(projection) => &projection.expr,
         LogicalPlan::Aggregate(aggregate) => &aggregate.group_expr,
         _ => return Ok(false),
     };
     let value_of = |column: &Column| computed.get(input.schema().maybe_index_of_column(column)?);
-    grows_too_large(&filter.predicate, value_of)
+    grow_too_large(&conditions, value_of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::logical_expr::utils::conjunction;
+    use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
+    use datafusion::optimizer::OptimizerContext;
+
+    #[test]
+    fn conditions_right_above_each_other_are_counted_together() {
+        let rows = LogicalPlanBuilder::values(vec![vec![lit(1_i64)]]).unwrap();
+        let computed = rows.project([(col("column1") + lit(1_i64)).alias("a")]).unwrap();
+        let long = |least: i64| conjunction((0..150).map(|n| col("a").not_eq(lit(least + n)))).unwrap();
+        let one = computed.filter(long(0)).unwrap();
+        let both = one.clone().filter(long(1_000)).unwrap().build().unwrap();
+        let goes_down = |plan| {
+            let rewritten = SmallFilters::default().rewrite(plan, &OptimizerContext::new()).unwrap();
+            matches!(rewritten.data, LogicalPlan::Projection(_))
+        };
+        assert!(goes_down(one.build().unwrap()));
+        assert!(!goes_down(both));
+    }
 }

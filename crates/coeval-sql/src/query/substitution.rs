@@ -11,28 +11,30 @@ use datafusion::logical_expr::Expr;
 /// The parts of all expressions that are made together, at most.
 const PARTS_MAX: usize = 20_000;
 
-/// The parts that a condition gets at most where it goes below what its columns are computed by.
+/// The parts that conditions get at most where they go below what their columns are computed by.
 const GROWTH_MAX: usize = 1_000;
 
-/// Whether a condition would become too large with values in the places of its columns; a column that is only called otherwise, or a
-/// constant, makes it no larger.
+/// Whether conditions together would become too large with values in the places of their columns; a column that is only called
+/// otherwise, or a constant, makes them no larger.
 ///
 /// # Errors
 /// If an expression cannot be walked: a bug.
-pub(super) fn grows_too_large<'v>(
-    condition: &Expr,
+pub(super) fn grow_too_large<'v>(
+    conditions: &[&Expr],
     value_of: impl Fn(&Column) -> Option<&'v Expr>,
 ) -> Result<bool> {
     let mut room = Room { parts: GROWTH_MAX };
     let mut has_room = true;
-    condition.apply(|part| {
-        if let Expr::Column(column) = part
-            && let Some(value) = value_of(column).filter(|value| !is_plain(value))
-        {
-            has_room = room.takes_all_of(value)?;
-        }
-        Ok(if has_room { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
-    })?;
+    for condition in conditions {
+        condition.apply(|part| {
+            if let Expr::Column(column) = part
+                && let Some(value) = value_of(column).filter(|value| !is_plain(value))
+            {
+                has_room = room.takes_all_of(value)?;
+            }
+            Ok(if has_room { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+        })?;
+    }
     Ok(!has_room)
 }
 
@@ -129,9 +131,10 @@ mod tests {
         let (many, few) = (vec![col("a"); 2_000], vec![col("a"); 300]);
         let (many, few) = (conjunction(many).unwrap(), conjunction(few).unwrap());
         let (plain, computed) = (col("b").alias("a"), col("b") + lit(1));
-        assert!(!grows_too_large(&many, |_| Some(&plain)).unwrap());
-        assert!(!grows_too_large(&many, |_| None).unwrap());
-        assert!(!grows_too_large(&few, |_| Some(&computed)).unwrap());
-        assert!(grows_too_large(&many, |_| Some(&computed)).unwrap());
+        assert!(!grow_too_large(&[&many], |_| Some(&plain)).unwrap());
+        assert!(!grow_too_large(&[&many], |_| None).unwrap());
+        assert!(!grow_too_large(&[&few], |_| Some(&computed)).unwrap());
+        assert!(grow_too_large(&[&many], |_| Some(&computed)).unwrap());
+        assert!(grow_too_large(&[&few, &few], |_| Some(&computed)).unwrap());
     }
 }

@@ -70,6 +70,7 @@ mod windows;
 
 pub(super) use any_of_group::any_of_group;
 pub(super) use arrays::{FOUND, MISSING};
+pub(super) use compared::is_constant_member;
 pub(super) use comparisons::written;
 pub(super) use conditions::is_condition;
 pub(crate) use counting::{BIGINT_SERIES, INT_SERIES};

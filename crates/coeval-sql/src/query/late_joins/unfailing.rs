@@ -7,9 +7,13 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Aggregate, BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator};
 
-/// Aggregates that depend on the values of a group alone, not on their order. Sums are taken to be within their type.
+/// Aggregates that depend on the values of a group alone, not on their order. Sums of whole numbers and decimals are taken to be within
+/// their type.
 const FUNCTIONS: [&str; 11] =
     ["avg", "bool_and", "bool_or", "count", "max", "min", "stddev", "stddev_pop", "sum", "var", "var_pop"];
+
+/// Those of them that add nothing up.
+const WITHOUT_SUMS: [&str; 5] = ["bool_and", "bool_or", "count", "max", "min"];
 
 /// Digits that a decimal has room for.
 const DIGITS_MAX: u32 = 38;
@@ -32,6 +36,17 @@ fn is_plain(whole: &Expr, schema: &DFSchema) -> bool {
     FUNCTIONS.contains(&func.name())
         && order_by.is_empty()
         && args.iter().chain(filter.as_deref()).all(|argument| cannot_fail(argument, schema))
+        && (WITHOUT_SUMS.contains(&func.name()) || args.iter().all(|argument| has_sums(argument, schema)))
+}
+
+/// Whether the values of an expression, and their squares, have sums. Those of floats may be beyond all floats, unless they were other
+/// numbers before.
+fn has_sums(expression: &Expr, schema: &DFSchema) -> bool {
+    match expression {
+        Expr::Alias(alias) => has_sums(&alias.expr, schema),
+        Expr::Cast(cast) => has_sums(&cast.expr, schema),
+        other => other.get_type(schema).is_ok_and(|ty| !ty.is_floating()),
+    }
 }
 
 /// Whether an expression has a value for any row. One that is volatile, or a subquery, is not among them.

@@ -36,9 +36,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// What names begin with that are numbered through a statement: those of common subexpressions, of subqueries that became joins, of
-/// fields taken out of rows, and of aggregates that are begun below joins.
-const NUMBERED: [&str; 5] =
-    ["__common_expr_", "__correlated_sq_", "__datafusion_extracted_", "__scalar_sq_", "coeval_part_"];
+/// fields taken out of rows, of values that follow from the key of a group, and of aggregates that are begun below joins.
+const NUMBERED: [&str; 6] = [
+    "__common_expr_",
+    "__correlated_sq_",
+    "__datafusion_extracted_",
+    "__scalar_sq_",
+    "coeval_any_",
+    "coeval_part_",
+];
 
 /// Whether it is known what nodes of this kind are made of.
 pub(super) fn is_known(node: &dyn ExecutionPlan) -> bool {

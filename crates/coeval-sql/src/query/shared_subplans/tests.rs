@@ -95,6 +95,24 @@ fn subqueries_without_a_name_are_found_too() {
     assert_eq!(shared_with_equal_answers(&mut session, &sql), (1, 1));
 }
 
+/// What follows from the key of a group has a numbered name.
+#[test]
+fn groups_that_go_by_their_key_alone_are_found_too() {
+    let mut session = session();
+    session
+        .execute(
+            "CREATE TABLE notes (id int PRIMARY KEY, note text, size int);
+             INSERT INTO notes SELECT g, 'note ' || g % 7, g % 100 FROM generate_series(1, 20000) g;
+             CHECKPOINT;",
+        )
+        .unwrap();
+    let sql = "WITH sizes AS (SELECT id, note, sum(size) AS total FROM notes GROUP BY id, note)
+               SELECT * FROM sizes UNION ALL SELECT * FROM sizes";
+    let plan = rows(&mut session, &format!("EXPLAIN {sql}"));
+    assert!(plan.iter().any(|line| line.contains("coeval_any")), "{plan:?}");
+    assert_eq!(shared_with_equal_answers(&mut session, sql), (1, 1));
+}
+
 #[test]
 fn windows_over_what_is_shared_may_differ() {
     let mut session = session();

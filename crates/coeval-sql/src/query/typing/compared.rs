@@ -92,21 +92,23 @@ fn without_signs(list: &InList) -> Option<InList> {
     changed
 }
 
+/// Whether a member of a list is the same for all rows. Each of the others is compared by itself.
+pub(in crate::query) fn is_constant_member(member: &Expr) -> bool {
+    let asks = member.exists(|part| {
+        Ok(matches!(part, Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::ScalarSubquery(_)))
+    });
+    !asks.unwrap_or(true) && !member.is_volatile()
+}
+
 /// The list as one of its constants, and a comparison with each other member; `None` if all members are constants.
 ///
 /// DataFusion makes one list of two that are joined by AND or OR, of members that are written the same way: of `a IN (b, 1) AND
 /// a IN (c, 1)` it makes `a IN (1)`, though `b` and `c` may have one value.
 fn apart(list: &InList) -> Option<Expr> {
-    let is_constant = |member: &Expr| {
-        let asks = member.exists(|part| {
-            Ok(matches!(part, Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::ScalarSubquery(_)))
-        });
-        !asks.unwrap_or(true) && !member.is_volatile()
-    };
-    if list.expr.is_volatile() || list.list.iter().all(is_constant) {
+    if list.expr.is_volatile() || list.list.iter().all(is_constant_member) {
         return None;
     }
-    let (constants, others): (Vec<_>, Vec<_>) = list.list.iter().cloned().partition(is_constant);
+    let (constants, others): (Vec<_>, Vec<_>) = list.list.iter().cloned().partition(is_constant_member);
     let operator = if list.negated { Operator::NotEq } else { Operator::Eq };
     let compared = |member| Expr::BinaryExpr(BinaryExpr::new(list.expr.clone(), operator, Box::new(member)));
     let comparisons = others.into_iter().map(compared);
