@@ -381,7 +381,7 @@ fn with_a_large_brick() -> Nodes {
         "INSERT INTO facts SELECT 0, 'a', 100000 + g, repeat('x', 2000) FROM generate_series(1, {LARGE_ROWS}) g"
     );
     let small = "INSERT INTO facts SELECT g % 100, 'b', g, NULL FROM generate_series(6000, 11999) g";
-    for load in [small, &large] {
+    for load in [small, large.as_str()] {
         session.execute(load).unwrap();
     }
     nodes
@@ -459,7 +459,11 @@ fn a_stream_runs_again_until_rows_have_been_sent_and_then_says_that_they_have() 
             told += 1;
         }
     }
-    assert_eq!((gone, told), (3, 3), "nodes gone before the first row, statements that have failed behind some");
+    assert_eq!(
+        (gone, told),
+        (3, 3),
+        "nodes gone before the first row, statements that have failed behind some"
+    );
     nodes.assert_nothing_is_open();
 }
 
