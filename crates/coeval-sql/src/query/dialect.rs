@@ -134,7 +134,7 @@ pub(crate) fn expression_in_dialect(expression: &mut Expr) -> Result<(), SqlErro
 
 /// The parts of what is written several times, at most: of all expressions, or of the windows or the outputs of one SELECT. Expressions are
 /// copied with those in them that were: of ten periods within each other there would be thousands of millions of parts.
-const COPIED_MAX: usize = 500_000;
+const COPIED_MAX: usize = 100_000;
 
 /// Rewrites.
 struct Dialect {

@@ -23,21 +23,28 @@
 //! What is aggregated is now computed of rows that have no partner, too, so it must not fail (`unfailing`). What is grouped by and computed of
 //! the table is computed behind.
 //!
+//! And conditions on what is aggregated are asked of groups that have no partner, as DataFusion puts them below joins. So there is no late
+//! join below one that might fail, wherever it stands (`conditions`). What is selected or sorted by is computed behind, and may.
+//!
 //! # When it is done
 //! If the tables are estimated to have a partner for nearly all rows, and there are fewer groups than rows, or no texts of theirs to group
 //! by any more. Joins that let little through are better done first.
 
 mod choice;
+mod conditions;
+mod nonzero;
 mod unfailing;
 
 use super::join_order::{Cluster, is_inner_join};
 use crate::carried::Carry;
 use crate::plan_rule::SwitchedOff;
+use crate::stack::with_room;
 use choice::Behind;
-use datafusion::common::tree_node::Transformed;
+use conditions::Conditions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinConstraint, NullEquality, Result};
 use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, Projection};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
 
 /// The setting that switches it off.
@@ -55,20 +62,75 @@ impl OptimizerRule for LateJoins {
         "coeval_late_joins"
     }
 
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::TopDown)
-    }
-
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
-        if !is_inner_join(&aggregate.input) || is_off(config) {
+        if is_off(config) || !has_candidate(&plan)? {
             return Ok(Transformed::no(plan));
         }
-        match late(aggregate, config)? {
-            Some(plan) => Ok(Transformed::yes(plan)),
-            None => Ok(Transformed::no(plan)),
-        }
+        with_late_joins(plan, &Conditions::default(), config)
     }
+}
+
+fn is_candidate(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Aggregate(aggregate) if is_inner_join(&aggregate.input))
+}
+
+/// Whether there is an aggregate of joined rows anywhere in a plan.
+fn has_candidate(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = is_candidate(node);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// The plan of a query whose rows these conditions ask for, with late joins. While LATERAL subqueries are in it that may become conditions of
+/// what is beside them, there are none.
+fn with_late_joins(
+    plan: LogicalPlan,
+    above: &Conditions,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if plan.exists(|node| Ok(matches!(node, LogicalPlan::Subquery(_))))? {
+        return Ok(Transformed::no(plan));
+    }
+    late_below(plan, above, config)
+}
+
+/// The same of a part of a plan.
+fn late_below(
+    plan: LogicalPlan,
+    above: &Conditions,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    with_room(|| {
+        let found = match &plan {
+            LogicalPlan::Aggregate(aggregate) if is_candidate(&plan) && !above.may_fail_of(aggregate)? => {
+                late(aggregate, config)?
+            }
+            _ => None,
+        };
+        let done = found.map_or_else(|| Transformed::no(plan), Transformed::yes);
+        done.transform_data(|plan| late_in_inputs(plan, above, config))
+    })
+}
+
+/// Late joins in the inputs of a node, and in its subqueries.
+fn late_in_inputs(
+    plan: LogicalPlan,
+    above: &Conditions,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let in_query = |query: LogicalPlan| {
+        let compared = Conditions::comparing(&query);
+        with_late_joins(query, &compared, config)
+    };
+    let done = plan.map_subqueries(|subquery| subquery.map_children(in_query))?;
+    let done = done.transform_sibling(|plan| {
+        let mut below = above.below(&plan)?.into_iter();
+        plan.map_children(|input| late_below(input, &below.next().unwrap_or_default(), config))
+    })?;
+    if done.transformed { done.map_data(LogicalPlan::recompute_schema) } else { Ok(done) }
 }
 
 fn is_off(config: &dyn OptimizerConfig) -> bool {

@@ -3,7 +3,7 @@
 
 use crate::fake::{Node, Shared, Trouble};
 use crate::{Nodes, count, refused, rows};
-use coeval_sql::{Execution, SqlError, SqlState};
+use coeval_sql::{Execution, SqlState};
 use std::sync::Arc;
 
 /// Rows that are loaded.
@@ -365,21 +365,31 @@ fn nodes_may_go() {
     nodes.assert_nothing_is_open();
 }
 
-/// So much of an answer is more than is kept of it.
-const TOO_MUCH: usize = 18 << 20;
+/// Rows of the large brick, of two kilobytes each. An answer is written batch by batch, of 8192 rows, and nothing of a batch is had before
+/// the whole has come: so they are some batches.
+const LARGE_ROWS: usize = 20_000;
 
-/// Nodes of which two have a brick with rows of more than that, which come last by `likes`.
+/// Of an answer with all of them so much has come that whole batches of more than 16 MiB, which are not kept, are among it, and one is not
+/// whole.
+const TOO_MUCH: usize = 34 << 20;
+
+/// Nodes of which two have a brick with rows of more than that, which come last by `likes`. Three have to ask for it.
 fn with_a_large_brick() -> Nodes {
     let nodes = with_pieces();
     let mut session = nodes.session(0);
-    for load in [
-        "INSERT INTO facts SELECT g % 100, 'b', g, NULL FROM generate_series(6000, 11999) g",
-        "INSERT INTO facts SELECT 0, 'a', 100000 + g, repeat('x', 20000) FROM generate_series(1, 1200) g",
-    ] {
+    let large = format!(
+        "INSERT INTO facts SELECT 0, 'a', 100000 + g, repeat('x', 2000) FROM generate_series(1, {LARGE_ROWS}) g"
+    );
+    let small = "INSERT INTO facts SELECT g % 100, 'b', g, NULL FROM generate_series(6000, 11999) g";
+    for load in [small, large.as_str()] {
         session.execute(load).unwrap();
     }
     nodes
 }
+
+/// A query to which the notes of the large brick travel, as one sorted answer. It gives one row, when all have come.
+const OVER_LARGE: &str = "SELECT count(*), sum(length(note)), max(n) FROM
+    (SELECT note, row_number() OVER (ORDER BY likes) AS n FROM facts WHERE likes >= 6000) w";
 
 /// Each node goes once so much of its answer has come that a part has gone out.
 fn all_go(nodes: &Nodes) {
@@ -391,27 +401,27 @@ fn all_go(nodes: &Nodes) {
 #[test]
 fn a_statement_runs_again_when_a_node_goes_with_a_part_of_a_large_answer() {
     let nodes = with_a_large_brick();
-    let sql = "SELECT count(*), sum(length(note)), max(n) FROM
-        (SELECT note, row_number() OVER (ORDER BY likes) AS n FROM facts WHERE likes >= 6000) w";
     let mut gone = 0;
     for node in 0..nodes.nodes.len() {
         all_go(&nodes);
-        assert_eq!(rows(&mut nodes.session(node), sql), ["7200 24000000 7200"], "node {node}");
+        let found = rows(&mut nodes.session(node), OVER_LARGE);
+        assert_eq!(found, ["26000 40000000 26000"], "node {node}");
         gone += nodes.shared.gone().len();
     }
-    assert!(gone > 0, "three nodes have to ask for the large brick");
+    assert_eq!(gone, 3, "three nodes have to ask for the large brick");
     // A block has one snapshot, which may have been shown: it is its client who begins again.
     let mut failed = 0;
     for node in 0..nodes.nodes.len() {
         all_go(&nodes);
         let mut session = nodes.session(node);
         session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
-        let outcome = session.execute(sql);
-        let is_lost = |error: &SqlError| error.state == SqlState::CannotConnectNow;
-        failed += usize::from(outcome.as_ref().is_err_and(is_lost));
+        if let Err(error) = session.execute(OVER_LARGE) {
+            assert_eq!(error.state, SqlState::CannotConnectNow, "node {node}: {error}");
+            failed += 1;
+        }
         session.execute("ROLLBACK").unwrap();
     }
-    assert!(failed > 0, "nobody has failed in a block");
+    assert_eq!(failed, 3, "whoever has lost a part of the answer fails in a block");
     nodes.assert_nothing_is_open();
 }
 
@@ -430,13 +440,12 @@ fn a_stream_runs_again_until_rows_have_been_sent_and_then_says_that_they_have() 
     let (mut gone, mut told) = (0, 0);
     for node in 0..nodes.nodes.len() {
         all_go(&nodes);
-        // Less than a batch of rows: the first ones come when all have.
-        let mut stream = start(node, "SELECT likes, note FROM facts WHERE likes > 100000 ORDER BY likes");
+        let mut stream = start(node, OVER_LARGE);
         let mut found = 0;
         while let Some(batch) = stream.next_blocking() {
             found += batch.unwrap().num_rows();
         }
-        assert_eq!(found, 1_200, "node {node}");
+        assert_eq!(found, 1, "node {node}");
         gone += nodes.shared.gone().len();
 
         all_go(&nodes);
@@ -450,7 +459,11 @@ fn a_stream_runs_again_until_rows_have_been_sent_and_then_says_that_they_have() 
             told += 1;
         }
     }
-    assert!(gone > 0 && told > 0, "{gone} nodes have gone, and {told} statements have failed");
+    assert_eq!(
+        (gone, told),
+        (3, 3),
+        "nodes gone before the first row, statements that have failed behind some"
+    );
     nodes.assert_nothing_is_open();
 }
 

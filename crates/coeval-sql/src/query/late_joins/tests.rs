@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// Queries of which some table is joined behind the aggregate.
-const LATE: [&str; 17] = [
+const LATE: [&str; 22] = [
     "SELECT i.id, i.name, sum(s.amount), count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
     // The other side of the equation tells the group as well.
     "SELECT s.item, i.name, min(s.amount), max(s.units) FROM sales s JOIN items i ON s.item = i.id GROUP BY s.item, i.name",
@@ -43,10 +43,19 @@ const LATE: [&str; 17] = [
     // What is joined before decides nothing about it.
     "SELECT i.id, i.name, d.week, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id JOIN days d ON d.day = s.day \
      WHERE d.week < 2 GROUP BY i.id, i.name, d.week",
+    // Conditions on groups that cannot fail, and what might without being a condition.
+    "SELECT i.id, i.name, 1000 / count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
+    "SELECT i.id, i.name FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name \
+     HAVING CASE count(s.units) WHEN 0 THEN 0 ELSE 100000 / count(s.units) END > 1",
+    "SELECT i.id, i.name FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name \
+     HAVING CASE WHEN 0 < count(s.units) AND i.id > 1 THEN 100000 / count(s.units) END > 1",
+    "SELECT i.id, i.name FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name HAVING 100000 / nullif(count(s.units), 0) > 1",
+    "SELECT id, name FROM (SELECT i.id, i.name, stddev(s.units) AS deviation, avg(s.units) AS mean FROM sales s JOIN items i \
+     ON s.item = i.id GROUP BY i.id, i.name) g WHERE CASE mean WHEN 0 THEN 0 ELSE deviation / mean END >= 0",
 ];
 
 /// Queries that join first.
-const EARLY: [&str; 14] = [
+const EARLY: [&str; 18] = [
     // No key among the groups.
     "SELECT i.name, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.name",
     "SELECT i.code, i.name, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.code, i.name",
@@ -67,6 +76,14 @@ const EARLY: [&str; 14] = [
     // Other joins and groups.
     "SELECT i.id, i.name, count(s.id) FROM items i LEFT JOIN sales s ON s.item = i.id GROUP BY i.id, i.name",
     "SELECT i.id, i.name, count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY ROLLUP (i.id, i.name)",
+    // Conditions on groups that might fail, wherever they stand and wherever a column of theirs is computed.
+    "SELECT i.id, i.name FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name HAVING 100000 / count(*) > 1",
+    "SELECT id, name FROM (SELECT i.id, i.name, 100000 / count(*) AS share FROM sales s JOIN items i ON s.item = i.id \
+     GROUP BY i.id, i.name) g WHERE share > 1",
+    "SELECT i.id, i.name FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name \
+     HAVING CASE WHEN count(s.units) <> 1 THEN 100000 / count(*) END > 1",
+    "SELECT share, count(*) FROM (SELECT i.id, i.name, 100000 / count(*) AS share FROM sales s JOIN items i ON s.item = i.id \
+     GROUP BY i.id, i.name) g GROUP BY share HAVING share > 1",
 ];
 
 /// Queries that join a table twice or by several columns, or have the groups within something else. Which joins come behind is not asked.
@@ -240,5 +257,52 @@ fn nothing_that_fails_is_computed_of_rows_without_a_partner() {
              GROUP BY i.id, i.name) groups"
         );
         assert_eq!(lines(&mut session, &sql), ["99"], "{function}");
+    }
+}
+
+/// The group of the item that is not there has a sum of zero. Break: have `Conditions::may_fail_of` find none, or leave out a node in
+/// `Conditions::below`.
+#[test]
+fn conditions_that_fail_are_not_asked_of_groups_without_a_partner() {
+    let mut session = session();
+    session
+        .execute(
+            "CREATE TABLE items (id int PRIMARY KEY, name text);
+             INSERT INTO items SELECT g, 'name' FROM generate_series(0, 99) g WHERE g <> 50;
+             CREATE TABLE sales (id int PRIMARY KEY, item int, units int);
+             INSERT INTO sales SELECT g, g % 100, g % 100 - 50 FROM generate_series(1, 20000) g;
+             CREATE TABLE bounds (least int);
+             INSERT INTO bounds VALUES (1);
+             CHECKPOINT;",
+        )
+        .unwrap();
+    let joined = "FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name";
+    let groups = format!("(SELECT i.id, i.name, sum(s.units) AS units {joined}) g");
+    let shares = format!("(SELECT i.id, i.name, 20000 / sum(s.units) AS share {joined}) g");
+    for (from, has_late) in [
+        (format!("(SELECT i.id {joined} HAVING 20000 / sum(s.units) > 1) g"), false),
+        (format!("{groups} WHERE 20000 / units > 1"), false),
+        (format!("{shares} WHERE share > 1"), false),
+        (format!("{groups} JOIN bounds ON 20000 / g.units > bounds.least"), false),
+        (format!("{shares} JOIN bounds ON g.share > bounds.least"), false),
+        (format!("bounds LEFT JOIN {groups} ON true WHERE 20000 / g.units > 1"), false),
+        (format!("(SELECT share, name FROM {shares} UNION ALL SELECT 0, 'none') u WHERE share > 1"), false),
+        (
+            format!(
+                "bounds JOIN LATERAL (SELECT 1 FROM {groups} WHERE 20000 / g.units > bounds.least) l ON true"
+            ),
+            false,
+        ),
+        (format!("{groups} WHERE CASE WHEN units <> 0 THEN 20000 / units END > 1"), true),
+        (format!("{groups} WHERE CASE units WHEN 0 THEN 0 ELSE 20000 / units END > 1"), true),
+        (format!("{groups} WHERE 20000 / nullif(units, 0) > 1"), true),
+        (format!("(SELECT * FROM {groups} LIMIT 1000) l WHERE 20000 / units > 1"), true),
+    ] {
+        let sql = format!("SELECT count(*) FROM {from}");
+        assert_eq!(lines(&mut session, &sql), ["49"], "{sql}");
+        if has_late {
+            let sql = format!("SELECT * FROM {from}");
+            assert!(joins_groups(&mut session, &sql), "{sql}");
+        }
     }
 }

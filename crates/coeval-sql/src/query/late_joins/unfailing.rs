@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What may be computed of rows that a join would have left out: columns, comparisons, conditions, and what decimals have enough digits
-//! for. Whatever else is said of a row might fail: divisions, casts of texts, sums of integers.
+//! What may be computed of rows that a join would have left out: columns, comparisons, conditions, what decimals have enough digits for, and
+//! quotients whose divisor cannot be zero ([`nonzero`](super::nonzero)). Whatever else is said of a row might fail: other divisions, casts of
+//! texts, sums of integers.
 
+use super::nonzero::{Branch, Divisors, division_of};
+use crate::query::typing::is_mean;
+use crate::stack::with_room;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
-use datafusion::logical_expr::{Aggregate, BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator};
+use datafusion::logical_expr::{Aggregate, BinaryExpr, Cast, Expr, ExprSchemable, Operator};
 
 /// Aggregates that depend on the values of a group alone, not on their order. Sums of whole numbers and decimals are taken to be within
-/// their type.
+/// their type, as means and quotients are.
 const FUNCTIONS: [&str; 11] =
     ["avg", "bool_and", "bool_or", "count", "max", "min", "stddev", "stddev_pop", "sum", "var", "var_pop"];
 
@@ -49,36 +53,52 @@ fn has_sums(expression: &Expr, schema: &DFSchema) -> bool {
     }
 }
 
-/// Whether an expression has a value for any row. One that is volatile, or a subquery, is not among them.
+/// Functions that choose among their arguments.
+const CHOICES: [&str; 2] = ["coalesce", "nullif"];
+
+/// Whether an expression has a value for any row. One that is volatile, or a subquery that names columns of the row, is not among them; any
+/// other subquery is computed before, whatever rows there are.
 pub(super) fn cannot_fail(expression: &Expr, schema: &DFSchema) -> bool {
-    match expression {
-        Expr::Column(_) | Expr::Literal(..) => true,
-        Expr::Alias(alias) => cannot_fail(&alias.expr, schema),
-        Expr::Not(part) | Expr::IsNull(part) | Expr::IsNotNull(part) => cannot_fail(part, schema),
-        Expr::IsTrue(part) | Expr::IsNotTrue(part) => cannot_fail(part, schema),
-        Expr::IsFalse(part) | Expr::IsNotFalse(part) => cannot_fail(part, schema),
-        Expr::Between(between) => {
-            [&between.expr, &between.low, &between.high].into_iter().all(|part| cannot_fail(part, schema))
-        }
-        Expr::InList(list) => {
-            cannot_fail(&list.expr, schema) && list.list.iter().all(|part| cannot_fail(part, schema))
-        }
-        Expr::Case(case) => parts_of(case).all(|part| cannot_fail(part, schema)),
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_condition(*op) => {
-            cannot_fail(left, schema) && cannot_fail(right, schema)
-        }
-        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
-            cannot_fail(left, schema) && cannot_fail(right, schema) && digits(expression, schema).is_some()
-        }
-        Expr::Cast(cast) => cannot_fail(&cast.expr, schema) && is_widening(expression, cast, schema),
-        _ => false,
-    }
+    cannot_fail_with(expression, schema, &Divisors::default())
 }
 
-/// All that a CASE consists of.
-fn parts_of(case: &Case) -> impl Iterator<Item = &Expr> {
-    let branches = case.when_then_expr.iter().flat_map(|(when, then)| [when, then]);
-    case.expr.iter().chain(branches).chain(case.else_expr.iter()).map(AsRef::as_ref)
+/// The same where it is known of some divisors that they are not zero.
+fn cannot_fail_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) -> bool {
+    let cannot_fail = |part: &Expr| with_room(|| cannot_fail_with(part, schema, known));
+    if let Some((dividend, divisor)) = division_of(expression) {
+        return known.has(divisor) && cannot_fail(dividend) && cannot_fail(divisor);
+    }
+    match expression {
+        Expr::Column(_) | Expr::Literal(..) | Expr::Placeholder(_) => true,
+        Expr::ScalarSubquery(query) => query.outer_ref_columns.is_empty(),
+        Expr::Alias(alias) => cannot_fail(&alias.expr),
+        Expr::Not(part) | Expr::IsNull(part) | Expr::IsNotNull(part) => cannot_fail(part),
+        Expr::IsTrue(part) | Expr::IsNotTrue(part) => cannot_fail(part),
+        Expr::IsFalse(part) | Expr::IsNotFalse(part) => cannot_fail(part),
+        Expr::Between(between) => {
+            [&between.expr, &between.low, &between.high].into_iter().all(|part| cannot_fail(part))
+        }
+        Expr::InList(list) => cannot_fail(&list.expr) && list.list.iter().all(cannot_fail),
+        Expr::Case(case) => {
+            case.expr.iter().all(|part| cannot_fail(part))
+                && known.branches(case).iter().all(|Branch { when, before, then, within }| {
+                    when.is_none_or(|when| with_room(|| cannot_fail_with(when, schema, before)))
+                        && with_room(|| cannot_fail_with(then, schema, within))
+                })
+        }
+        Expr::ScalarFunction(call) => {
+            let is_known = is_mean(&call.func) || CHOICES.contains(&call.name());
+            is_known && call.args.iter().all(cannot_fail)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_condition(*op) => {
+            cannot_fail(left) && cannot_fail(right)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
+            cannot_fail(left) && cannot_fail(right) && digits(expression, schema).is_some()
+        }
+        Expr::Cast(cast) => cannot_fail(&cast.expr) && is_widening(expression, cast, schema),
+        _ => false,
+    }
 }
 
 fn is_condition(operator: Operator) -> bool {
@@ -147,7 +167,8 @@ fn digits(expression: &Expr, schema: &DFSchema) -> Option<Digits> {
                 _ => return None,
             }
         }
-        Expr::Case(_) => Digits { before: room, behind },
+        // All that their types have room for.
+        Expr::Case(_) | Expr::ScalarFunction(_) | Expr::ScalarSubquery(_) => Digits { before: room, behind },
         _ => return None,
     };
     let fits = found.before <= room && found.behind <= behind && found.before + behind <= DIGITS_MAX;

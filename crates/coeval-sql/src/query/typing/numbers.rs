@@ -42,6 +42,11 @@ pub(super) fn mean(sum: Expr, count: Expr) -> Expr {
     call(&MEAN, vec![sum, count])
 }
 
+/// Whether a function makes the mean from a sum and a count.
+pub(crate) fn is_mean(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<NumberFunction>().is_some_and(|known| known.kind == Kind::Mean)
+}
+
 /// A number as an integer of this type, or a float as a `real`, rounded, with an error of ours if it is too large; `None` if a plain
 /// cast does the same.
 pub(crate) fn rounded(input: &Expr, from: &DataType, to: &DataType) -> Option<Expr> {
