@@ -10,7 +10,7 @@ use crate::query::{
     CountSpreading, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets,
     GROUP_TOP, GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, LateJoins, NARROW_DECIMALS,
     PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES,
-    ShortGroups, SmallFilters, UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
+    ShortGroups, SmallFilters, UNORDERED_GROUPS, VolatileCalls, WHOLE_GROUPS, Watch,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -124,7 +124,7 @@ const MERGING_SHARE: usize = 16;
 /// only where there are some, and the one that puts conditions down as long as they stay small. Behind that one, and before those that rewrite
 /// aggregates, comes the one that joins groups in the place of rows. Before the one that picks columns come those that group below joins, group
 /// by keys in the place of what follows from them, group what is only asked whether it exists, and join what is close to each other. Behind
-/// them all comes what is left of LATERAL subqueries, and lists of floats get both zeros.
+/// them all comes what is left of LATERAL subqueries, lists of floats get both zeros, and volatile functions are kept from being constants.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
     let (duplicates, reads) = (DuplicateGroups::default(), FieldReads::default());
@@ -158,6 +158,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     }
     rules.push(Arc::new(IndependentLaterals) as _);
     rules.push(Arc::new(BothZeros) as _);
+    rules.push(Arc::new(VolatileCalls) as _);
     rules.push(Arc::new(CountSpreading) as _);
     rules.push(Arc::new(RecursiveSchemas) as _);
     let watched = |rule| [rule, Arc::new(Watch) as Arc<dyn OptimizerRule + Send + Sync>];
