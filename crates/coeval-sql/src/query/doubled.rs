@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names that several columns of one subquery have, as `id` in `(SELECT * FROM a JOIN b ON ...) q`. DataFusion gives the others new
-//! names, and takes the first one for what is meant.
+//! Names that several columns of one subquery have, as `id` in `(SELECT * FROM a JOIN b ON ...) q`, or of sets beside each other, as
+//! `unnest` in `unnest(x, y)`. DataFusion gives the others new names, and takes the first one for what is meant.
 
-use super::scopes::{FindRelation, Scopes};
+use super::scopes::{FindRelation, Scopes, names_of_sets};
 use crate::error::{SqlError, SqlState};
 use crate::walk::Walk;
 use datafusion::sql::sqlparser::ast::{Expr, OrderByKind, Query, Select, Spanned, TableFactor, Visitor};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-/// Refuses a column that is named by such a name. Costs a walk over a query that has subqueries in FROM, or a WITH.
+/// Refuses a column that is named by such a name. Costs a walk over a query that has subqueries or such sets in FROM, or a WITH.
 ///
 /// # Errors
 /// `42702`.
 pub(super) fn refuse(query: &Query, find: FindRelation<'_>) -> Result<(), SqlError> {
-    if query.walk(&mut Subqueries).is_continue() {
+    if query.walk(&mut Doubling).is_continue() {
         return Ok(());
     }
     let mut columns = Columns { scopes: Scopes::of_statement(find), outputs: HashSet::new() };
     query.try_walk(&mut columns)
 }
 
-/// Breaks off where there are columns of a subquery.
-struct Subqueries;
+/// Breaks off where there are columns of a subquery, or of sets beside each other.
+struct Doubling;
 
-impl Visitor for Subqueries {
+impl Visitor for Doubling {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -33,7 +33,8 @@ impl Visitor for Subqueries {
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         let is_subquery = matches!(factor, TableFactor::Derived { .. } | TableFactor::NestedJoin { .. });
-        if is_subquery { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let is_doubling = is_subquery || names_of_sets(factor).is_some();
+        if is_doubling { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 

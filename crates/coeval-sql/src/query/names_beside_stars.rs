@@ -8,7 +8,7 @@
 use super::dialect::is_register;
 use super::output_names::columns_of_tables;
 use super::scopes::{FindRelation, Scopes};
-use crate::column_name::{MARK, column_name};
+use crate::column_name::{MARK, column_name, unmarked};
 use crate::names::fold;
 use crate::select::quoted;
 use crate::stack::with_room;
@@ -33,11 +33,6 @@ pub(super) fn give_back(query: &mut Query, find: FindRelation<'_>) {
 
 fn is_star(item: &SelectItem) -> bool {
     matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
-}
-
-/// The name that is shown of one that may have a mark.
-fn shown(name: &str) -> &str {
-    name.split(MARK).next().unwrap_or_default()
 }
 
 /// The places of the outputs whose names have marks.
@@ -95,7 +90,7 @@ impl GivingBack<'_> {
         let mut given_back = Vec::new();
         for place in places {
             let SelectItem::ExprWithAlias { expr, alias } = &mut select.projection[place] else { continue };
-            let name = shown(&alias.value).to_owned();
+            let name = unmarked(&alias.value).to_owned();
             if stars.names.contains(&name) || taken.contains(&name) {
                 continue;
             }
@@ -133,7 +128,7 @@ impl GivingBack<'_> {
         for item in select.projection.iter().filter(|item| is_star(item)) {
             match (self.scopes.columns_of(item, select), item) {
                 (Some(columns), _) => {
-                    stars.names.extend(columns.iter().map(|column| shown(column).to_owned()));
+                    stars.names.extend(columns.iter().map(|column| unmarked(column).to_owned()));
                 }
                 (
                     None,
