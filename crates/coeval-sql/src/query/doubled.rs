@@ -2,10 +2,15 @@
 //! Names that several columns of one subquery have, as `id` in `(SELECT * FROM a JOIN b ON ...) q`, or of sets beside each other, as
 //! `unnest` in `unnest(x, y)`. DataFusion gives the others new names, and takes the first one for what is meant.
 
+use super::ordered_names::ambiguous_order;
 use super::scopes::{FindRelation, Scopes, names_of_sets};
+use crate::column_name::unmarked;
 use crate::error::{SqlError, SqlState};
+use crate::names::fold;
 use crate::walk::Walk;
-use datafusion::sql::sqlparser::ast::{Expr, OrderByKind, Query, Select, Spanned, TableFactor, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned, TableFactor, Visitor,
+};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
@@ -44,6 +49,25 @@ struct Columns<'f> {
     outputs: HashSet<*const Expr>,
 }
 
+impl Columns<'_> {
+    /// The name in ORDER BY that several columns of one `*` have.
+    fn several_of_star<'q>(&self, query: &'q Query, order: &'q [OrderByExpr]) -> Option<&'q Ident> {
+        let SetExpr::Select(select) = query.body.as_ref() else { return None };
+        let is_star = |item: &&SelectItem| {
+            matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+        };
+        let stars = select.projection.iter().filter(is_star);
+        let stars: Vec<Vec<String>> = stars.filter_map(|item| self.scopes.columns_of(item, select)).collect();
+        let has_several = |star: &Vec<String>, name: &str| {
+            star.iter().filter(|column| unmarked(column) == name).nth(1).is_some()
+        };
+        order.iter().find_map(|key| match &key.expr {
+            Expr::Identifier(name) if stars.iter().any(|star| has_several(star, &fold(name))) => Some(name),
+            _ => None,
+        })
+    }
+}
+
 impl Visitor for Columns<'_> {
     type Break = SqlError;
 
@@ -52,6 +76,9 @@ impl Visitor for Columns<'_> {
         if let Some(OrderByKind::Expressions(order)) = query.order_by.as_ref().map(|order| &order.kind) {
             let names = order.iter().map(|key| &key.expr).filter(|key| matches!(key, Expr::Identifier(_)));
             self.outputs.extend(names.map(std::ptr::from_ref));
+            if let Some(name) = self.several_of_star(query, order) {
+                return ControlFlow::Break(ambiguous_order(name));
+            }
         }
         ControlFlow::Continue(())
     }
