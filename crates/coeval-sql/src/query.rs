@@ -60,6 +60,7 @@ mod scopes;
 mod series;
 mod shared_subplans;
 mod short_groups;
+mod skipped_numbers;
 mod small_filters;
 mod spawned;
 mod spreading;
@@ -109,6 +110,7 @@ pub(crate) use run::{
 pub(crate) use series::STREAM_SERIES;
 pub(crate) use shared_subplans::SHARED_SUBPLANS;
 pub(crate) use short_groups::ShortGroups;
+pub(crate) use skipped_numbers::SkippedNumbers;
 pub(crate) use small_filters::SmallFilters;
 pub(crate) use spawned::tasks_work_for_their_queries;
 pub(crate) use spreading::CountSpreading;
