@@ -77,7 +77,15 @@ fn names_alone<'e>(expressions: impl Iterator<Item = &'e Expr>) -> impl Iterator
     })
 }
 
-/// Marks the names that are written and that a column of `*` has, unless the rows are ordered or told apart by them.
+/// Whether an output is a column of this name.
+fn is_column(output: &Expr, name: &str) -> bool {
+    matches!(output, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+        && !is_register(output)
+        && column_name(output) == name
+}
+
+/// Marks the names that are written and that a column of `*` has. Where rows are ordered or told apart by such a name, only if it means
+/// the same column.
 fn mark_written(select: &mut Select, stars: &Stars, ordered: &OrderNames) {
     let told_apart: HashSet<String> = match &select.distinct {
         Some(Distinct::On(keys)) => names_alone(keys.iter()).collect(),
@@ -88,11 +96,13 @@ fn mark_written(select: &mut Select, stars: &Stars, ordered: &OrderNames) {
         _ => None,
     });
     let mut taken: HashSet<String> = written.collect();
+    let is_of_one = matches!(select.from.as_slice(), [only] if only.joins.is_empty());
     for item in &mut select.projection {
-        let SelectItem::ExprWithAlias { alias, .. } = item else { continue };
+        let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
         let name = fold(alias);
         let is_meant = ordered.alone.contains(&name) || told_apart.contains(&name);
-        if stars.names.contains(&name) && !is_meant {
+        let is_same = is_of_one && is_column(expr, &name);
+        if stars.names.contains(&name) && (is_same || !is_meant) {
             *alias = unique(&name, &mut taken);
         }
     }
@@ -149,9 +159,7 @@ impl GivingBack<'_> {
             if stars.names.contains(&name) || taken.contains(&name) {
                 continue;
             }
-            let is_column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
-                && !is_register(expr)
-                && column_name(expr) == name;
+            let is_column = is_column(expr, &name);
             if is_column && self.is_beside(expr, stars) {
                 let column = expr.clone();
                 given_back.push(GivenBack { marked: alias.value.clone(), output: column.clone() });
