@@ -72,7 +72,7 @@ fn is_longer(cell: &Expr, ty: ColumnType) -> bool {
 enum WrittenType {
     Boolean,
     /// An array of one dimension, with the name of the type of its elements.
-    Array(Expr),
+    Array(String),
 }
 
 /// Casts literals without a type to the one that is written beside them: DataFusion takes no texts beside arrays and truth values.
@@ -82,7 +82,10 @@ fn read_beside_written(cells: &mut [&mut Expr]) {
         if matches!(&**cell, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_))) {
             **cell = match &ty {
                 WrittenType::Boolean => cast(cell.clone(), DataType::Boolean),
-                WrittenType::Array(element) => call(TO_ARRAY, vec![cell.clone(), element.clone()]),
+                WrittenType::Array(element) => {
+                    let element = Expr::Value(Value::SingleQuotedString(element.clone()).into());
+                    call(TO_ARRAY, vec![cell.clone(), element])
+                }
             };
         }
     }
@@ -94,14 +97,10 @@ fn written_type(cell: &Expr) -> Option<WrittenType> {
         Expr::Nested(inner) => written_type(inner),
         Expr::Value(value) if matches!(value.value, Value::Boolean(_)) => Some(WrittenType::Boolean),
         Expr::Cast { data_type: DataType::Boolean | DataType::Bool, .. } => Some(WrittenType::Boolean),
-        Expr::Array(array) => {
-            let element = type_of_elements(&array.elem)?.to_string();
-            let element = Expr::Value(Value::SingleQuotedString(element).into());
-            Some(WrittenType::Array(element))
-        }
+        Expr::Array(array) => Some(WrittenType::Array(type_of_elements(&array.elem)?.to_string())),
         Expr::Function(function) if is_named(function, TO_ARRAY) => match arguments(function)? {
-            [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(element))] => {
-                Some(WrittenType::Array(element.clone()))
+            [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(element)))] => {
+                Some(WrittenType::Array(element.value.clone().into_string()?))
             }
             _ => None,
         },
