@@ -12,6 +12,11 @@ use datafusion::sql::sqlparser::ast::{
 /// Divides a name from the number that makes it unique. No identifier holds it.
 pub(crate) const MARK: char = '\u{1}';
 
+/// The name that is shown of one that may have a mark.
+pub(crate) fn unmarked(name: &str) -> &str {
+    name.split(MARK).next().unwrap_or_default()
+}
+
 /// The name of a result column that has no alias: PostgreSQL's `FigureColname`.
 pub(crate) fn column_name(expression: &Expr) -> String {
     figure(expression).map_or_else(|| "?column?".to_owned(), |figured| figured.name)

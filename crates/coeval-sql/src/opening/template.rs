@@ -10,7 +10,7 @@ use crate::query::{
     CountSpreading, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets,
     GROUP_TOP, GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, LateJoins, NARROW_DECIMALS,
     PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES,
-    ShortGroups, SmallFilters, UNORDERED_GROUPS, WHOLE_GROUPS, Watch,
+    ShortGroups, SkippedNumbers, SmallFilters, UNORDERED_GROUPS, VolatileCalls, WHOLE_GROUPS, Watch,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -18,6 +18,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
+use datafusion::optimizer::push_down_limit::PushDownLimit;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
@@ -124,11 +125,12 @@ const MERGING_SHARE: usize = 16;
 /// only where there are some, and the one that puts conditions down as long as they stay small. Behind that one, and before those that rewrite
 /// aggregates, comes the one that joins groups in the place of rows. Before the one that picks columns come those that group below joins, group
 /// by keys in the place of what follows from them, group what is only asked whether it exists, and join what is close to each other. Behind
-/// them all comes what is left of LATERAL subqueries, and lists of floats get both zeros.
+/// them all comes what is left of LATERAL subqueries, lists of floats get both zeros, and volatile functions are kept from being constants.
+/// Before limits are moved, rows that are skipped get numbers of sequences.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
     let (duplicates, reads) = (DuplicateGroups::default(), FieldReads::default());
-    let filters = SmallFilters::default();
+    let (filters, limits) = (SmallFilters::default(), PushDownLimit::new());
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
         if rule.name() == replaced.name() {
@@ -148,6 +150,9 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             rules.push(Arc::new(LateJoins) as _);
             continue;
         }
+        if rule.name() == limits.name() {
+            rules.push(Arc::new(SkippedNumbers) as _);
+        }
         if rule.name() == picking.name() {
             rules.push(Arc::new(EagerAggregation) as _);
             rules.push(Arc::new(ShortGroups) as _);
@@ -158,6 +163,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     }
     rules.push(Arc::new(IndependentLaterals) as _);
     rules.push(Arc::new(BothZeros) as _);
+    rules.push(Arc::new(VolatileCalls) as _);
     rules.push(Arc::new(CountSpreading) as _);
     rules.push(Arc::new(RecursiveSchemas) as _);
     let watched = |rule| [rule, Arc::new(Watch) as Arc<dyn OptimizerRule + Send + Sync>];

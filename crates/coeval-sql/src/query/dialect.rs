@@ -239,6 +239,7 @@ impl VisitorMut for Dialect {
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
         tables::expand_changes(factor);
         tables::expand_records(factor);
+        tables::name_sets(factor);
         match samples::write_out(factor) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),

@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names that several columns of one subquery have, as `id` in `(SELECT * FROM a JOIN b ON ...) q`. DataFusion gives the others new
-//! names, and takes the first one for what is meant.
+//! Names that several columns of one subquery have, as `id` in `(SELECT * FROM a JOIN b ON ...) q`, or of sets beside each other, as
+//! `unnest` in `unnest(x, y)`. DataFusion gives the others new names, and takes the first one for what is meant.
 
-use super::scopes::{FindRelation, Scopes};
+use super::ordered_names::ambiguous_order;
+use super::scopes::{FindRelation, Scopes, names_of_sets};
+use crate::column_name::unmarked;
 use crate::error::{SqlError, SqlState};
+use crate::names::fold;
 use crate::walk::Walk;
-use datafusion::sql::sqlparser::ast::{Expr, OrderByKind, Query, Select, Spanned, TableFactor, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned, TableFactor, Visitor,
+};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-/// Refuses a column that is named by such a name. Costs a walk over a query that has subqueries in FROM, or a WITH.
+/// Refuses a column that is named by such a name. Costs a walk over a query that has subqueries or such sets in FROM, or a WITH.
 ///
 /// # Errors
 /// `42702`.
 pub(super) fn refuse(query: &Query, find: FindRelation<'_>) -> Result<(), SqlError> {
-    if query.walk(&mut Subqueries).is_continue() {
+    if query.walk(&mut Doubling).is_continue() {
         return Ok(());
     }
     let mut columns = Columns { scopes: Scopes::of_statement(find), outputs: HashSet::new() };
     query.try_walk(&mut columns)
 }
 
-/// Breaks off where there are columns of a subquery.
-struct Subqueries;
+/// Breaks off where there are columns of a subquery, or of sets beside each other.
+struct Doubling;
 
-impl Visitor for Subqueries {
+impl Visitor for Doubling {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -33,7 +38,8 @@ impl Visitor for Subqueries {
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         let is_subquery = matches!(factor, TableFactor::Derived { .. } | TableFactor::NestedJoin { .. });
-        if is_subquery { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let is_doubling = is_subquery || names_of_sets(factor).is_some();
+        if is_doubling { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -41,6 +47,25 @@ struct Columns<'f> {
     scopes: Scopes<'f>,
     /// Names in ORDER BY, which may be those of outputs.
     outputs: HashSet<*const Expr>,
+}
+
+impl Columns<'_> {
+    /// The name in ORDER BY that several columns of one `*` have.
+    fn several_of_star<'q>(&self, query: &'q Query, order: &'q [OrderByExpr]) -> Option<&'q Ident> {
+        let SetExpr::Select(select) = query.body.as_ref() else { return None };
+        let is_star = |item: &&SelectItem| {
+            matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+        };
+        let stars = select.projection.iter().filter(is_star);
+        let stars: Vec<Vec<String>> = stars.filter_map(|item| self.scopes.columns_of(item, select)).collect();
+        let has_several = |star: &Vec<String>, name: &str| {
+            star.iter().filter(|column| unmarked(column) == name).nth(1).is_some()
+        };
+        order.iter().find_map(|key| match &key.expr {
+            Expr::Identifier(name) if stars.iter().any(|star| has_several(star, &fold(name))) => Some(name),
+            _ => None,
+        })
+    }
 }
 
 impl Visitor for Columns<'_> {
@@ -51,6 +76,9 @@ impl Visitor for Columns<'_> {
         if let Some(OrderByKind::Expressions(order)) = query.order_by.as_ref().map(|order| &order.kind) {
             let names = order.iter().map(|key| &key.expr).filter(|key| matches!(key, Expr::Identifier(_)));
             self.outputs.extend(names.map(std::ptr::from_ref));
+            if let Some(name) = self.several_of_star(query, order) {
+                return ControlFlow::Break(ambiguous_order(name));
+            }
         }
         ControlFlow::Continue(())
     }

@@ -12,11 +12,14 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, OrderByKind, Query, SelectIte
 /// # Errors
 /// `42702`.
 pub(super) fn refuse_ambiguous(query: &Query) -> Result<(), SqlError> {
-    find_query(query, ambiguous_name).map_or(Ok(()), |name| {
-        let error =
-            SqlError::new(SqlState::AmbiguousColumn, format!("ORDER BY \"{}\" is ambiguous", fold(&name)));
-        Err(error.at(name.span.start.line, name.span.start.column))
-    })
+    find_query(query, ambiguous_name).map_or(Ok(()), |name| Err(ambiguous_order(&name)))
+}
+
+/// The error that such a name is.
+pub(super) fn ambiguous_order(name: &Ident) -> SqlError {
+    let error =
+        SqlError::new(SqlState::AmbiguousColumn, format!("ORDER BY \"{}\" is ambiguous", fold(name)));
+    error.at(name.span.start.line, name.span.start.column)
 }
 
 fn ambiguous_name(query: &Query) -> Option<Ident> {

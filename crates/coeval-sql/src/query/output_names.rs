@@ -200,7 +200,8 @@ fn name_select(select: &mut Select) {
     }
 }
 
-fn unique(name: &str, taken: &mut HashSet<String>) -> Ident {
+/// The name with a mark and a number behind it, other than those that are taken, of which it is one then.
+pub(super) fn unique(name: &str, taken: &mut HashSet<String>) -> Ident {
     let mut number = taken.len();
     loop {
         let candidate = format!("{name}{MARK}{number}");

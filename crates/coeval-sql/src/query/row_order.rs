@@ -156,7 +156,10 @@ fn numbers_behind(sort: &Sort, selected: &Projection) -> Result<Option<LogicalPl
 }
 
 /// Whether an expression takes a number, or asks for one that was taken, for each row.
-fn takes_number(expression: &Expr) -> Result<bool> {
+///
+/// # Errors
+/// If the expression cannot be looked at: a bug.
+pub(super) fn takes_number(expression: &Expr) -> Result<bool> {
     expression.exists(|part| {
         Ok(matches!(part, Expr::ScalarFunction(call) if is_sequence_function(call.func.name())))
     })

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! To which of the queries around it a column belongs, before anything is planned.
 //!
-//! Syntax and catalog tell it of tables, views, subqueries, parts of a WITH, and functions that return one column. The columns of
-//! other functions and of files are not known here: a name with its table in front is found all the same, one without may be theirs.
+//! Syntax and catalog tell it of tables, views, subqueries, parts of a WITH, functions that return one column, and sets beside each
+//! other. The columns of other functions and of files are not known here: a name with its table in front is found all the same, one
+//! without may be theirs.
 
 mod found;
 mod joined;
+mod sets;
 
 pub(super) use found::found;
 pub(super) use joined::{JoinedColumn, constraint_mut, constraint_of, forget_name};
+pub(super) use sets::{SetNames, names_of_sets};
 
+use crate::column_name::unmarked;
 use crate::names::fold;
 use crate::stack::with_room;
 use crate::walk::Walk;
@@ -55,6 +59,14 @@ struct Relation {
 impl Relation {
     fn of(alias: Option<&TableAlias>, columns: Columns) -> Self {
         Self { name: alias.map(|alias| fold(&alias.name)), columns, ..Self::default() }
+    }
+
+    /// Sets beside each other. Where there is one, its rows are values.
+    fn of_sets(names: SetNames) -> Self {
+        let SetNames { table, columns } = names;
+        let is_value = columns.len() == 1;
+        let row_column = columns.first().filter(|_| is_value).cloned();
+        Self { name: Some(table), columns: Some(columns), row_column, is_value, ..Self::default() }
     }
 
     fn known_columns(&self) -> &[String] {
@@ -243,7 +255,7 @@ impl<'f> Scopes<'f> {
         let relations = &self.queries.get(place)?.from.relations;
         let mut meant = relations.iter().filter(|relation| table.is_none() || relation.name == table);
         let has_several = |relation: &Relation| {
-            relation.columns.iter().flatten().filter(|column| **column == name).nth(1).is_some()
+            relation.columns.iter().flatten().filter(|column| unmarked(column) == name).nth(1).is_some()
         };
         meant.any(has_several).then_some(name)
     }
@@ -384,6 +396,9 @@ impl<'f> Scopes<'f> {
             | TableFactor::Function { alias, .. }
             | TableFactor::TableFunction { alias, .. }
             | TableFactor::UNNEST { alias, .. } => {
+                if let Some(names) = names_of_sets(factor) {
+                    return Relation::of_sets(names);
+                }
                 let alias = alias.as_ref();
                 match value_column(factor) {
                     Some(only) => {

@@ -11,7 +11,7 @@ mod aliases;
 mod documents;
 mod values;
 
-use super::scopes::{FindRelation, Owner, Scopes, WholeRow, value_column};
+use super::scopes::{FindRelation, Owner, Scopes, WholeRow, names_of_sets, value_column};
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::select::{body as select_body, of_body as query_of_body};
@@ -98,7 +98,8 @@ fn names_rows(query: &Query) -> bool {
             if is_row { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }
         fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-            if value_column(factor).is_some() || aliases::names_columns(factor) {
+            let has_values = value_column(factor).is_some() || names_of_sets(factor).is_some();
+            if has_values || aliases::names_columns(factor) {
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())

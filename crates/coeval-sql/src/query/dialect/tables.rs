@@ -2,9 +2,10 @@
 //! Functions in FROM.
 
 use super::{BIGINT_SERIES, INT_SERIES, SERIES, arguments_of, call, plain_arguments, unqualified};
-use crate::column_name::MARK;
 use crate::json::{Document, SetColumn};
+use crate::names::fold;
 use crate::parse::ROWS_FROM;
+use crate::query::scopes::names_of_sets;
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr,
     Statement, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value, Visit,
@@ -50,20 +51,30 @@ pub(super) fn rewrite(factor: &mut TableFactor) {
             of_function(&function, arguments, alias.as_ref(), (*with_ordinality).into())
         }
         TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality, .. } => {
-            let numbering = Numbering::from(*with_ordinality);
-            // DataFusion has other names for columns that the alias does not name.
-            let named = alias.as_ref().map_or(0, |alias| alias.columns.len());
-            let is_rewritten = array_exprs.len() == 1
-                || named < array_exprs.len()
-                || numbering == Numbering::Ordinality
-                || array_exprs.iter().any(names_columns);
-            is_rewritten.then(|| unnested(array_exprs.clone(), "unnest", alias.as_ref(), numbering))
+            Some(unnested(array_exprs.clone(), "unnest", alias.as_ref(), (*with_ordinality).into()))
         }
         _ => None,
     };
     if let Some(replaced) = replaced {
         *factor = replaced;
     }
+}
+
+/// The alias of sets beside each other names all of their columns, before what gives the names is written otherwise.
+pub(super) fn name_sets(factor: &mut TableFactor) {
+    let Some(names) = names_of_sets(factor) else { return };
+    let (TableFactor::Table { alias, .. }
+    | TableFactor::Function { alias, .. }
+    | TableFactor::UNNEST { alias, .. }) = factor
+    else {
+        return;
+    };
+    let alias = alias.get_or_insert_with(|| plain_alias(&names.table));
+    alias.columns.extend(names.columns.into_iter().skip(alias.columns.len()).map(quoted_column));
+}
+
+fn quoted_column(name: String) -> TableAliasColumnDef {
+    TableAliasColumnDef { name: Ident::with_quote('"', name), data_type: None }
 }
 
 /// A function that returns one column gives it the alias's name, or its own.
@@ -167,24 +178,24 @@ fn of_function(
     match function {
         "regexp_matches" => {
             let item = SelectItem::UnnamedExpr(super::matches_of(arguments));
-            let name = alias.map_or(function, |alias| alias.name.value.as_str());
-            Some(derived(select_from(vec![item], Vec::new()), function, alias, &[name]))
+            let name = name_of_value(function, alias);
+            Some(derived(select_from(vec![item], Vec::new()), function, alias, &[name.as_str()]))
         }
         "unnest" => Some(unnested(arguments, function, alias, numbering)),
         ROWS_FROM => {
             let arrays = arguments.into_iter().map(array_of_set).collect();
-            Some(unnested(arrays, "rows", alias, numbering))
+            Some(unnested(arrays, function, alias, numbering))
         }
         "generate_series" => Some(unnested(vec![call(SERIES, arguments)], function, alias, numbering)),
         INT_SERIES | BIGINT_SERIES => None,
         // Any other gives one row of its value.
         _ => {
-            let name = alias.map_or(function, |alias| alias.name.value.as_str());
+            let name = name_of_value(function, alias);
             let value = SelectItem::UnnamedExpr(call(function, arguments));
             let number = || SelectItem::UnnamedExpr(super::number("1"));
             let (items, names) = match numbering {
-                Numbering::None => (vec![value], vec![name]),
-                Numbering::Ordinality => (vec![value, number()], vec![name, "ordinality"]),
+                Numbering::None => (vec![value], vec![name.as_str()]),
+                Numbering::Ordinality => (vec![value, number()], vec![name.as_str(), ORDINALITY]),
             };
             Some(derived(select_from(items, Vec::new()), function, alias, &names))
         }
@@ -309,9 +320,10 @@ fn of_documents(
         items.push((places_of(call(columns[0].function, arguments.to_vec())), ORDINALITY));
     }
     let mut names: Vec<_> = items.iter().map(|(_, name)| *name).collect();
+    let value = name_of_value(function, alias);
     // What has no name of its own has that of the alias.
-    if let (Some(alias), true) = (alias, names[0] == function) {
-        names[0] = alias.name.value.as_str();
+    if names[0] == function {
+        names[0] = &value;
     }
     derived(select_from(items.into_iter().map(named).collect(), Vec::new()), function, alias, &names)
 }
@@ -340,21 +352,16 @@ fn unnested(
         [array] => places_of(array.clone()),
         arrays => places_up_to(arrays),
     });
-    let mut names = match arrays.len() {
-        1 => vec![alias.map_or(function, |alias| alias.name.value.as_str()).to_owned()],
-        // Two columns of one name are told apart behind the mark, which is not shown.
-        count => (0..count)
-            .map(|place| if place == 0 { function.to_owned() } else { format!("{function}{MARK}{place}") })
-            .collect(),
-    };
+    // The columns of several have been named.
+    let value = name_of_value(function, alias);
+    let mut names = vec![value.as_str(); arrays.len()];
     let elements = arrays.into_iter().enumerate();
     let mut items: Vec<_> =
         elements.map(|(place, array)| named(call("unnest", vec![array]), format!("value{place}"))).collect();
     if let Some(places) = places {
         items.push(named(places, ORDINALITY.to_owned()));
-        names.push(ORDINALITY.to_owned());
+        names.push(ORDINALITY);
     }
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     derived(select_from(items, Vec::new()), function, alias, &names)
 }
 
@@ -384,12 +391,16 @@ fn places_up_to(arrays: &[Expr]) -> Expr {
     )
 }
 
+/// The name of the only column of a function that gives it none: the alias's, or the function's.
+fn name_of_value(function: &str, alias: Option<&TableAlias>) -> String {
+    alias.map_or_else(|| function.to_owned(), |alias| fold(&alias.name))
+}
+
 /// A subquery under the function's alias; columns that the alias does not name have these names.
 fn derived(query: Query, function: &str, alias: Option<&TableAlias>, names: &[&str]) -> TableFactor {
     let mut alias = alias.cloned().unwrap_or_else(|| plain_alias(function));
-    for name in names.iter().skip(alias.columns.len()) {
-        alias.columns.push(TableAliasColumnDef { name: Ident::new(*name), data_type: None });
-    }
+    let unnamed = names.iter().skip(alias.columns.len());
+    alias.columns.extend(unnamed.map(|name| quoted_column((*name).to_owned())));
     TableFactor::Derived { lateral: false, subquery: Box::new(query), alias: Some(alias), sample: None }
 }
 
@@ -431,7 +442,7 @@ pub(super) fn expand_records(factor: &mut TableFactor) {
 fn members_of(alias: &TableAlias) -> Option<String> {
     let member = |column: &TableAliasColumnDef| {
         let ty = column.data_type.as_ref()?;
-        let name = crate::names::fold(&column.name);
+        let name = fold(&column.name);
         let arrow = match ty {
             DataType::Array(_) => return None,
             DataType::JSON | DataType::JSONB => "->",

@@ -3,22 +3,25 @@
 //!
 //! Rows with subqueries become queries of one row each. A literal in a column in which another row casts to a type is
 //! cast to that type, too; a date beside a timestamp becomes one, and so does a `numeric` beside a float. Texts of several lengths become
-//! texts.
+//! texts. Beside arrays and truth values whose types are written a literal is one of them.
 
 use super::literals::{TO_NUMERIC, is_int_literal, is_named, own_call, to_numeric};
 use crate::error::SqlError;
 use crate::query::has_subquery;
 use crate::scalar::cast_function::CAST;
-use crate::select::cast;
+use crate::select::{call, cast};
 use crate::stack::with_room;
 use crate::types;
 use crate::walk::WalkMut;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem, SetExpr,
-    SetOperator, SetQuantifier, Value, VisitorMut,
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem,
+    SetExpr, SetOperator, SetQuantifier, TimezoneInfo, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
+
+/// The function that stands for a cast to an array.
+const TO_ARRAY: &str = "coeval_array";
 
 /// Casts literals in the columns of a `VALUES` to the type that others in their column are cast to.
 ///
@@ -36,6 +39,7 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
                 let Some(ty) = common_type(values.rows.iter().map(|row| &row.content[column]))? else {
                     let mut cells: Vec<_> =
                         values.rows.iter_mut().map(|row| &mut row.content[column]).collect();
+                    read_beside_written(&mut cells);
                     forget_lengths(&mut cells)?;
                     read_numbers(&mut cells)?;
                     make_floats(cells);
@@ -62,6 +66,96 @@ fn is_longer(cell: &Expr, ty: ColumnType) -> bool {
     let (ColumnType::Varchar(length) | ColumnType::Char(length)) = ty else { return false };
     matches!(cell, Expr::Value(value) if matches!(&value.value, Value::SingleQuotedString(text)
         if text.chars().nth(length as usize).is_some()))
+}
+
+/// A type as syntax tells it.
+enum WrittenType {
+    Boolean,
+    /// An array of one dimension, with the name of the type of its elements.
+    Array(String),
+}
+
+/// Casts literals without a type to the one that is written beside them: DataFusion takes no texts beside arrays and truth values.
+fn read_beside_written(cells: &mut [&mut Expr]) {
+    let Some(ty) = cells.iter().find_map(|cell| written_type(cell)) else { return };
+    for cell in cells {
+        if matches!(&**cell, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_))) {
+            **cell = match &ty {
+                WrittenType::Boolean => cast(cell.clone(), DataType::Boolean),
+                WrittenType::Array(element) => {
+                    let element = Expr::Value(Value::SingleQuotedString(element.clone()).into());
+                    call(TO_ARRAY, vec![cell.clone(), element])
+                }
+            };
+        }
+    }
+}
+
+/// The type of an array, or of a truth value, as far as syntax tells it.
+fn written_type(cell: &Expr) -> Option<WrittenType> {
+    match cell {
+        Expr::Nested(inner) => written_type(inner),
+        Expr::Value(value) if matches!(value.value, Value::Boolean(_)) => Some(WrittenType::Boolean),
+        Expr::Cast { data_type: DataType::Boolean | DataType::Bool, .. } => Some(WrittenType::Boolean),
+        Expr::Array(array) => Some(WrittenType::Array(type_of_elements(&array.elem)?.to_string())),
+        Expr::Function(function) if is_named(function, TO_ARRAY) => match arguments(function)? {
+            [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(element)))] => {
+                Some(WrittenType::Array(element.value.clone().into_string()?))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn arguments(function: &Function) -> Option<&[FunctionArg]> {
+    match &function.args {
+        FunctionArguments::List(list) => Some(&list.args),
+        _ => None,
+    }
+}
+
+/// The type of all elements of an array; `None` if they have several, or one is not known.
+fn type_of_elements(elements: &[Expr]) -> Option<DataType> {
+    let mut types = elements.iter().filter(|element| !is_open(element)).map(element_type);
+    match types.next() {
+        Some(first) => {
+            let first = first?;
+            types.all(|ty| ty.as_ref() == Some(&first)).then_some(first)
+        }
+        None => (!elements.is_empty()).then_some(DataType::Text),
+    }
+}
+
+/// The type of an element that is no open literal. A `numeric` has digits that syntax does not tell.
+fn element_type(element: &Expr) -> Option<DataType> {
+    match element {
+        Expr::Nested(inner) => element_type(inner),
+        Expr::Cast { data_type, .. } if is_int_literal(data_type) => Some(DataType::Int(None)),
+        Expr::Cast { data_type, .. } => (!is_numeric(element)).then(|| data_type.clone()),
+        Expr::Value(value) => match value.value {
+            Value::Boolean(_) => Some(DataType::Boolean),
+            Value::Number(..) => Some(DataType::BigInt(None)),
+            _ => None,
+        },
+        called => as_written(type_of(called)?),
+    }
+}
+
+/// A type that the engine casts to by itself, as it is written.
+fn as_written(ty: ColumnType) -> Option<DataType> {
+    Some(match ty {
+        ColumnType::Text => DataType::Text,
+        ColumnType::Date => DataType::Date,
+        ColumnType::Time => DataType::Time(None, TimezoneInfo::None),
+        ColumnType::Timestamp => DataType::Timestamp(None, TimezoneInfo::None),
+        ColumnType::TimestampTz => DataType::Timestamp(None, TimezoneInfo::WithTimeZone),
+        ColumnType::Interval => DataType::Interval { fields: None, precision: None },
+        ColumnType::Uuid => DataType::Uuid,
+        ColumnType::Json => DataType::JSON,
+        ColumnType::Jsonb => DataType::JSONB,
+        _ => return None,
+    })
 }
 
 /// Casts texts of some length to texts, which others in their column may be: DataFusion takes marks of one type alone.
@@ -157,13 +251,16 @@ fn type_of_literal(cell: &Expr) -> Option<ColumnType> {
     }
 }
 
-/// The type that a cell is cast to, by the function that stands for a cast.
+/// The type that a cell is cast to, by the function that stands for a cast, or that it has by its name.
 fn type_of(cell: &Expr) -> Option<ColumnType> {
     let Expr::Function(function) = cell else { return None };
-    let (true, FunctionArguments::List(list)) = (is_named(function, CAST), &function.args) else {
+    if is_named(function, "current_date") {
+        return Some(ColumnType::Date);
+    }
+    if !is_named(function, CAST) {
         return None;
-    };
-    match list.args.as_slice() {
+    }
+    match arguments(function)? {
         [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(ty)))] => {
             serde_json::from_str(&ty.value.clone().into_string()?).ok()
         }

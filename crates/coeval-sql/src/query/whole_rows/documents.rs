@@ -3,6 +3,7 @@
 //! the names and values of its columns.
 
 use super::{Marks, Rows, Written, mark_of, named_row, only_part};
+use crate::column_name::unmarked;
 use crate::error::SqlError;
 use crate::json::{ROW, ROWS};
 use crate::names::fold;
@@ -96,7 +97,7 @@ impl Rows<'_> {
             |column: String| Expr::CompoundIdentifier(vec![row.0.clone(), Ident::with_quote('"', column)]);
         let members = columns.iter().flat_map(|own| {
             // A name that is there twice has a mark behind it.
-            let shown = own.split('\u{1}').next().unwrap_or_default();
+            let shown = unmarked(own);
             [text(shown), column(own.clone())]
         });
         let mut arguments: Vec<Expr> = members.collect();
