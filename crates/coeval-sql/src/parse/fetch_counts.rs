@@ -54,7 +54,7 @@ enum Ties {
 }
 
 /// A clause has at most so many words: a text may have the word FETCH at every place.
-const WORDS_MAX: usize = 4_000;
+const WORDS_MAX: usize = 500;
 
 /// The clause that begins with the word FETCH here; `None` of the statement FETCH, and of a clause WITH TIES that the parser knows.
 fn clause(tokens: &[TokenWithSpan], fetch: usize) -> Option<Clause> {
@@ -79,6 +79,10 @@ fn clause(tokens: &[TokenWithSpan], fetch: usize) -> Option<Clause> {
             next = words.next()?;
             if depth == 0 && is_rows(next) {
                 break Some(begin..next);
+            }
+            // A count has no other clause but in parentheses.
+            if depth == 0 && is_word(&tokens[next], "fetch") {
+                return None;
             }
         }
     };
