@@ -53,9 +53,8 @@ impl Columns<'_> {
     /// The name in ORDER BY that several columns of one `*` have.
     fn several_of_star<'q>(&self, query: &'q Query, order: &'q [OrderByExpr]) -> Option<&'q Ident> {
         let SetExpr::Select(select) = query.body.as_ref() else { return None };
-        let is_star = |item: &&SelectItem| {
-            matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
-        };
+        let is_star =
+            |item: &&SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
         let stars = select.projection.iter().filter(is_star);
         let stars: Vec<Vec<String>> = stars.filter_map(|item| self.scopes.columns_of(item, select)).collect();
         let has_several = |star: &Vec<String>, name: &str| {

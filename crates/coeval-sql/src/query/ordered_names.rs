@@ -17,8 +17,7 @@ pub(super) fn refuse_ambiguous(query: &Query) -> Result<(), SqlError> {
 
 /// The error that such a name is.
 pub(super) fn ambiguous_order(name: &Ident) -> SqlError {
-    let error =
-        SqlError::new(SqlState::AmbiguousColumn, format!("ORDER BY \"{}\" is ambiguous", fold(name)));
+    let error = SqlError::new(SqlState::AmbiguousColumn, format!("ORDER BY \"{}\" is ambiguous", fold(name)));
     error.at(name.span.start.line, name.span.start.column)
 }
 

@@ -50,7 +50,7 @@ impl<'e> Divisors<'e> {
             Expr::Literal(value, _) => value.is_null() || sign(value).is_some_and(Ordering::is_ne),
             Expr::Alias(alias) => self.has(&alias.expr),
             Expr::Cast(cast) => self.has(&cast.expr),
-            divisor if self.0.iter().any(|known| *known == divisor) => true,
+            divisor if self.0.contains(&divisor) => true,
             Expr::Case(case) => self.branches(case).iter().all(|branch| branch.within.has(branch.then)),
             Expr::ScalarFunction(call) if call.name() == "nullif" => {
                 matches!(call.args.as_slice(), [_, no_value] if is_zero(no_value))
