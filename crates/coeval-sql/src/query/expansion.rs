@@ -13,7 +13,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 /// An expression may become so large in any case: it is planned in about a second.
-const PARTS_MAX: usize = 60_000;
+const PARTS_MAX: usize = 80_000;
 
 /// One that is longer may become so many times as large.
 const TIMES_MAX: usize = 8;
