@@ -49,10 +49,6 @@ use datafusion::sql::sqlparser::ast::{DataType as AstType, ObjectName, Query};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// An optimized plan is kept if it takes at most this beside twice what its query is counted for. Constants that were made of calls may take
-/// any number of bytes.
-const BESIDE_BYTES_MAX: usize = 64 << 10;
-
 /// A query planned as far as it goes without a snapshot and parameters.
 ///
 /// # Locking
@@ -223,8 +219,7 @@ impl PlannedQuery {
             return;
         }
         let made_for = Circumstances::new(context.settings, self.tables(), snapshot);
-        let is_small = plan_bytes(&plan) <= BESIDE_BYTES_MAX + 2 * self.bytes();
-        let kept = if !is_small || !self.can_be_used_again() {
+        let kept = if !self.can_be_used_again() {
             KeptPlan::never(made_for)
         } else if self.parameter_types.is_empty() {
             KeptPlan::new(plan, Arc::clone(snapshot.answers()), made_for)

@@ -146,15 +146,13 @@ fn two_lists_of_parameters_are_never_one_for_all_values() {
 }
 
 #[test]
-fn a_plan_is_kept_with_dates_in_it_and_not_with_large_constants() {
+fn a_plan_is_kept_with_dates_in_it_and_not_with_the_time_of_now() {
     let engine = engine();
     let mut session = session(&engine, "auto");
     for (sql, is_kept) in [
         ("SELECT n FROM t WHERE date '2024-01-01' + n > date '2024-02-01' + interval '3 days'", true),
         ("SELECT n FROM t WHERE extract(year FROM timestamptz '2024-01-01 00:00') > n", true),
         ("SELECT n FROM t WHERE now() > timestamptz '2024-01-01 00:00'", false),
-        ("SELECT n, generate_series(1, 3) AS short FROM t", true),
-        ("SELECT n, generate_series(1, 100000) AS long FROM t", false),
     ] {
         let query = session.prepare(sql).unwrap();
         outcome(&mut session, &query, &[]).unwrap();
