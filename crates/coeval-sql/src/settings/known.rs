@@ -107,7 +107,7 @@ pub(super) const KNOWN: &[Known] = &[
     switch(
         "coeval.join_keys",
         "on",
-        "Whether scans ask what joins on several columns look for, and leave other rows out.",
+        "Whether scans ask what joins look for, and leave other rows out.",
     ),
     switch(
         "coeval.joined_subqueries",
