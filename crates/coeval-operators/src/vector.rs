@@ -47,7 +47,7 @@ fn vectorized<L: Loop>(wanted: L) -> L::Output {
     wanted.run()
 }
 
-/// What a value is asked. `passes` must be `#[inline(always)]`, as in a [`Loop`], and is best without a branch: `&` instead of `&&`.
+/// What a value is asked. `passes` must be `#[inline(always)]`, as in a `Loop`, and is best without a branch: `&` instead of `&&`.
 pub trait Test<T> {
     /// Whether it passes.
     fn passes(&self, value: T) -> bool;
@@ -137,7 +137,7 @@ impl<T: Copy, F: PairTest<T>> Loop for BitsWhereBoth<'_, T, F> {
     }
 }
 
-/// What a block of 64 rows is asked. `passing` must be `#[inline(always)]`, as in a [`Loop`].
+/// What a block of 64 rows is asked. `passing` must be `#[inline(always)]`, as in a `Loop`.
 pub trait BlockTest {
     /// Of the rows whose bits are set, those that pass; `first` is the block's first row.
     fn passing(&self, first: usize, among: u64) -> u64;
