@@ -385,6 +385,24 @@ fn quoted_word(name: impl Into<String>) -> Token {
     Token::Word(Word { value: name.into(), quote_style: Some('"'), keyword: Keyword::NoKeyword })
 }
 
+/// Words that begin a statement's clauses but for FROM: behind them, and in front of the next FROM, no table is named.
+const OTHER_CLAUSES: [&str; 14] = [
+    "select",
+    "where",
+    "set",
+    "group",
+    "having",
+    "order",
+    "limit",
+    "offset",
+    "fetch",
+    "window",
+    "union",
+    "except",
+    "intersect",
+    "returning",
+];
+
 /// Whether a token is this word, whatever its case, and not in quotes.
 fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
     matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))

@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `t*`, the table with those that inherit from it, which is `t`, since no table does: the parser takes the star for a product.
 
-use super::{is_space, is_word};
+use super::{OTHER_CLAUSES, is_space, is_word};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Words behind which a table stands. FROM is one in most places.
 const BEFORE_A_TABLE: [&str; 5] = ["join", "update", "table", "truncate", "lock"];
 
-/// Words that begin what lists no tables.
-const BEFORE_OTHERS: [&str; 16] = [
-    "select",
-    "where",
-    "set",
-    "group",
-    "having",
-    "order",
-    "limit",
-    "offset",
-    "fetch",
-    "window",
-    "union",
-    "except",
-    "intersect",
-    "returning",
-    "values",
-    "for",
-];
+/// Words that begin what lists no tables, beside other clauses than FROM.
+const BEFORE_OTHERS: [&str; 2] = ["values", "for"];
 
 /// Functions that have FROM between their arguments.
 const CALLS_WITH_FROM: [&str; 4] = ["extract", "substring", "trim", "overlay"];
@@ -107,7 +90,7 @@ impl Places {
             self.level.lists_tables |= is_from;
             return Place::BeforeTable;
         }
-        if is_one_of(&BEFORE_OTHERS) {
+        if is_one_of(&OTHER_CLAUSES) || is_one_of(&BEFORE_OTHERS) {
             self.level.lists_tables = false;
             return Place::Elsewhere;
         }

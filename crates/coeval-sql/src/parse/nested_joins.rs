@@ -2,26 +2,8 @@
 //! `a JOIN b JOIN c ON x ON y`, whose inner join is the right side of the outer one: written with the parentheses that it stands for,
 //! `a JOIN (b JOIN c ON x) ON y`, since the parser goes on at the first condition.
 
-use super::{is_space, is_word};
+use super::{OTHER_CLAUSES, is_space, is_word};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
-
-/// Words behind which no join is waiting for its condition.
-const BEHIND_JOINS: [&str; 14] = [
-    "select",
-    "where",
-    "set",
-    "group",
-    "having",
-    "order",
-    "limit",
-    "offset",
-    "fetch",
-    "window",
-    "union",
-    "except",
-    "intersect",
-    "returning",
-];
 
 /// A join that waits for its condition.
 struct Waiting {
@@ -77,7 +59,7 @@ fn parentheses(tokens: &[TokenWithSpan]) -> Vec<(usize, Token)> {
                     missing.extend([(right, Token::LParen), (place, Token::RParen)]);
                 }
             }
-            _ if BEHIND_JOINS.iter().any(|word| is_word(token, word)) => waiting.clear(),
+            _ if OTHER_CLAUSES.iter().any(|word| is_word(token, word)) => waiting.clear(),
             _ => {}
         }
     }

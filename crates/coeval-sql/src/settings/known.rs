@@ -104,11 +104,7 @@ pub(super) const KNOWN: &[Known] = &[
         "on",
         "Whether GROUPING SETS, ROLLUP and CUBE are made of the finest groups in the place of the rows.",
     ),
-    switch(
-        "coeval.join_keys",
-        "on",
-        "Whether scans ask what joins look for, and leave other rows out.",
-    ),
+    switch("coeval.join_keys", "on", "Whether scans ask what joins look for, and leave other rows out."),
     switch(
         "coeval.joined_subqueries",
         "on",

@@ -4,6 +4,7 @@
 //! texts, sums of integers.
 
 use super::nonzero::{Branch, Divisors, division_of};
+use crate::guarded::is_comparison;
 use crate::query::typing::is_mean;
 use crate::stack::with_room;
 use arrow::datatypes::DataType;
@@ -102,19 +103,7 @@ fn cannot_fail_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) 
 }
 
 fn is_condition(operator: Operator) -> bool {
-    matches!(
-        operator,
-        Operator::Eq
-            | Operator::NotEq
-            | Operator::Lt
-            | Operator::LtEq
-            | Operator::Gt
-            | Operator::GtEq
-            | Operator::IsDistinctFrom
-            | Operator::IsNotDistinctFrom
-            | Operator::And
-            | Operator::Or
-    )
+    is_comparison(operator) || matches!(operator, Operator::And | Operator::Or)
 }
 
 /// Whether the type that something is cast to has room for all its values.
