@@ -97,8 +97,8 @@ pub(crate) use join_order::JoinOrder;
 pub(crate) use join_sides::JoinSides;
 pub(crate) use late_joins::LateJoins;
 pub(crate) use operator_rules::{
-    CODED_GROUPS, GROUPING_SETS, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, STEPWISE_FILTERS,
-    UNORDERED_GROUPS,
+    CODED_GROUPS, GROUPING_SETS, INTEGER_JOINS, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS,
+    STEPWISE_FILTERS, UNORDERED_GROUPS,
 };
 pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;

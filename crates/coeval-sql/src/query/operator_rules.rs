@@ -7,6 +7,7 @@ use crate::plan_rule::PlanRule;
 use coeval_operators::coded_groups::{CodedGroupsExec, with_coded_groups, with_packed_remainders};
 use coeval_operators::compared_pairs::with_compared_pairs;
 use coeval_operators::grouping_sets::with_grouping_sets;
+use coeval_operators::integer_join::with_integer_joins;
 use coeval_operators::narrow_decimals::with_narrow_decimals;
 use coeval_operators::packed_groups::with_packed_groups;
 use coeval_operators::running_windows::with_running_windows;
@@ -62,6 +63,12 @@ pub(crate) const STEPWISE_FILTERS: PlanRule = PlanRule::new("coeval_stepwise_fil
 })
 .about(|node| node.is::<FilterExec>() || node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>())
 .switched_by("coeval.stepwise_filters");
+
+/// Comes last: all others look for DataFusion's joins, and the conditions of joins guard each other by then.
+pub(crate) const INTEGER_JOINS: PlanRule =
+    PlanRule::new("coeval_integer_joins", |plan, _| with_integer_joins(plan))
+        .about(|node| node.is::<HashJoinExec>())
+        .switched_by("coeval.integer_joins");
 
 fn has_grouping_sets(node: &dyn ExecutionPlan) -> bool {
     let aggregate = node.downcast_ref::<AggregateExec>();
