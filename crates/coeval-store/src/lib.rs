@@ -68,6 +68,7 @@ mod conflicts;
 #[cfg(test)]
 mod crash_tests;
 mod cursor;
+mod default_privileges;
 mod delta;
 mod described;
 mod disk;
@@ -178,6 +179,7 @@ pub use conflicts::{
     ConflictCause, ConflictCounts, ConflictError, ConflictPlace, ConflictReason, Origin, Party,
     RecentConflict, STATEMENT_MARK,
 };
+pub use default_privileges::{DefaultPrivileges, NewObjects};
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
 pub use durations::Durations;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
