@@ -10,7 +10,7 @@ mod access_list;
 mod authority;
 mod predefined;
 
-pub(crate) use access_list::{access_list, all_privileges};
+pub(crate) use access_list::{access_list, all_privileges, entries};
 pub(crate) use authority::{Authority, Object};
 pub(crate) use predefined::{
     CHECKPOINT, DATABASE_OWNER, MONITOR, SIGNAL_BACKEND, predefined, predefined_oid, role_of, roles_of,

@@ -202,6 +202,29 @@ impl ObjectAccess {
         *self == Self::default()
     }
 
+    /// Adds what one has granted another to what the same one granted it before.
+    pub fn add(&mut self, new: Grant) {
+        let is_same = |known: &&mut Grant| known.grantee == new.grantee && known.grantor == new.grantor;
+        let known = self.grants.iter_mut().find(is_same);
+        match known {
+            Some(known) => {
+                known.privileges = known.privileges.union(new.privileges);
+                known.grantable = known.grantable.union(new.grantable);
+            }
+            None => self.grants.push(new),
+        }
+    }
+
+    /// Gives a role another name wherever it stands.
+    pub fn rename_role(&mut self, old: &str, new: &str) {
+        let granted = self.grants.iter_mut().flat_map(|grant| [&mut grant.grantee, &mut grant.grantor]);
+        for role in granted.chain([&mut self.owner]) {
+            if role.as_deref() == Some(old) {
+                *role = Some(new.to_owned());
+            }
+        }
+    }
+
     /// The roles that it names.
     pub fn roles(&self) -> impl Iterator<Item = &str> {
         let granted = self.grants.iter().flat_map(|grant| [&grant.grantee, &grant.grantor]);
@@ -297,6 +320,26 @@ mod tests {
         assert_eq!(all.iter().count(), Privilege::ALL.len(), "each privilege has a bit of its own");
         assert!(!all.without(some).contains(Privilege::Insert));
         assert_eq!(all.intersection(some), some);
+    }
+
+    #[test]
+    fn one_grantor_grants_a_role_once_and_renamed_roles_keep_what_they_have() {
+        let grant = |privilege, grantable| Grant {
+            grantee: Some("clerk".to_owned()),
+            grantor: Some("boss".to_owned()),
+            privileges: Privileges::of(&[privilege]),
+            grantable,
+        };
+        let mut access = ObjectAccess::owned_by(Some("boss"));
+        access.add(grant(Privilege::Select, Privileges::NONE));
+        access.add(grant(Privilege::Insert, Privileges::of(&[Privilege::Insert])));
+        access.add(Grant { grantee: None, ..grant(Privilege::Select, Privileges::NONE) });
+        assert_eq!(access.grants.len(), 2);
+        assert_eq!(String::from(access.grants[0].privileges), "ar");
+        assert_eq!(String::from(access.grants[0].grantable), "a");
+        access.rename_role("boss", "chief");
+        access.rename_role("clerk", "boss");
+        assert_eq!(access.roles().collect::<Vec<_>>(), ["boss", "chief", "chief", "chief"]);
     }
 
     #[test]

@@ -26,9 +26,7 @@ pub(super) fn grant(
     option: GrantOption,
 ) -> Result<(), SqlError> {
     let grantees = grantees(context, to)?;
-    if option == GrantOption::Named && grantees.contains(&Grantee::Public) {
-        return Err(invalid("grant options can only be granted to roles"));
-    }
+    refuse_option_for_public(&grantees, option)?;
     // What everyone may do with what has no rights of its own needs no grant.
     for owned in found(context, objects)? {
         cancel::check()?;
@@ -38,7 +36,8 @@ pub(super) fn grant(
         for grantee in &grantees {
             let Some(name) = grantee.in_access(&access) else { continue };
             let grantable = if option == GrantOption::Named { granted } else { Privileges::NONE };
-            add(&mut access, name, &grantor, granted, grantable);
+            let grantor = grantor.clone();
+            access.add(Grant { grantee: name, grantor, privileges: granted, grantable });
         }
         owned.put(context, access)?;
     }
@@ -76,14 +75,28 @@ pub(super) fn revoke(
     Ok(())
 }
 
-fn invalid(message: impl Into<String>) -> SqlError {
+/// Refuses to let everyone pass on what they are granted.
+///
+/// # Errors
+/// `0LP01`.
+pub(super) fn refuse_option_for_public(grantees: &[Grantee], option: GrantOption) -> Result<(), SqlError> {
+    if option == GrantOption::Named && grantees.contains(&Grantee::Public) {
+        return Err(invalid("grant options can only be granted to roles"));
+    }
+    Ok(())
+}
+
+/// `0LP01` with this message.
+pub(super) fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::InvalidGrantOperation, message)
 }
 
 /// To whom something is granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Grantee {
+pub(super) enum Grantee {
+    /// Everyone.
     Public,
+    /// A role of the catalog.
     Role(String),
     /// The administrator, who may do everything anyway.
     Administrator,
@@ -91,7 +104,7 @@ enum Grantee {
 
 impl Grantee {
     /// The name by which an object's grants list it; `None` if it needs no grant on that object.
-    fn in_access(&self, access: &ObjectAccess) -> Option<Option<String>> {
+    pub(super) fn in_access(&self, access: &ObjectAccess) -> Option<Option<String>> {
         match self {
             Self::Public => Some(None),
             Self::Role(name) if access.owner.as_ref() == Some(name) => None,
@@ -101,7 +114,14 @@ impl Grantee {
     }
 }
 
-fn grantees(context: &StatementContext<'_>, names: &[RoleName]) -> Result<Vec<Grantee>, SqlError> {
+/// Those whom a statement names.
+///
+/// # Errors
+/// `42704` for an unknown role.
+pub(super) fn grantees(
+    context: &StatementContext<'_>,
+    names: &[RoleName],
+) -> Result<Vec<Grantee>, SqlError> {
     let grantee = |name: &RoleName| match name {
         RoleName::Public => Ok(Grantee::Public),
         name => Ok(owner_named(context, name)?.map_or(Grantee::Administrator, Grantee::Role)),
@@ -159,17 +179,29 @@ fn relation(
 
 /// The privileges that are meant, all of which the object has.
 fn wanted(owned: &Owned, privileges: Option<&[Privilege]>) -> Result<Privileges, SqlError> {
-    let all = all_privileges(owned.kind());
+    let word = match owned.kind() {
+        Kind::Table | Kind::View | Kind::Index => "table",
+        Kind::Sequence => "sequence",
+        Kind::Schema => "schema",
+        Kind::Type => "type",
+        Kind::Server => "foreign server",
+    };
+    privileges_on(owned.kind(), word, privileges)
+}
+
+/// The privileges that are meant, all of which objects of the kind have. The word is what a refusal calls these.
+///
+/// # Errors
+/// `0LP01` for one that they have not.
+pub(super) fn privileges_on(
+    kind: Kind,
+    word: &str,
+    privileges: Option<&[Privilege]>,
+) -> Result<Privileges, SqlError> {
+    let all = all_privileges(kind);
     let Some(privileges) = privileges else { return Ok(all) };
     if let Some(other) = privileges.iter().find(|privilege| !all.contains(**privilege)) {
-        let kind = match owned.kind() {
-            Kind::Table | Kind::View | Kind::Index => "table",
-            Kind::Sequence => "sequence",
-            Kind::Schema => "schema",
-            Kind::Type => "type",
-            Kind::Server => "foreign server",
-        };
-        return Err(invalid(format!("invalid privilege type {} for {kind}", other.name())));
+        return Err(invalid(format!("invalid privilege type {} for {word}", other.name())));
     }
     Ok(Privileges::of(privileges))
 }
@@ -193,26 +225,12 @@ fn as_grantor(
     Ok((Some(context.settings.user().to_owned()), granted))
 }
 
-fn add(
-    access: &mut ObjectAccess,
-    grantee: Option<String>,
-    grantor: &Option<String>,
-    privileges: Privileges,
-    grantable: Privileges,
-) {
-    let known = access.grants.iter_mut().find(|grant| grant.grantee == grantee && grant.grantor == *grantor);
-    match known {
-        Some(grant) => {
-            grant.privileges = grant.privileges.union(privileges);
-            grant.grantable = grant.grantable.union(grantable);
-        }
-        None => access.grants.push(Grant { grantee, grantor: grantor.clone(), privileges, grantable }),
-    }
-}
-
 /// Takes back what one granted to another, and with CASCADE what that one passed on. However long the chain is, it takes no more of
 /// the stack.
-fn take_back(
+///
+/// # Errors
+/// `2BP01` if it was passed on and CASCADE was not said.
+pub(super) fn take_back(
     access: &mut ObjectAccess,
     grantee: &Option<String>,
     grantor: &Option<String>,

@@ -230,33 +230,46 @@ impl RoleStatement {
         let granted = granted(parser)?;
         expect_word(parser, "to")?;
         let to = role_names(parser)?;
-        let mut option = GrantOption::Unnamed;
-        if take_word(parser, "with") {
-            if !(take_word(parser, "grant") || take_word(parser, "admin")) {
-                return parser.expected("GRANT OPTION", parser.peek_token());
-            }
-            expect_word(parser, "option")?;
-            option = GrantOption::Named;
-        }
+        let option = with_option(parser)?;
         granted_by(parser)?;
         Ok(Self::Grant { granted, to, option })
     }
 
     fn parse_revoke(parser: &mut Parser<'_>) -> Parsed<Self> {
-        let mut option = GrantOption::Unnamed;
-        let is_for = |parser: &Parser<'_>| {
-            word_at(parser, 1).as_deref() == Some("option") && word_at(parser, 2).as_deref() == Some("for")
-        };
-        if matches!(word_at(parser, 0).as_deref(), Some("grant" | "admin")) && is_for(parser) {
-            skip(parser, 3);
-            option = GrantOption::Named;
-        }
+        let option = option_for(parser);
         let granted = granted(parser)?;
         expect_word(parser, "from")?;
         let from = role_names(parser)?;
         granted_by(parser)?;
         Ok(Self::Revoke { granted, from, option, behavior: behavior(parser) })
     }
+}
+
+/// `WITH GRANT OPTION` behind what is granted, if it is there.
+///
+/// # Errors
+/// If something else stands behind WITH.
+pub(super) fn with_option(parser: &mut Parser<'_>) -> Parsed<GrantOption> {
+    if !take_word(parser, "with") {
+        return Ok(GrantOption::Unnamed);
+    }
+    if !(take_word(parser, "grant") || take_word(parser, "admin")) {
+        return parser.expected("GRANT OPTION", parser.peek_token());
+    }
+    expect_word(parser, "option")?;
+    Ok(GrantOption::Named)
+}
+
+/// `GRANT OPTION FOR` in front of what is taken back, if it is there.
+pub(super) fn option_for(parser: &mut Parser<'_>) -> GrantOption {
+    let is_named = matches!(word_at(parser, 0).as_deref(), Some("grant" | "admin"))
+        && word_at(parser, 1).as_deref() == Some("option")
+        && word_at(parser, 2).as_deref() == Some("for");
+    if !is_named {
+        return GrantOption::Unnamed;
+    }
+    skip(parser, 3);
+    GrantOption::Named
 }
 
 /// `CASCADE` or `RESTRICT`, which is meant where neither stands.
@@ -269,20 +282,25 @@ pub(super) fn behavior(parser: &mut Parser<'_>) -> Behavior {
 }
 
 /// The `distance`th word from here on, in lower case, if it is one without quotes.
-fn word_at(parser: &Parser<'_>, distance: usize) -> Option<String> {
+pub(super) fn word_at(parser: &Parser<'_>, distance: usize) -> Option<String> {
     match &parser.peek_nth_token(distance).token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_lowercase()),
         _ => None,
     }
 }
 
-fn skip(parser: &mut Parser<'_>, words: usize) {
+/// Passes over so many words.
+pub(super) fn skip(parser: &mut Parser<'_>, words: usize) {
     for _ in 0..words {
         parser.next_token();
     }
 }
 
-fn expect_word(parser: &mut Parser<'_>, word: &str) -> Parsed<()> {
+/// Takes the word.
+///
+/// # Errors
+/// If another one is next.
+pub(super) fn expect_word(parser: &mut Parser<'_>, word: &str) -> Parsed<()> {
     if take_word(parser, word) { Ok(()) } else { parser.expected(&word.to_uppercase(), parser.peek_token()) }
 }
 
@@ -307,7 +325,11 @@ pub(super) fn role_of(ident: &Ident) -> RoleName {
     }
 }
 
-fn role_names(parser: &mut Parser<'_>) -> Parsed<Vec<RoleName>> {
+/// The roles at the parser's place.
+///
+/// # Errors
+/// If there is none.
+pub(super) fn role_names(parser: &mut Parser<'_>) -> Parsed<Vec<RoleName>> {
     parser.parse_comma_separated(role_name)
 }
 
@@ -417,7 +439,10 @@ fn granted(parser: &mut Parser<'_>) -> Parsed<Granted> {
 }
 
 /// A list of privileges with ON behind it, ALL being none; `None`, and nothing taken, if it is a list of roles.
-fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Option<Vec<Privilege>>>> {
+///
+/// # Errors
+/// For privileges on columns.
+pub(super) fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Option<Vec<Privilege>>>> {
     to_next_word(parser);
     let start = parser.index();
     let mut privileges = Vec::new();

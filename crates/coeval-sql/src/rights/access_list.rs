@@ -38,6 +38,11 @@ pub(crate) fn access_list(kind: Kind, access: &ObjectAccess) -> Option<Vec<Strin
     Some(std::iter::once(&own).chain(&access.grants).map(entry).collect())
 }
 
+/// The entries of grants alone.
+pub(crate) fn entries(grants: &[Grant]) -> Vec<String> {
+    grants.iter().map(entry).collect()
+}
+
 fn entry(grant: &Grant) -> String {
     let grantee = grant.grantee.as_deref().map(quoted).unwrap_or_default();
     let letters: String = (grant.privileges.iter())
