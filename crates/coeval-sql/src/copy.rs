@@ -140,6 +140,7 @@ fn refuse_relative(path: &Path) -> Result<(), SqlError> {
 fn copied_table(
     context: &StatementContext<'_>,
     name: &ObjectName,
+    named: &[Ident],
     direction: CopyDirection,
 ) -> Result<Arc<TableDef>, SqlError> {
     let found = crate::names::existing_name(name, context.settings, context.transaction)?;
@@ -150,11 +151,13 @@ fn copied_table(
         _ => {
             let def = crate::names::table(name, context.settings, context.transaction)?;
             crate::foreign::refuse_definition(&def)?;
-            let needed = match direction {
-                CopyDirection::From => Privilege::Insert,
-                CopyDirection::To => Privilege::Select,
-            };
-            context.rights().require(Object::Table(&def), needed)?;
+            let rights = context.rights();
+            match direction {
+                CopyDirection::From => {
+                    rights.require_on(&def, Privilege::Insert, &copied_columns(&def, named)?)?;
+                }
+                CopyDirection::To => rights.require(Object::Table(&def), Privilege::Select)?,
+            }
             return Ok(def);
         }
     };
@@ -201,7 +204,7 @@ fn copy_from(
     path: &Path,
     options: &CopyOptions,
 ) -> Result<u64, SqlError> {
-    let def = copied_table(context, name, CopyDirection::From)?;
+    let def = copied_table(context, name, named, CopyDirection::From)?;
     let columns = copied_columns(&def, named)?;
     options.check_table(&def)?;
     if options.format == CopyFormat::Parquet {
@@ -243,7 +246,7 @@ fn table_to(
     path: &Path,
     options: &CopyOptions,
 ) -> Result<u64, SqlError> {
-    let def = copied_table(context, name, CopyDirection::To)?;
+    let def = copied_table(context, name, named, CopyDirection::To)?;
     let indexes = copied_columns(&def, named)?;
     let columns: Vec<(String, ColumnType)> =
         indexes.iter().map(|&index| (def.columns[index].name.clone(), def.columns[index].ty)).collect();

@@ -55,6 +55,33 @@ pub(crate) fn require(
     needs.iter().try_for_each(|privilege| rights.require(Object::Table(def), *privilege))
 }
 
+/// The columns that a statement gives values for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written<'c> {
+    /// Of new rows.
+    pub(crate) inserted: &'c [usize],
+    /// Of rows that are there.
+    pub(crate) updated: &'c [usize],
+}
+
+/// As [`require`]; to INSERT and UPDATE it is enough to have the privilege on the columns that are written.
+///
+/// # Errors
+/// As [`require`].
+pub(crate) fn require_written(
+    context: &StatementContext<'_>,
+    def: &TableDef,
+    needs: &[Privilege],
+    written: Written<'_>,
+) -> Result<(), SqlError> {
+    let rights = context.rights();
+    needs.iter().try_for_each(|privilege| match privilege {
+        Privilege::Insert => rights.require_on(def, *privilege, written.inserted),
+        Privilege::Update => rights.require_on(def, *privilege, written.updated),
+        _ => rights.require(Object::Table(def), *privilege),
+    })
+}
+
 /// As [`require`], for a table whose rows the statement then finds by a query of its own.
 ///
 /// # Errors

@@ -429,6 +429,7 @@ impl TableDef {
         let mut dropped = ColumnDef::new(format!("........{word}.{index}........"), column.ty);
         dropped.state = state;
         *column = dropped;
+        self.access.columns.retain(|granted| granted.column != index);
         self.layout = layout_of(&self.columns);
     }
 

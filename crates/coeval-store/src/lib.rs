@@ -150,7 +150,8 @@ mod world;
 mod write_set;
 
 pub use access_rights::{
-    Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute, RoleDef, UnknownPrivilege,
+    ColumnGrants, Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute, RoleDef,
+    UnknownPrivilege,
 };
 pub use allocations::{CountingAllocator, allocated_here};
 pub use brick_def::{BrickDef, BrickDimension, Retention};

@@ -10,8 +10,8 @@ use super::default_privileges;
 use super::dependents::Behavior;
 use super::grants::{Grantee, grantees, privileges_on, refuse_option_for_public, take_back};
 use super::role_syntax::{
-    GrantOption, RoleName, behavior, expect_word, option_for, privileges, role_names, skip, with_option,
-    word_at,
+    GrantOption, Named, RoleName, behavior, expect_word, option_for, privileges, role_names, skip,
+    with_option, word_at,
 };
 use super::{grants, lookup, owners, roles};
 use crate::cancel;
@@ -96,9 +96,13 @@ impl AlterDefaultPrivileges {
             expect_word(parser, "revoke")?;
         }
         let mut option = if is_grant { GrantOption::Unnamed } else { option_for(parser) };
-        let Some(privileges) = privileges(parser)? else {
+        let Some(Named { whole: privileges, on_columns }) = privileges(parser)? else {
             return parser.expected("privileges and ON", parser.peek_token());
         };
+        if !on_columns.is_empty() {
+            let message = "default privileges cannot be set for columns".to_owned();
+            return Err(ParserError::ParserError(message));
+        }
         let Some((_, target)) = TARGETS.into_iter().find(|(word, _)| take_word(parser, word)) else {
             return parser
                 .expected("TABLES, SEQUENCES, FUNCTIONS, ROUTINES, TYPES or SCHEMAS", parser.peek_token());
@@ -200,14 +204,15 @@ impl AlterDefaultPrivileges {
                 Verb::Grant => {
                     let is_passed_on = self.option == GrantOption::Named;
                     let grantable = if is_passed_on { privileges } else { Privileges::NONE };
-                    access.add(Grant { grantee, grantor: owner.clone(), privileges, grantable });
+                    let grant = Grant { grantee, grantor: owner.clone(), privileges, grantable };
+                    grant.add_to(&mut access.grants);
                 }
                 Verb::Revoke(behavior) => {
-                    take_back(&mut access, &grantee, owner, privileges, self.option, behavior)?;
+                    take_back(&mut access.grants, &grantee, owner, privileges, self.option, behavior)?;
                 }
             }
         }
-        access.grants.retain(|grant| !grant.privileges.is_empty());
+        access.keep(|_| true);
         if access == before {
             return Ok(());
         }
@@ -255,6 +260,7 @@ mod tests {
             "ALTER DEFAULT PRIVILEGES FOR ROLE a FOR ROLE b GRANT SELECT ON TABLES TO c",
             "ALTER DEFAULT PRIVILEGES GRANT SELECT ON t TO c",
             "ALTER DEFAULT PRIVILEGES GRANT a TO c",
+            "ALTER DEFAULT PRIVILEGES GRANT SELECT (a) ON TABLES TO c",
             "ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES TO c",
         ] {
             assert!(parse(sql).is_err(), "{sql}");

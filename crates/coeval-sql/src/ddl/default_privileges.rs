@@ -32,7 +32,7 @@ pub(super) fn access_of_new_by(
     let inside = schema.and_then(|schema| authority.default_privileges(owner, Some(schema), objects));
     let mut access = ObjectAccess::owned_by(owner);
     for defaults in everywhere.into_iter().chain(inside) {
-        defaults.access.grants.iter().cloned().for_each(|grant| access.add(grant));
+        defaults.access.grants.iter().cloned().for_each(|grant| grant.add_to(&mut access.grants));
     }
     access
 }
@@ -72,7 +72,7 @@ pub(super) fn drop_of_role(context: &mut StatementContext<'_>, role: &str) -> Re
     for defaults in naming(context, role) {
         let mut left = DefaultPrivileges::clone(&defaults);
         let is_own = left.access.owner.as_deref() == Some(role);
-        left.access.grants.retain(|grant| !is_own && grant.grantee.as_deref() != Some(role));
+        left.access.keep(|grant| !is_own && grant.grantee.as_deref() != Some(role));
         put(context, left)?;
     }
     Ok(())

@@ -4,13 +4,13 @@
 use super::access::Owned;
 use super::dependents::Behavior;
 use super::lookup;
-use super::role_syntax::{GrantOption, Objects, RoleName};
+use super::role_syntax::{GrantOption, Named, Objects, RoleName};
 use super::roles::owner_named;
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::rights::{Kind, all_privileges, denied};
-use coeval_store::{Grant, ObjectAccess, ObjectRef, Privilege, Privileges};
+use crate::rights::{COLUMN_PRIVILEGES, Kind, all_privileges, denied, insufficient};
+use coeval_store::{Grant, ObjectAccess, ObjectRef, Privilege, Privileges, TableDef};
 use datafusion::sql::sqlparser::ast::ObjectName;
 
 /// GRANT privileges; none named: all.
@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast::ObjectName;
 /// `42501` without the right to grant.
 pub(super) fn grant(
     context: &mut StatementContext<'_>,
-    privileges: Option<&[Privilege]>,
+    privileges: &Named,
     objects: &Objects,
     to: &[RoleName],
     option: GrantOption,
@@ -30,14 +30,15 @@ pub(super) fn grant(
     // What everyone may do with what has no rights of its own needs no grant.
     for owned in found(context, objects)? {
         cancel::check()?;
-        let granted = wanted(&owned, privileges)?;
-        let (grantor, granted) = as_grantor(context, &owned, granted)?;
         let mut access = owned.access().clone();
-        for grantee in &grantees {
-            let Some(name) = grantee.in_access(&access) else { continue };
-            let grantable = if option == GrantOption::Named { granted } else { Privileges::NONE };
-            let grantor = grantor.clone();
-            access.add(Grant { grantee: name, grantor, privileges: granted, grantable });
+        for (place, granted) in wanted(&owned, privileges)? {
+            let (grantor, granted) = as_grantor(context, &owned, place, granted)?;
+            for grantee in &grantees {
+                let Some(grantee) = grantee.in_access(&access) else { continue };
+                let grantable = if option == GrantOption::Named { granted } else { Privileges::NONE };
+                let grant = Grant { grantee, grantor: grantor.clone(), privileges: granted, grantable };
+                grant.add_to(place.grants(&mut access));
+            }
         }
         owned.put(context, access)?;
     }
@@ -50,7 +51,7 @@ pub(super) fn grant(
 /// As [`grant`]; `2BP01` if somebody passed them on and CASCADE was not said; `0A000` for what everyone may do.
 pub(super) fn revoke(
     context: &mut StatementContext<'_>,
-    privileges: Option<&[Privilege]>,
+    privileges: &Named,
     objects: &Objects,
     from: &[RoleName],
     option: GrantOption,
@@ -62,14 +63,17 @@ pub(super) fn revoke(
     let grantees = grantees(context, from)?;
     for owned in found(context, objects)? {
         cancel::check()?;
-        let revoked = wanted(&owned, privileges)?;
-        let (grantor, revoked) = as_grantor(context, &owned, revoked)?;
         let mut access = owned.access().clone();
-        for grantee in &grantees {
-            let Some(name) = grantee.in_access(&access) else { continue };
-            take_back(&mut access, &name, &grantor, revoked, option, behavior)?;
+        for (place, revoked) in wanted(&owned, privileges)? {
+            let (grantor, revoked) = as_grantor(context, &owned, place, revoked)?;
+            for grantee in &grantees {
+                let Some(grantee) = grantee.in_access(&access) else { continue };
+                for grants in place.grants_within(&mut access) {
+                    take_back(grants, &grantee, &grantor, revoked, option, behavior)?;
+                }
+            }
         }
-        access.grants.retain(|grant| !grant.privileges.is_empty());
+        access.keep(|_| true);
         owned.put(context, access)?;
     }
     Ok(())
@@ -177,8 +181,77 @@ fn relation(
     }
 }
 
-/// The privileges that are meant, all of which the object has.
-fn wanted(owned: &Owned, privileges: Option<&[Privilege]>) -> Result<Privileges, SqlError> {
+/// What privileges are granted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The object.
+    Whole,
+    /// A column of a table.
+    Column(usize),
+}
+
+impl Place {
+    /// What was granted there.
+    fn grants(self, access: &mut ObjectAccess) -> &mut Vec<Grant> {
+        match self {
+            Self::Whole => &mut access.grants,
+            Self::Column(column) => access.of_column_mut(column),
+        }
+    }
+
+    /// What was granted there and on its columns: what is taken back on a table is taken back on them.
+    fn grants_within(self, access: &mut ObjectAccess) -> Vec<&mut Vec<Grant>> {
+        match self {
+            Self::Whole => access.lists_mut().collect(),
+            Self::Column(column) => vec![access.of_column_mut(column)],
+        }
+    }
+}
+
+/// The privileges that are meant, all of which the object or its columns have.
+fn wanted(owned: &Owned, privileges: &Named) -> Result<Vec<(Place, Privileges)>, SqlError> {
+    let mut wanted = Vec::new();
+    // Where privileges on columns are all that is named, there are none on the object.
+    if privileges.on_columns.is_empty() || privileges.whole.as_ref().is_none_or(|whole| !whole.is_empty()) {
+        wanted.push((Place::Whole, wanted_of_object(owned, privileges.whole.as_deref())?));
+    }
+    for (privilege, columns) in &privileges.on_columns {
+        let def = table_of_columns(owned, *privilege)?;
+        for column in columns {
+            let column = lookup::column(def, column)?;
+            wanted.push((Place::Column(column), Privileges::of(&[*privilege])));
+        }
+    }
+    Ok(wanted)
+}
+
+/// The table on whose columns a privilege is granted.
+///
+/// # Errors
+/// `0LP01` for what has no columns, and for a privilege that columns have not; `0A000` for views, tables of other engines, and for
+/// SELECT.
+fn table_of_columns(owned: &Owned, privilege: Privilege) -> Result<&TableDef, SqlError> {
+    if !COLUMN_PRIVILEGES.contains(&privilege) {
+        return Err(invalid(format!("invalid privilege type {} for column", privilege.name())));
+    }
+    match owned {
+        Owned::Table(_) if privilege == Privilege::Select => {
+            let hint = "Make a view of the columns, and grant SELECT on that.";
+            Err(SqlError::unsupported("SELECT on columns").with_hint(hint))
+        }
+        Owned::Table(def) if def.foreign.is_some() => {
+            Err(SqlError::unsupported("a privilege on columns of a table of another engine"))
+        }
+        Owned::Table(def) => Ok(def),
+        Owned::View(_) => Err(SqlError::unsupported("a privilege on columns of a view")),
+        Owned::Sequence(_) | Owned::Schema(..) | Owned::Type(_) | Owned::Server(..) => {
+            Err(invalid("column privileges are only valid for relations"))
+        }
+    }
+}
+
+/// The privileges that are meant of a whole object.
+fn wanted_of_object(owned: &Owned, privileges: Option<&[Privilege]>) -> Result<Privileges, SqlError> {
     let word = match owned.kind() {
         Kind::Table | Kind::View | Kind::Index => "table",
         Kind::Sequence => "sequence",
@@ -211,6 +284,7 @@ pub(super) fn privileges_on(
 fn as_grantor(
     context: &StatementContext<'_>,
     owned: &Owned,
+    place: Place,
     wanted: Privileges,
 ) -> Result<(Option<String>, Privileges), SqlError> {
     let rights = context.rights();
@@ -218,9 +292,19 @@ fn as_grantor(
     if rights.owns(&access) {
         return Ok((access.owner.clone(), wanted));
     }
-    let granted = rights.grantable(&access).intersection(wanted);
+    let grantable = match place {
+        Place::Whole => rights.grantable(&access),
+        Place::Column(column) => rights.grantable_on(&access, column),
+    };
+    let granted = grantable.intersection(wanted);
     if granted.is_empty() {
-        return Err(denied(owned.kind(), owned.bare_name()));
+        return Err(match (place, owned) {
+            (Place::Column(column), Owned::Table(def)) => {
+                let (column, table) = (&def.columns[column].name, &def.name.name);
+                insufficient(format!("permission denied for column \"{column}\" of relation \"{table}\""))
+            }
+            _ => denied(owned.kind(), owned.bare_name()),
+        });
     }
     Ok((Some(context.settings.user().to_owned()), granted))
 }
@@ -231,7 +315,7 @@ fn as_grantor(
 /// # Errors
 /// `2BP01` if it was passed on and CASCADE was not said.
 pub(super) fn take_back(
-    access: &mut ObjectAccess,
+    grants: &mut [Grant],
     grantee: &Option<String>,
     grantor: &Option<String>,
     privileges: Privileges,
@@ -240,8 +324,7 @@ pub(super) fn take_back(
 ) -> Result<(), SqlError> {
     let mut left = vec![(grantee.clone(), grantor.clone(), privileges, option)];
     while let Some((grantee, grantor, privileges, option)) = left.pop() {
-        let known =
-            access.grants.iter_mut().find(|grant| grant.grantee == grantee && grant.grantor == grantor);
+        let known = grants.iter_mut().find(|grant| grant.grantee == grantee && grant.grantor == grantor);
         let Some(grant) = known else { continue };
         let lost = grant.grantable.intersection(privileges);
         grant.grantable = grant.grantable.without(privileges);
@@ -255,8 +338,7 @@ pub(super) fn take_back(
             |other: &&Grant| other.grantor == grantee && !other.privileges.intersection(lost).is_empty();
         let before = left.len();
         left.extend(
-            access
-                .grants
+            grants
                 .iter()
                 .filter(is_passed_on)
                 .map(|other| (other.grantee.clone(), grantee.clone(), lost, GrantOption::Unnamed)),
@@ -290,14 +372,15 @@ mod tests {
         let thread = std::thread::Builder::new().stack_size(128 << 10);
         let work = thread.spawn(move || {
             let (first, owner) = (role(1), role(0));
-            take_back(&mut taken, &first, &owner, select, GrantOption::Unnamed, Behavior::Cascade).unwrap();
+            let (option, behavior) = (GrantOption::Unnamed, Behavior::Cascade);
+            take_back(&mut taken.grants, &first, &owner, select, option, behavior).unwrap();
             taken
         });
         let taken = work.unwrap().join().unwrap();
         assert!(taken.grants.iter().all(|grant| grant.privileges.is_empty() && grant.grantable.is_empty()));
         // Of one in the middle, what was granted before it stays.
         let (one, by) = (role(LINKS / 2), role(LINKS / 2 - 1));
-        take_back(&mut access, &one, &by, select, GrantOption::Named, Behavior::Cascade).unwrap();
+        take_back(&mut access.grants, &one, &by, select, GrantOption::Named, Behavior::Cascade).unwrap();
         let left = access.grants.iter().filter(|grant| !grant.privileges.is_empty()).count();
         assert_eq!(left, LINKS / 2, "it keeps the privilege, and those behind it lose theirs");
     }

@@ -141,11 +141,11 @@ pub(super) fn require_member(context: &StatementContext<'_>, role: Option<&str>)
 fn hand_over(context: &mut StatementContext<'_>, owned: &Owned, owner: Option<&str>) -> Result<(), SqlError> {
     let before = owned.access();
     let mut access = ObjectAccess { owner: owner.map(str::to_owned), ..before.clone() };
-    for grant in access.grants.iter_mut().filter(|grant| grant.grantor == before.owner) {
+    for grant in access.lists_mut().flatten().filter(|grant| grant.grantor == before.owner) {
         grant.grantor = owner.map(str::to_owned);
     }
     // What the new owner was granted is its own now.
-    access.grants.retain(|grant| grant.grantee.is_none() || grant.grantee.as_deref() != owner);
+    access.keep(|grant| grant.grantee.is_none() || grant.grantee.as_deref() != owner);
     owned.put(context, access)
 }
 
@@ -218,7 +218,7 @@ pub(super) fn drop_owned(
                 (_, false) => {
                     let is_of = |name: &Option<String>| name.as_deref() == Some(role.as_str());
                     let mut access = owned.access().clone();
-                    access.grants.retain(|grant| !is_of(&grant.grantee) && !is_of(&grant.grantor));
+                    access.keep(|grant| !is_of(&grant.grantee) && !is_of(&grant.grantor));
                     owned.put(context, access)?;
                 }
             }

@@ -5,6 +5,7 @@ use super::dependents::Behavior;
 use super::drop::Missing;
 use crate::names::fold;
 use crate::parse::{rewind, take_word, to_next_word};
+use crate::rights::COLUMN_PRIVILEGES;
 use coeval_store::{Privilege, RoleAttribute};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Value};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -47,10 +48,19 @@ pub(crate) enum RoleOption {
 /// What is granted, or taken back.
 #[derive(Clone, Debug)]
 pub(crate) enum Granted {
-    /// Privileges on objects; `None`: ALL.
-    Privileges(Option<Vec<Privilege>>, Objects),
+    /// Privileges on objects.
+    Privileges(Named, Objects),
     /// Membership in roles.
     Roles(Vec<RoleName>),
+}
+
+/// The privileges that a statement names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// On whole objects; `None`: ALL.
+    pub(super) whole: Option<Vec<Privilege>>,
+    /// On columns, each with their names.
+    pub(super) on_columns: Vec<(Privilege, Vec<String>)>,
 }
 
 /// The objects of a GRANT.
@@ -438,17 +448,21 @@ fn granted(parser: &mut Parser<'_>) -> Parsed<Granted> {
     Ok(Granted::Roles(role_names(parser)?))
 }
 
-/// A list of privileges with ON behind it, ALL being none; `None`, and nothing taken, if it is a list of roles.
+/// A list of privileges with ON behind it; `None`, and nothing taken, if it is a list of roles.
 ///
 /// # Errors
-/// For privileges on columns.
-pub(super) fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Option<Vec<Privilege>>>> {
+/// For a list of columns that is none.
+pub(super) fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Named>> {
     to_next_word(parser);
     let start = parser.index();
-    let mut privileges = Vec::new();
-    let is_all = take_word(parser, "all");
+    let (mut privileges, mut on_columns) = (Vec::new(), Vec::new());
+    let mut is_all = take_word(parser, "all");
     if is_all {
         take_word(parser, "privileges");
+        if let Some(columns) = columns(parser)? {
+            is_all = false;
+            on_columns.extend(COLUMN_PRIVILEGES.map(|privilege| (privilege, columns.clone())));
+        }
     } else {
         loop {
             let word = word_at(parser, 0).unwrap_or_default().to_uppercase();
@@ -459,9 +473,9 @@ pub(super) fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Option<Vec<Pr
                 break;
             }
             skip(parser, 1);
-            privileges.extend(known);
-            if parser.peek_token().token == Token::LParen {
-                return Err(ParserError::ParserError("privileges on columns are not supported".to_owned()));
+            match (known, columns(parser)?) {
+                (Some(privilege), Some(columns)) => on_columns.push((privilege, columns)),
+                (known, _) => privileges.extend(known),
             }
             if !parser.consume_token(&Token::Comma) {
                 break;
@@ -469,10 +483,21 @@ pub(super) fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Option<Vec<Pr
         }
     }
     if take_word(parser, "on") {
-        return Ok(Some((!is_all).then_some(privileges)));
+        return Ok(Some(Named { whole: (!is_all).then_some(privileges), on_columns }));
     }
     rewind(parser, start);
     Ok(None)
+}
+
+/// A list of columns in parentheses, if one is next.
+fn columns(parser: &mut Parser<'_>) -> Parsed<Option<Vec<String>>> {
+    if !parser.consume_token(&Token::LParen) {
+        return Ok(None);
+    }
+    let columns =
+        parser.parse_comma_separated(|parser| parser.parse_identifier().map(|ident| fold(&ident)))?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Some(columns))
 }
 
 /// What stands behind ON.
@@ -552,6 +577,8 @@ mod tests {
             "GRANT select, Insert ON ALL TABLES IN SCHEMA public TO GROUP r",
             "GRANT USAGE ON SCHEMA s TO r",
             "GRANT CONNECT, TEMPORARY ON DATABASE d TO r",
+            "GRANT SELECT, INSERT (a, \"B\"), UPDATE (a) ON t TO r",
+            "REVOKE ALL PRIVILEGES (a) ON t FROM r",
             "GRANT a, b TO c WITH ADMIN OPTION GRANTED BY CURRENT_USER",
             "REVOKE GRANT OPTION FOR UPDATE ON t FROM r CASCADE",
             "REVOKE a FROM b",
@@ -561,6 +588,20 @@ mod tests {
         for sql in ["CREATE TABLE role (a int)", "SELECT 1", "DROP TABLE role", "ALTER TABLE t RENAME TO u"] {
             assert!(parse(sql).is_none(), "{sql}");
         }
+    }
+
+    #[test]
+    fn privileges_on_columns_stand_beside_those_on_tables() {
+        let read = |sql: &str| match parse(sql) {
+            Some(RoleStatement::Grant { granted: Granted::Privileges(named, _), .. }) => named,
+            other => panic!("{sql} grants no privileges: {other:?}"),
+        };
+        let both = read("GRANT SELECT, UPDATE (a, \"B\") ON t TO r");
+        assert_eq!(both.whole, Some(vec![Privilege::Select]));
+        assert_eq!(both.on_columns, [(Privilege::Update, vec!["a".to_owned(), "B".to_owned()])]);
+        let all = read("GRANT ALL (a) ON t TO r");
+        assert_eq!((all.whole, all.on_columns.len()), (Some(Vec::new()), COLUMN_PRIVILEGES.len()));
+        assert_eq!(read("GRANT ALL ON t TO r"), Named { whole: None, on_columns: Vec::new() });
     }
 
     #[test]

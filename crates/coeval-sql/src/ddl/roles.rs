@@ -62,7 +62,7 @@ pub(super) fn execute(
             "REVOKE ROLE"
         }
         RoleStatement::Grant { granted: Granted::Privileges(privileges, objects), to, option } => {
-            grants::grant(context, privileges.as_deref(), objects, to, *option)?;
+            grants::grant(context, privileges, objects, to, *option)?;
             "GRANT"
         }
         RoleStatement::Revoke {
@@ -71,7 +71,7 @@ pub(super) fn execute(
             option,
             behavior,
         } => {
-            grants::revoke(context, privileges.as_deref(), objects, from, *option, *behavior)?;
+            grants::revoke(context, privileges, objects, from, *option, *behavior)?;
             "REVOKE"
         }
         RoleStatement::Reassign { from, to } => {

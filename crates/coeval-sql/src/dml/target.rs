@@ -5,7 +5,8 @@ use super::target_view::{EXCLUDED, TargetView, ViewChange};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{self, fold};
-use crate::needs;
+use crate::needs::{self, Written};
+use crate::rights::Checks;
 use crate::scalar::ScopeTable;
 use crate::select::{self, quoted};
 use crate::stored::updatable::key_name;
@@ -89,25 +90,44 @@ impl Target {
         self.view.as_ref()
     }
 
-    /// Refuses a change if the session lacks one of these privileges.
+    /// Refuses a change of these columns if the session lacks one of these privileges. On a view it needs them as a whole.
     ///
     /// # Errors
     /// `42501`.
-    pub(super) fn require(
+    pub(super) fn require_written(
         &self,
         context: &StatementContext<'_>,
         needed: &[Privilege],
+        written: Written<'_>,
     ) -> Result<(), SqlError> {
         match &self.view {
-            None => needs::require(context, &self.def, needed),
+            None => needs::require_written(context, &self.def, needed, written),
             Some(view) => view.require(context, needed),
         }
     }
 
-    /// As [`Self::require`], for a statement that then finds the rows by a query of its own.
+    /// As [`Self::require_written`], for an UPDATE, which then finds the rows by a query of its own.
     ///
     /// # Errors
-    /// As [`Self::require`].
+    /// As [`Self::require_written`].
+    pub(super) fn require_to_update(
+        &self,
+        context: &mut StatementContext<'_>,
+        needed: &[Privilege],
+        updated: &[usize],
+    ) -> Result<(), SqlError> {
+        if self.view.is_some() {
+            return self.require_to_find(context, needed);
+        }
+        needs::require_written(context, &self.def, needed, Written { inserted: &[], updated })?;
+        context.checks = Checks::AllBut(self.def.id);
+        Ok(())
+    }
+
+    /// Refuses a change if the session lacks one of these privileges, of a statement that then finds the rows by a query of its own.
+    ///
+    /// # Errors
+    /// `42501`.
     pub(super) fn require_to_find(
         &self,
         context: &mut StatementContext<'_>,

@@ -6,6 +6,10 @@ use crate::quoting::quoted;
 use crate::relations::CATALOG_NAME;
 use coeval_store::{Grant, ObjectAccess, Privilege, Privileges};
 
+/// The privileges that there are on columns of tables, and what ALL means there.
+pub(crate) const COLUMN_PRIVILEGES: [Privilege; 4] =
+    [Privilege::Insert, Privilege::Select, Privilege::Update, Privilege::References];
+
 /// The privileges that there are on objects of a kind: what ALL means, and what the owner has.
 pub(crate) fn all_privileges(kind: Kind) -> Privileges {
     match kind {

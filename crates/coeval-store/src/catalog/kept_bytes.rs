@@ -10,7 +10,7 @@ use super::{
     CatalogChange, CheckDef, ColumnDef, DomainDef, ForeignDef, ForeignKeyDef, IndexDef, QualifiedName,
     SequenceDef, TableDef, TypeDef, ViewColumn, ViewDef,
 };
-use crate::access_rights::{Grant, Membership, ObjectAccess, RoleDef};
+use crate::access_rights::{ColumnGrants, Grant, Membership, ObjectAccess, RoleDef};
 use crate::brick_def::BrickDef;
 use crate::default_privileges::DefaultPrivileges;
 use crate::enum_type::{EnumDef, EnumLabel};
@@ -134,8 +134,15 @@ impl Parts for QualifiedName {
 
 impl Parts for ObjectAccess {
     fn beside(&self) -> usize {
-        let Self { owner, grants } = self;
-        owner.beside() + grants.beside()
+        let Self { owner, grants, columns } = self;
+        owner.beside() + grants.beside() + columns.beside()
+    }
+}
+
+impl Parts for ColumnGrants {
+    fn beside(&self) -> usize {
+        let Self { column: _, grants } = self;
+        grants.beside()
     }
 }
 

@@ -196,6 +196,20 @@ fn default_privileges_make_it_a_manifest_of_version_11() {
 }
 
 #[test]
+fn privileges_on_columns_make_it_a_manifest_of_version_11() {
+    let mut manifest = some_manifest();
+    let update = Grant {
+        grantee: Some("clerk".to_owned()),
+        grantor: None,
+        privileges: Privileges::of(&[Privilege::Update]),
+        grantable: Privileges::NONE,
+    };
+    update.add_to(manifest.tables[0].definition.access.of_column_mut(1));
+    assert_eq!(version_of(&manifest), 11);
+    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+}
+
+#[test]
 fn types_make_it_a_manifest_of_version_4() {
     let name = QualifiedName::new("public", "mood");
     let labels = ["sad", "happy"].map(str::to_owned);
