@@ -57,7 +57,7 @@ pub(crate) fn require(
 
 /// The columns that a statement gives values for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Written<'c> {
+pub(crate) struct WrittenColumns<'c> {
     /// Of new rows.
     pub(crate) inserted: &'c [usize],
     /// Of rows that are there.
@@ -72,7 +72,7 @@ pub(crate) fn require_written(
     context: &StatementContext<'_>,
     def: &TableDef,
     needs: &[Privilege],
-    written: Written<'_>,
+    written: WrittenColumns<'_>,
 ) -> Result<(), SqlError> {
     let rights = context.rights();
     needs.iter().try_for_each(|privilege| match privilege {

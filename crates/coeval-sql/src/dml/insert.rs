@@ -109,7 +109,7 @@ impl Shape {
             }
             _ => Vec::new(),
         };
-        let written = needs::Written { inserted, updated: &updated };
+        let written = needs::WrittenColumns { inserted, updated: &updated };
         self.target.require_written(context, needs::needs_of_insert(insert), written)
     }
 

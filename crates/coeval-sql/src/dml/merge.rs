@@ -21,7 +21,7 @@ use crate::error::{SqlError, SqlState};
 use crate::failing_row::refused;
 use crate::memory::ReturnedMemory;
 use crate::names;
-use crate::needs::{self, Written};
+use crate::needs::{self, WrittenColumns};
 use crate::parse::{MERGE_DEFAULTS, MERGE_NOTHING, is_default};
 use crate::query;
 use crate::result::{CommandTag, RowSet, StatementResult};
@@ -131,7 +131,7 @@ fn require(context: &mut StatementContext<'_>, target: &Target, merge: &Merge) -
             MergeAction::Delete { .. } => {}
         }
     }
-    let written = Written { inserted: &inserted, updated: &updated };
+    let written = WrittenColumns { inserted: &inserted, updated: &updated };
     needs::require_written(context, &target.def, &needs_of(merge), written)?;
     context.checks = Checks::AllBut(target.def.id);
     Ok(())

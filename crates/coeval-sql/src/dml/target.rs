@@ -5,7 +5,7 @@ use super::target_view::{EXCLUDED, TargetView, ViewChange};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{self, fold};
-use crate::needs::{self, Written};
+use crate::needs::{self, WrittenColumns};
 use crate::rights::Checks;
 use crate::scalar::ScopeTable;
 use crate::select::{self, quoted};
@@ -98,7 +98,7 @@ impl Target {
         &self,
         context: &StatementContext<'_>,
         needed: &[Privilege],
-        written: Written<'_>,
+        written: WrittenColumns<'_>,
     ) -> Result<(), SqlError> {
         match &self.view {
             None => needs::require_written(context, &self.def, needed, written),
@@ -119,7 +119,7 @@ impl Target {
         if self.view.is_some() {
             return self.require_to_find(context, needed);
         }
-        needs::require_written(context, &self.def, needed, Written { inserted: &[], updated })?;
+        needs::require_written(context, &self.def, needed, WrittenColumns { inserted: &[], updated })?;
         context.checks = Checks::AllBut(self.def.id);
         Ok(())
     }
