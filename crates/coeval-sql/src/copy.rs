@@ -34,7 +34,7 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::query;
 use crate::result::{CommandTag, RowSet, StatementResult};
-use crate::rights::{Object, insufficient};
+use crate::rights::insufficient;
 use crate::types::column_type_of_arrow;
 use arrow::array::RecordBatch;
 use coeval_store::{ColumnType, ObjectRef, Privilege, TableDef};
@@ -151,13 +151,11 @@ fn copied_table(
         _ => {
             let def = crate::names::table(name, context.settings, context.transaction)?;
             crate::foreign::refuse_definition(&def)?;
-            let rights = context.rights();
-            match direction {
-                CopyDirection::From => {
-                    rights.require_on(&def, Privilege::Insert, &copied_columns(&def, named)?)?;
-                }
-                CopyDirection::To => rights.require(Object::Table(&def), Privilege::Select)?,
-            }
+            let needed = match direction {
+                CopyDirection::From => Privilege::Insert,
+                CopyDirection::To => Privilege::Select,
+            };
+            context.rights().require_on(&def, needed, &copied_columns(&def, named)?)?;
             return Ok(def);
         }
     };

@@ -343,6 +343,21 @@ impl Rights {
         if is_allowed { Ok(()) } else { Err(denied(kind, object.name())) }
     }
 
+    /// The columns of a table that it may read; `None`: all.
+    ///
+    /// # Errors
+    /// As [`Self::require`], if it may read none.
+    pub(crate) fn readable(&self, def: &TableDef) -> Result<Option<Vec<usize>>, SqlError> {
+        let table = Object::Table(def);
+        let Err(refused) = self.require(table, Privilege::Select) else { return Ok(None) };
+        self.require(Object::Schema(&def.name.schema), Privilege::Usage)?;
+        let access = self.authority.access(table);
+        let granted = access.columns.iter().map(|granted| granted.column);
+        let readable: Vec<usize> =
+            granted.filter(|column| self.may_on(&access, Privilege::Select, *column)).collect();
+        if readable.is_empty() { Err(refused) } else { Ok(Some(readable)) }
+    }
+
     /// Refuses what takes a privilege on a table or on each of these columns; if there are none, on any one of the table.
     ///
     /// # Errors

@@ -228,17 +228,12 @@ fn wanted(owned: &Owned, privileges: &Named) -> Result<Vec<(Place, Privileges)>,
 /// The table on whose columns a privilege is granted.
 ///
 /// # Errors
-/// `0LP01` for what has no columns, and for a privilege that columns have not; `0A000` for views, tables of other engines, and for
-/// SELECT.
+/// `0LP01` for what has no columns, and for a privilege that columns have not; `0A000` for views and tables of other engines.
 fn table_of_columns(owned: &Owned, privilege: Privilege) -> Result<&TableDef, SqlError> {
     if !COLUMN_PRIVILEGES.contains(&privilege) {
         return Err(invalid(format!("invalid privilege type {} for column", privilege.name())));
     }
     match owned {
-        Owned::Table(_) if privilege == Privilege::Select => {
-            let hint = "Make a view of the columns, and grant SELECT on that.";
-            Err(SqlError::unsupported("SELECT on columns").with_hint(hint))
-        }
         Owned::Table(def) if def.foreign.is_some() => {
             Err(SqlError::unsupported("a privilege on columns of a table of another engine"))
         }
