@@ -205,3 +205,25 @@ fn a_session_has_the_rights_of_the_role_that_it_was_opened_for_and_of_no_later_o
     execute("ALTER ROLE bob RENAME TO rob; ALTER ROLE amy RENAME TO bob; CREATE ROLE amy");
     is_nobody(&mut second);
 }
+
+/// A key has the values of columns that a right on others does not let see.
+#[test]
+fn a_right_on_columns_shows_no_keys_in_details() {
+    let engine = Engine::new(Store::in_memory(StoreOptions::default())).unwrap();
+    let mut boss = engine.session();
+    let mut execute = |sql: &str| boss.execute(sql).map(drop).unwrap();
+    execute("CREATE ROLE clerk; CREATE TABLE t (id int PRIMARY KEY, word text UNIQUE)");
+    execute("INSERT INTO t VALUES (1, 'hidden'); GRANT SELECT (id), INSERT (id, word) ON t TO clerk");
+    let mut clerk = engine.session();
+    clerk.identify("clerk", Standing::Role, 7);
+    let mut shows_keys = || {
+        ["INSERT INTO t VALUES (2, 'hidden')", "INSERT INTO t (id) VALUES (1)"].map(|sql| {
+            let refused = clerk.execute(sql).map(drop).unwrap_err();
+            assert_eq!(refused.state, SqlState::UniqueViolation, "{sql}");
+            refused.detail.is_some_and(|detail| detail.contains("=("))
+        })
+    };
+    assert_eq!(shows_keys(), [false, false]);
+    execute("GRANT SELECT ON t TO clerk");
+    assert_eq!(shows_keys(), [true, true], "who may read the table sees the key that is taken");
+}
