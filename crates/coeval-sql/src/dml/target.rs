@@ -5,7 +5,7 @@ use super::target_view::{EXCLUDED, TargetView, ViewChange};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{self, fold};
-use crate::needs::{self, WrittenColumns};
+use crate::needs::{self, Reads, WrittenColumns};
 use crate::rights::Checks;
 use crate::scalar::ScopeTable;
 use crate::select::{self, quoted};
@@ -106,36 +106,34 @@ impl Target {
         }
     }
 
-    /// As [`Self::require_written`], for an UPDATE, which then finds the rows by a query of its own.
+    /// As [`Self::require_written`], for a statement that then finds the rows by a query of its own. Where SELECT on the table is all
+    /// that is lacking, and rows are read by the condition of that query alone, it is checked column by column, their keys included.
     ///
     /// # Errors
     /// As [`Self::require_written`].
-    pub(super) fn require_to_update(
-        &self,
-        context: &mut StatementContext<'_>,
-        needed: &[Privilege],
-        updated: &[usize],
-    ) -> Result<(), SqlError> {
-        if self.view.is_some() {
-            return self.require_to_find(context, needed);
-        }
-        needs::require_written(context, &self.def, needed, WrittenColumns { inserted: &[], updated })?;
-        context.checks = Checks::AllBut(self.def.id);
-        Ok(())
-    }
-
-    /// Refuses a change if the session lacks one of these privileges, of a statement that then finds the rows by a query of its own.
-    ///
-    /// # Errors
-    /// `42501`.
     pub(super) fn require_to_find(
         &self,
         context: &mut StatementContext<'_>,
         needed: &[Privilege],
+        updated: &[usize],
+        reads: Reads,
     ) -> Result<(), SqlError> {
-        let Some(view) = &self.view else { return needs::require_of_target(context, &self.def, needed) };
-        view.require(context, needed)?;
-        context.checks = view.checks_of_reads();
+        if let Some(view) = &self.view {
+            view.require(context, needed)?;
+            context.checks = view.checks_of_reads();
+            return Ok(());
+        }
+        let written = WrittenColumns { inserted: &[], updated };
+        context.checks = match needs::require_written(context, &self.def, needed, written) {
+            Ok(()) => Checks::AllBut(self.def.id),
+            Err(refused) if reads == Reads::Otherwise => return Err(refused),
+            Err(_) => {
+                let others: Vec<Privilege> =
+                    needed.iter().copied().filter(|privilege| *privilege != Privilege::Select).collect();
+                needs::require_written(context, &self.def, &others, written)?;
+                Checks::All
+            }
+        };
         Ok(())
     }
 

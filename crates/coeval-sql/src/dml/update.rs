@@ -62,7 +62,8 @@ pub(super) fn run(
     let target = Target::of_from(context, &update.table, ViewChange::Update)?;
     let sets = assignments::resolve(&target, &update.assignments)?;
     let updated: Vec<usize> = sets.iter().map(|set| set.column).collect();
-    target.require_to_update(context, needs::needs_of_update(update), &updated)?;
+    let reads = needs::reads_of_update(update);
+    target.require_to_find(context, needs::needs_of_update(update), &updated, reads)?;
     super::bricks::refuse_rows(&target.def, "UPDATE", REPLACE)?;
     let options = CheckOptions::compile(context, &target)?.of_given(updated);
     let from = from_tables(update);

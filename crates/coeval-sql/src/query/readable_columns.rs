@@ -115,9 +115,9 @@ fn handed_on(plan: &LogicalPlan, inputs: Vec<Scope>) -> Result<Barred> {
     let width = plan.schema().fields().len();
     let barred: Barred = inputs.into_iter().flat_map(|input| input.barred).collect();
     match plan {
-        LogicalPlan::Projection(_)
-        | LogicalPlan::Aggregate(_)
-        | LogicalPlan::Distinct(Distinct::On(_)) => Ok(vec![None; width]),
+        LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::On(_)) => {
+            Ok(vec![None; width])
+        }
         LogicalPlan::Filter(_)
         | LogicalPlan::Sort(_)
         | LogicalPlan::Limit(_)
