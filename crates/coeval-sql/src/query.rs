@@ -51,6 +51,7 @@ mod plan_size;
 mod planner;
 mod populated;
 mod pushdown;
+mod readable_columns;
 mod recursive_schemas;
 mod rewriting;
 mod row_counts;

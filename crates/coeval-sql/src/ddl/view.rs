@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE VIEW.
 
+use super::default_privileges::access_of_new;
 use super::temporary::{self, Lasting};
 use super::{lookup, view_options};
 use crate::context::StatementContext;
@@ -15,7 +16,9 @@ use crate::types::view_column;
 use crate::values;
 use crate::walk::any_select;
 use arrow::datatypes::Schema;
-use coeval_store::{CatalogChange, CheckOption, ObjectRef, QualifiedName, TableDef, ViewColumn, ViewDef};
+use coeval_store::{
+    CatalogChange, CheckOption, NewObjects, ObjectRef, QualifiedName, TableDef, ViewColumn, ViewDef,
+};
 use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,7 +67,9 @@ pub(super) fn create(
             refuse_other_columns(context, &old, &names, &schema)?;
             (old.access, old.comment, old.output.unwrap_or_default())
         }
-        Existing::Nothing | Existing::Keep => (lookup::own_access(context), None, Vec::new()),
+        Existing::Nothing | Existing::Keep => {
+            (access_of_new(context, NewObjects::Tables, Some(&name.schema)), None, Vec::new())
+        }
     };
     let own: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let query = if has_wildcard(&body) { fix_columns(&body, &own) } else { body.to_string() };
