@@ -59,7 +59,7 @@ pub(crate) use depth::STACK_BYTES;
 pub(crate) use distinct::regroup_distinct;
 pub(crate) use element_targets::ARRAY_WITH;
 pub(crate) use fetch_counts::WITH_TIES;
-pub(crate) use frame_exclusions::EXCLUDES_CURRENT_ROW;
+pub(crate) use frame_exclusions::Exclusion;
 pub(crate) use frame_offsets::FRAME_OFFSET;
 pub(crate) use grouping_sets::DISTINCT_SETS;
 pub(crate) use join_names::join_name;
@@ -214,7 +214,7 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
     order_identity_options(&mut tokens);
     refuse_current_rows(&tokens)?;
     let has_cycles = spell_cycles(&mut tokens)?;
-    take_exclusions(&mut tokens)?;
+    take_exclusions(&mut tokens);
     take_stars(&mut tokens);
     spell_join_names(&mut tokens);
     spell_copy_options(&mut tokens);
