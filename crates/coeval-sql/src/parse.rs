@@ -39,6 +39,7 @@ mod postgres;
 mod rows_from;
 mod schema_elements;
 mod select_into;
+mod searches;
 mod servers;
 mod short_forms;
 mod signs;
@@ -213,7 +214,7 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
     let check_option = take_check_option(&mut tokens);
     order_identity_options(&mut tokens);
     refuse_current_rows(&tokens)?;
-    let has_cycles = spell_cycles(&mut tokens)?;
+    let has_cycles = spell_cycles(&mut tokens);
     take_exclusions(&mut tokens);
     take_stars(&mut tokens);
     spell_join_names(&mut tokens);
