@@ -9,6 +9,7 @@ mod balance;
 mod between;
 mod bricks;
 mod check_options;
+mod clock_words;
 mod compression;
 mod conflict_targets;
 mod continued_texts;
@@ -77,6 +78,7 @@ use crate::row_locking::spell_out;
 use crate::settings::Deferrable;
 use bricks::take_bricks;
 use check_options::{put_check_option, take_check_option};
+use clock_words::{ask_for_time, has_clock_words};
 use compression::take_compression;
 use conflict_targets::spell_targets;
 use continued_texts::join_texts;
@@ -233,6 +235,7 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
     let compares_distinct = compares_distinct(&tokens);
     let has_operators_in_row = has_operators_in_row(&tokens);
     let has_into = tokens.iter().any(|token| is_word(token, "into"));
+    let has_clock_words = has_clock_words(&tokens);
     let mut syntax = parse_tokens(tokens, sql, own)?;
     cancel::check()?;
     if let Syntax::Statement(statement) = &mut syntax {
@@ -256,6 +259,9 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
         }
         if has_cycles {
             write_cycles(statement)?;
+        }
+        if has_clock_words {
+            ask_for_time(statement);
         }
         if let Some(which) = check_option {
             put_check_option(statement, which);
