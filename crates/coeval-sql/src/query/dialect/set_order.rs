@@ -93,7 +93,7 @@ fn spread_below_distinct(query: &mut Query) {
     let Some(Distinct::On(mut on)) = select.distinct.take() else { return };
     let mut keys: Vec<(Expr, String)> = Vec::new();
     for key in on.iter_mut().chain(order.iter_mut().map(|ordering| &mut ordering.expr)) {
-        let known = keys.iter().find(|(known, _)| known == key).map(|(_, name)| name.clone());
+        let known = keys.iter().find(|(known, _)| *known == *key).map(|(_, name)| name.clone());
         let name = output_meant(key, &select.projection, &outputs).or(known).unwrap_or_else(|| {
             let name = format!("{MARK}key{}", keys.len());
             keys.push((key.clone(), name.clone()));
