@@ -39,8 +39,7 @@ pub(super) fn ask_for_time(statement: &mut Statement) {
         | Statement::Merge(_)
         | Statement::Explain { .. }
         | Statement::Prepare { .. }
-        | Statement::Execute { .. }
-        | Statement::Declare { .. } => true,
+        | Statement::Execute { .. } => true,
         _ => false,
     };
     if is_run {
