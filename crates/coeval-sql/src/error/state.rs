@@ -51,6 +51,7 @@ states! {
     InvalidPrecedingOrFollowingSize = "22013",
     InvalidArgumentForNtile = "22014",
     InvalidArgumentForNthValue = "22016",
+    InvalidArgumentForSqlJsonDatetimeFunction = "22031",
     IntervalFieldOverflow = "22015",
     InvalidArgumentForLogarithm = "2201E",
     InvalidArgumentForPowerFunction = "2201F",

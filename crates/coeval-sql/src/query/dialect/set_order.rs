@@ -30,7 +30,8 @@ use datafusion::sql::sqlparser::ast::{
 /// Selects what a query with sets is ordered by below its ORDER BY. For one whose outputs have their names and whose functions are
 /// DataFusion's; one that is ordered by outputs alone stays as it is.
 pub(super) fn select_keys(query: &mut Query) {
-    if matches!(query.body.as_ref(), SetExpr::Select(select) if matches!(select.distinct, Some(Distinct::On(_))))
+    if let SetExpr::Select(select) = query.body.as_ref()
+        && let Some(Distinct::On(_)) = &select.distinct
     {
         spread_below_distinct(query);
         return;
