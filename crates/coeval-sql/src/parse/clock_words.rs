@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The words `now`, `today`, `tomorrow` and `yesterday` as dates and times: `'now'::timestamptz`, `date 'today'`, `timestamp 'tomorrow 12:00'`.
 //!
-//! A text has no statement that would know the time, so a literal of such a word becomes what asks for the time of the transaction:
+//! A text has no statement that would know the time, so a literal of such a word becomes what asks for the time of the transaction, where it
+//! is cast and where a statement gives it to a column:
 //!
 //! | literal | becomes |
 //! |---|---|
@@ -15,10 +16,12 @@
 
 use crate::select::{call, cast};
 use crate::walk::WalkMut;
+use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, Statement, TimezoneInfo, TypedString, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 /// Whether a literal among the tokens of a statement begins with such a word.
@@ -46,6 +49,27 @@ pub(super) fn ask_for_time(statement: &mut Statement) {
         // Nothing breaks off the visit.
         let _ = statement.walk_mut(&mut Asking);
     }
+}
+
+/// What a statement gives to a column of this type: a literal of such a word as what asks for the time, anything else as it is.
+pub(crate) fn given_to_column(value: &Expr, ty: ColumnType) -> Cow<'_, Expr> {
+    let timestamp = |zone| DataType::Timestamp(None, zone);
+    let ty = match ty {
+        ColumnType::Date => DataType::Date,
+        ColumnType::Time => DataType::Time(None, TimezoneInfo::None),
+        ColumnType::Timestamp => timestamp(TimezoneInfo::None),
+        ColumnType::TimestampTz => timestamp(TimezoneInfo::WithTimeZone),
+        _ => return Cow::Borrowed(value),
+    };
+    let text = match value {
+        Expr::Value(literal) => match &literal.value {
+            Value::SingleQuotedString(text) => text,
+            _ => return Cow::Borrowed(value),
+        },
+        _ => return Cow::Borrowed(value),
+    };
+    let asked = Meant::of(text).and_then(|meant| meant.asked_as(&ty));
+    asked.map_or(Cow::Borrowed(value), Cow::Owned)
 }
 
 struct Asking;
