@@ -93,6 +93,7 @@ states! {
     InvalidPassword = "28P01",
     InvalidGrantOperation = "0LP01",
     DependentObjectsStillExist = "2BP01",
+    InvalidCursorState = "24000",
     InvalidCursorName = "34000",
     InvalidSavepointSpecification = "3B001",
     InvalidCatalogName = "3D000",
