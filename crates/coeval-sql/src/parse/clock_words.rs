@@ -11,14 +11,17 @@
 //! | `'today'::t` | `now()::date::timestamp::t` |
 //! | `'today 12:00'::t` | `(now()::date + time '12:00')::t` |
 //!
-//! PostgreSQL reads the word once where a definition keeps it, and here it would be read anew each time. So the words stay what they are in
-//! definitions, and are refused there as any other text that is no date.
+//! A definition keeps what such a word meant when it was made, as in PostgreSQL: there the literal gets the date or time in its place
+//! ([`fix_in_definition`]).
 
+use crate::clock::Clock;
 use crate::select::{call, cast};
 use crate::walk::WalkMut;
+use chrono::{DateTime, Duration};
+use chrono_tz::Tz;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, Statement, TimezoneInfo, TypedString, Value, VisitorMut,
+    BinaryOperator, DataType, Expr, Statement, TimezoneInfo, TypedString, Value, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::borrow::Cow;
@@ -53,23 +56,74 @@ pub(super) fn ask_for_time(statement: &mut Statement) {
 
 /// What a statement gives to a column of this type: a literal of such a word as what asks for the time, anything else as it is.
 pub(crate) fn given_to_column(value: &Expr, ty: ColumnType) -> Cow<'_, Expr> {
-    let timestamp = |zone| DataType::Timestamp(None, zone);
-    let ty = match ty {
+    let asked = match (value, type_of_column(ty)) {
+        (Expr::Value(literal), Some(ty)) => match &literal.value {
+            Value::SingleQuotedString(text) => Meant::of(text).and_then(|meant| meant.asked_as(&ty)),
+            _ => None,
+        },
+        _ => None,
+    };
+    asked.map_or(Cow::Borrowed(value), Cow::Owned)
+}
+
+/// The type of a column as a cast names it, if its values are dates or times.
+fn type_of_column(ty: ColumnType) -> Option<DataType> {
+    Some(match ty {
         ColumnType::Date => DataType::Date,
         ColumnType::Time => DataType::Time(None, TimezoneInfo::None),
-        ColumnType::Timestamp => timestamp(TimezoneInfo::None),
-        ColumnType::TimestampTz => timestamp(TimezoneInfo::WithTimeZone),
-        _ => return Cow::Borrowed(value),
-    };
-    let text = match value {
-        Expr::Value(literal) => match &literal.value {
-            Value::SingleQuotedString(text) => text,
-            _ => return Cow::Borrowed(value),
-        },
-        _ => return Cow::Borrowed(value),
-    };
-    let asked = Meant::of(text).and_then(|meant| meant.asked_as(&ty));
-    asked.map_or(Cow::Borrowed(value), Cow::Owned)
+        ColumnType::Timestamp => DataType::Timestamp(None, TimezoneInfo::None),
+        ColumnType::TimestampTz => DataType::Timestamp(None, TimezoneInfo::WithTimeZone),
+        _ => return None,
+    })
+}
+
+/// Writes what such words mean now into a definition, where they are cast.
+pub(crate) fn fix_in_definition<V: VisitMut>(definition: &mut V, clock: Clock, zone: Tz) {
+    if let Some(now) = local_time(clock, zone) {
+        // Nothing breaks off the visit.
+        let _ = definition.walk_mut(&mut Fixing { now });
+    }
+}
+
+/// The same for the default of a column of this type.
+pub(crate) fn fix_in_default(value: &mut Expr, ty: ColumnType, clock: Clock, zone: Tz) {
+    fix_in_definition(value, clock, zone);
+    let (Some(ty), Some(now)) = (type_of_column(ty), local_time(clock, zone)) else { return };
+    if let Expr::Value(literal) = value {
+        fix_literal(&mut literal.value, &ty, &now);
+    }
+}
+
+fn local_time(clock: Clock, zone: Tz) -> Option<DateTime<Tz>> {
+    DateTime::from_timestamp_micros(clock.transaction_micros).map(|now| now.with_timezone(&zone))
+}
+
+fn fix_literal(literal: &mut Value, ty: &DataType, now: &DateTime<Tz>) {
+    let Value::SingleQuotedString(text) = literal else { return };
+    if let Some(written) = Meant::of(text).and_then(|meant| meant.written_as(ty, now)) {
+        *text = written;
+    }
+}
+
+struct Fixing {
+    now: DateTime<Tz>,
+}
+
+impl VisitorMut for Fixing {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Cast { expr, data_type, array: false, format: None, .. } => {
+                if let Expr::Value(literal) = expr.as_mut() {
+                    fix_literal(&mut literal.value, data_type, &self.now);
+                }
+            }
+            Expr::TypedString(typed) => fix_literal(&mut typed.value.value, &typed.data_type, &self.now),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 struct Asking;
@@ -154,6 +208,30 @@ impl<'t> Meant<'t> {
         };
         Some(cast(meant, ty.clone()))
     }
+
+    /// What it is now, as a text of this type; `None` for types that it is none of. A day has no offset: it begins when the clocks of the
+    /// session's zone show midnight.
+    fn written_as(self, ty: &DataType, now: &DateTime<Tz>) -> Option<String> {
+        let written = |format: &str| Some(now.format(format).to_string());
+        match (self, ty) {
+            (Self::Now, DataType::Date) => written("%Y-%m-%d"),
+            (Self::Now, DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz)) => {
+                written("%Y-%m-%d %H:%M:%S%.6f%:z")
+            }
+            (Self::Now, DataType::Timestamp(..)) => written("%Y-%m-%d %H:%M:%S%.6f"),
+            (Self::Now, DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone)) => {
+                written("%H:%M:%S%.6f")
+            }
+            (Self::Day(days, time), DataType::Date | DataType::Timestamp(..)) => {
+                let day = now.date_naive().checked_add_signed(Duration::days(days.into()))?;
+                Some(match ty {
+                    DataType::Date => day.to_string(),
+                    _ => format!("{day} {}", time.unwrap_or("00:00")),
+                })
+            }
+            _ => None,
+        }
+    }
 }
 
 fn plus(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
@@ -181,6 +259,22 @@ mod tests {
         for other in ["", "now 12:00", "today 12:00 PST", "today noon", "nowhere", "todays", "today 12"] {
             assert_eq!(Meant::of(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_definition_keeps_what_a_word_meant() {
+        let now = "2024-02-28T23:30:00.25Z".parse::<DateTime<chrono::Utc>>().expect("a time");
+        let now = now.with_timezone(&Tz::Europe__Berlin);
+        let timestamp = |zone| DataType::Timestamp(None, zone);
+        let written = |meant: Meant<'_>, ty: &DataType| meant.written_as(ty, &now).expect("a date or time");
+        assert_eq!(written(Meant::Day(0, None), &DataType::Date), "2024-02-29");
+        assert_eq!(
+            written(Meant::Day(1, Some("12:00")), &timestamp(TimezoneInfo::None)),
+            "2024-03-01 12:00"
+        );
+        let zoned = timestamp(TimezoneInfo::WithTimeZone);
+        assert_eq!(written(Meant::Now, &zoned), "2024-02-29 00:30:00.250000+01:00");
+        assert_eq!(Meant::Now.written_as(&DataType::Text, &now), None);
     }
 
     #[test]
