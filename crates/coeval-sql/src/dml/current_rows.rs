@@ -59,7 +59,7 @@ fn cursor_of(condition: &Expr) -> Option<&str> {
         return None;
     };
     match &name.value {
-        Value::SingleQuotedString(name) if function.name.to_string() == CURRENT_OF => Some(name),
+        Value::SingleQuotedString(name) if function.name.to_string() == CURRENT_OF => Some(name.as_str()),
         _ => None,
     }
 }

@@ -165,9 +165,11 @@ fn zone_of(text: &str) -> Option<Option<FixedOffset>> {
         None => (-1, text.strip_prefix('-')?),
     };
     let (hours, minutes) = rest.split_once(':').unwrap_or((rest, "00"));
-    let all = |text: &str, digits: usize| number(text, digits).filter(|(_, rest)| rest.is_empty());
-    let (hours, _) = all(hours, hours.len().min(2))?;
-    let (minutes, _) = all(minutes, 2).filter(|(minutes, _)| *minutes < 60)?;
+    let all = |text: &str, digits: usize| {
+        number(text, digits).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
+    };
+    let hours = all(hours, hours.len().min(2))?;
+    let minutes = all(minutes, 2).filter(|minutes| *minutes < 60)?;
     let seconds = i32::try_from(hours * 3_600 + minutes * 60).ok()?;
     FixedOffset::east_opt(sign * seconds).map(Some)
 }
