@@ -94,11 +94,7 @@ fn is_current(
 }
 
 /// The condition that the primary key is that of this row; `None` if the row has not got it.
-fn key_of(
-    target: &Target,
-    selected: &[Option<String>],
-    row: &RecordBatch,
-) -> Result<Option<Expr>, SqlError> {
+fn key_of(target: &Target, selected: &[Option<String>], row: &RecordBatch) -> Result<Option<Expr>, SqlError> {
     if !target.def.has_declared_primary_key() || selected.len() != row.num_columns() {
         return Ok(None);
     }

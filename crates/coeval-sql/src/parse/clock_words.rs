@@ -268,10 +268,7 @@ mod tests {
         let timestamp = |zone| DataType::Timestamp(None, zone);
         let written = |meant: Meant<'_>, ty: &DataType| meant.written_as(ty, &now).expect("a date or time");
         assert_eq!(written(Meant::Day(0, None), &DataType::Date), "2024-02-29");
-        assert_eq!(
-            written(Meant::Day(1, Some("12:00")), &timestamp(TimezoneInfo::None)),
-            "2024-03-01 12:00"
-        );
+        assert_eq!(written(Meant::Day(1, Some("12:00")), &timestamp(TimezoneInfo::None)), "2024-03-01 12:00");
         let zoned = timestamp(TimezoneInfo::WithTimeZone);
         assert_eq!(written(Meant::Now, &zoned), "2024-02-29 00:30:00.250000+01:00");
         assert_eq!(Meant::Now.written_as(&DataType::Text, &now), None);

@@ -148,8 +148,7 @@ fn clause(tokens: &[TokenWithSpan], place: usize) -> Option<(Vec<Token>, usize)>
     }
     let last = places.next()?;
     let path = word_at(last)?;
-    let mut call =
-        vec![Token::make_word(CYCLE, None), Token::LParen, mark, Token::Comma, path, Token::Comma];
+    let mut call = vec![Token::make_word(CYCLE, None), Token::LParen, mark, Token::Comma, path, Token::Comma];
     call.append(&mut value);
     call.push(Token::Comma);
     call.append(&mut default);
@@ -468,8 +467,10 @@ fn names_of(alias: &TableAlias, left: &SetExpr) -> Result<Vec<String>, SqlError>
     match outputs_of(left) {
         Some(outputs) => names.extend(outputs.into_iter().skip(alias.columns.len())),
         None if names.is_empty() => {
-            return Err(SqlError::unsupported("SEARCH or CYCLE of columns that the WITH query does not name")
-                .with_hint("Name them behind the name of the query: WITH RECURSIVE t (a, b) AS ..."));
+            return Err(SqlError::unsupported(
+                "SEARCH or CYCLE of columns that the WITH query does not name",
+            )
+            .with_hint("Name them behind the name of the query: WITH RECURSIVE t (a, b) AS ..."));
         }
         None => {}
     }
