@@ -43,6 +43,7 @@ pub(super) fn ask_for_time(statement: &mut Statement) {
         | Statement::Update(_)
         | Statement::Delete(_)
         | Statement::Merge(_)
+        | Statement::Copy { .. }
         | Statement::Explain { .. }
         | Statement::Prepare { .. }
         | Statement::Execute { .. } => true,
