@@ -147,6 +147,7 @@ fn is_of_ordered_indexes(class: &ast::ObjectName) -> bool {
         "int4",
         "int8",
         "interval",
+        "name",
         "numeric",
         "pg_lsn",
         "text",

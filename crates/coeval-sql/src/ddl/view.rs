@@ -6,6 +6,7 @@ use super::temporary::{self, Lasting};
 use super::{lookup, view_options};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::parse::fix_in_definition;
 use crate::result::StatementResult;
 use crate::rights::Object;
 use crate::stored::updatable::Updatable;
@@ -42,6 +43,7 @@ pub(super) fn create(
     let lasting = Lasting::of(&create.name, (create.temporary || reads_temporary).into())?;
     let tables: Vec<_> =
         relations.iter().filter_map(|(schema, name)| table_of(context, schema.as_deref(), name)).collect();
+    fix_in_definition(&mut body, context.clock, context.settings.zone());
     super::instants::fix(&mut body, context.settings.zone(), &tables);
     let name = temporary::target(context, &create.name, lasting)?;
     if lasting == Lasting::Session && !create.temporary {

@@ -196,14 +196,21 @@ impl Target {
 
     /// Its primary key as the first columns of a query.
     pub(super) fn key_items(&self) -> Vec<SelectItem> {
-        if self.view.is_none() {
-            return key_items(&self.def, &self.name, "key");
-        }
-        let keys = 0..self.def.primary_key.len();
-        keys.map(|number| {
-            select::item(select::column(&self.name, &key_name(number)), format!("key {number}"))
-        })
-        .collect()
+        self.key_items_named("key")
+    }
+
+    /// Its primary key as columns of a query whose names begin so.
+    pub(super) fn key_items_named(&self, prefix: &str) -> Vec<SelectItem> {
+        let name = |(number, &column): (usize, &usize)| match self.view {
+            None => self.def.columns[column].name.clone(),
+            Some(_) => key_name(number),
+        };
+        let names = self.def.primary_key.iter().enumerate().map(name);
+        let items = names.enumerate().map(|(number, name)| {
+            let value: Expr = select::column(&self.name, &name);
+            select::item(value, format!("{prefix} {number}"))
+        });
+        items.collect()
     }
 
     /// An expression of DO UPDATE, over the row that is there and [the one that was proposed](Self::proposed_table), of the columns that
@@ -232,13 +239,4 @@ impl Target {
         let table = ScopeTable::of_table(&self.def);
         if self.has_alias { table.with_alias(self.name.value.clone()) } else { table }
     }
-}
-
-/// The primary key of a table that goes by this name, as columns of a query.
-pub(super) fn key_items(def: &TableDef, table: &Ident, prefix: &str) -> Vec<SelectItem> {
-    let column = |(number, &column): (usize, &usize)| {
-        let value: Expr = select::column(table, &def.columns[column].name);
-        select::item(value, format!("{prefix} {number}"))
-    };
-    def.primary_key.iter().enumerate().map(column).collect()
 }

@@ -7,8 +7,8 @@ use crate::pieces::PushPieces;
 use crate::provider::{BEGIN_BRICK_AGGREGATES, JOIN_KEYS};
 use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CooperativeLeaves,
-    CountSpreading, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets,
-    GROUP_TOP, GROUPING_SETS, INTEGER_JOINS, IndependentLaterals, JoinOrder, JoinSides, LateJoins,
+    CountSpreading, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameExclusions,
+    FrameOffsets, GROUP_TOP, GROUPING_SETS, INTEGER_JOINS, IndependentLaterals, JoinOrder, JoinSides, LateJoins,
     NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS,
     STREAM_SERIES, ShortGroups, SkippedNumbers, SmallFilters, UNORDERED_GROUPS, VolatileCalls, WHOLE_GROUPS,
     Watch,
@@ -57,6 +57,7 @@ pub(crate) fn session_state(
         .with_default_features()
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_analyzer_rule(Arc::new(FrameOffsets))
+        .with_analyzer_rule(Arc::new(FrameExclusions))
         .with_optimizer_rules(optimizer_rules())
         .with_physical_optimizer_rules(physical_optimizer_rules(pieces))
         .build();
