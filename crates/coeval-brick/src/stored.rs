@@ -46,32 +46,46 @@ pub(crate) type Source = (RowValues, Range<usize>);
 impl RoutedLoad {
     /// Appends the load as bytes. Cost: a copy of its values.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        out.reserve(encoded_bytes(&self.values, self.pieces.len(), self.rows()));
         encode_pieces(&self.pieces, out);
-        encode_values(&[(self.values.clone(), self.own_rows())], out);
+        let mut sources: Vec<Source> =
+            self.own_rows().into_iter().map(|rows| (self.values.clone(), rows)).collect();
+        if sources.is_empty() {
+            // A load without rows has its columns all the same.
+            sources.push((self.values.clone(), 0..0));
+        }
+        encode_values(&sources, out);
     }
 
     /// The load in parts, each the rows of one brick as bytes that [`BrickTable::decode`](crate::BrickTable::decode) reads
     /// back as a load. Cost: a copy of its values.
     pub fn encode_by_brick(&self) -> impl Iterator<Item = (BrickId, Vec<u8>)> + '_ {
-        self.pieces.iter().map(|piece| {
-            let mut bytes = Vec::with_capacity(encoded_bytes(&self.values, piece.rows.len()));
-            encode_rows(piece.brick, &[(self.values.clone(), piece.rows.clone())], &mut bytes);
-            (piece.brick, bytes)
+        self.bricks().zip(self.by_brick()).map(|(brick, part)| {
+            let mut bytes = Vec::new();
+            part.encode(&mut bytes);
+            (brick, bytes)
         })
+    }
+
+    /// About as many bytes as the rows of each brick take, in the order of [`bricks`](Self::bricks). NULLs take others besides.
+    pub fn bytes_by_brick(&self) -> impl Iterator<Item = usize> + '_ {
+        self.pieces.iter().map(|piece| encoded_bytes(&self.values, 1, piece.rows.len()))
     }
 }
 
-/// As many bytes as so many rows of these take, or a few more; NULLs take others besides.
-fn encoded_bytes(values: &RowValues, rows: usize) -> usize {
-    /// How many rows there are, of which brick, and how many columns.
-    const HEAD_BYTES: usize = 32;
+/// As many bytes as so many rows of these take, in so many pieces, or a few more; NULLs take others besides.
+fn encoded_bytes(values: &RowValues, pieces: usize, rows: usize) -> usize {
+    /// How many rows there are, in how many pieces, and how many columns.
+    const HEAD_BYTES: usize = 16;
+    /// The brick of a piece, and its rows.
+    const PIECE_BYTES: usize = 12;
     let of_column = |column: &ColumnValues| match &column.values {
         Values::Bytes(width, _) => width * rows,
         Values::Bits(_) => rows.div_ceil(8),
     };
     // Each with its form, and whether there are NULLs.
     let columns = values.bess.iter().chain(&values.columns).map(|column| 2 + of_column(column));
-    HEAD_BYTES + columns.sum::<usize>()
+    HEAD_BYTES + pieces * PIECE_BYTES + columns.sum::<usize>()
 }
 
 /// Appends rows of one brick as a load.
