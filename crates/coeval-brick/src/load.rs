@@ -55,7 +55,7 @@ impl RoutedLoad {
     /// The load in parts, each with the rows of one brick, in the order of [`bricks`](Self::bricks). They share the values: a part keeps
     /// those of the whole load for as long as it is there. Cost: a reference count for each part and column.
     pub fn by_brick(&self) -> impl Iterator<Item = Self> + '_ {
-        (0..self.pieces.len()).map(|place| self.part(&[place]))
+        (0..self.pieces.len()).map(move |place| self.part(&[place]))
     }
 
     /// The rows of some of its bricks, which are named by their places among [`bricks`](Self::bricks), ascending. They share the values, as
