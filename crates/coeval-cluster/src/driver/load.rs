@@ -114,6 +114,7 @@ impl Load {
             let limit = self.bytes_max();
             // In one step: what goes to the same node goes together, and is answered together.
             let appended: Option<Result<Taken, LoadError>> = life.step(|engine| {
+                engine.sends_all = true;
                 for rows in rows.by_ref().take(room) {
                     let brick = rows.brick;
                     let change = engine.routed_with_texts(rows).map_err(LoadError::Refused)?;
@@ -139,6 +140,7 @@ impl Load {
         self.count(change.size());
         self.room(1).await?;
         let appended = self.life.step(|engine| {
+            engine.sends_all = true;
             let change = engine.with_texts(brick, change).map_err(LoadError::Refused)?;
             engine.append(epoch, (brick, change), limit)
         });
@@ -244,6 +246,7 @@ impl Load {
         let (told, fate) = oneshot::channel();
         let epoch = self.epoch;
         let asked = self.life.step(|engine| {
+            engine.sends_all = true;
             let wished = wish(engine, epoch);
             if wished.is_ok() {
                 let caller = engine.callers.entry(epoch).or_default();
@@ -326,3 +329,6 @@ impl std::fmt::Debug for Load {
         write!(f, "Load({} of {})", self.epoch, self.life.member)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use super::frame::{ANOTHER, FrameKind, NO_MORE, ONE, SEVERAL};
 use super::{VERSION, Wire};
 use crate::brick_change::BrickChange;
 use bytes::Bytes;
-use coeval_txn::cluster::Message;
+use coeval_txn::cluster::{Body, EpochKind, Message};
 
 /// With so many bytes a frame takes no further message: large enough that what a frame costs does not matter, and so small that the
 /// first rows of a load are on their way while others are made bytes.
@@ -26,6 +26,13 @@ pub(crate) struct MessageFrame {
     bytes: Vec<u8>,
     /// What is counted of each message, in their order.
     counted: Vec<(FrameKind, usize)>,
+    is_awaited: bool,
+}
+
+/// Whether a message may wait for the next one to the same node, which a frame of its own would cost as much as. Nobody waits for a
+/// `Heard`. The answer to a load's begin is waited for by its commit, and its first rows come before that.
+fn may_wait(message: &Message<BrickChange>) -> bool {
+    matches!(message.body, Body::Heard(_) | Body::Begin(_, EpochKind::Load))
 }
 
 impl MessageFrame {
@@ -51,7 +58,13 @@ impl MessageFrame {
             std::mem::replace(self, next)
         });
         self.counted.push(counted);
+        self.is_awaited |= !may_wait(message);
         full
+    }
+
+    /// Whether it is to be sent now: somebody may wait for one of the messages.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.is_awaited
     }
 
     /// The frame, and what is counted of it.
@@ -76,7 +89,7 @@ mod tests {
     use crate::node::{Incarnation, NodeId};
     use crate::wire::{Frame, decode, encode};
     use coeval_txn::Epoch;
-    use coeval_txn::cluster::{Body, BrickAddress, Member, ViewNumber};
+    use coeval_txn::cluster::{BrickAddress, Member, ViewNumber};
 
     const MAX: usize = 16 << 20;
 
@@ -95,6 +108,22 @@ mod tests {
         let (bytes, counted) = frame.finish();
         assert_eq!(bytes, encode(&Frame::Protocol(append(0, 3))));
         assert_eq!(counted, [(FrameKind::Append, bytes.len() - 2)]);
+    }
+
+    #[test]
+    fn a_frame_is_awaited_from_the_first_message_that_is() {
+        let epoch = Epoch::new(9);
+        let mut frame = MessageFrame::default();
+        for body in [Body::Heard(epoch), Body::Begin(epoch, EpochKind::Load)] {
+            assert!(frame.push(&Message { body, ..append(0, 1) }, MAX).is_none());
+            assert!(!frame.is_awaited());
+        }
+        assert!(frame.push(&append(0, FRAME_BYTES), MAX).is_some_and(|full| !full.is_awaited()));
+        assert!(frame.is_awaited());
+        let mut frame = MessageFrame::default();
+        let body = Body::Begin(epoch, EpochKind::Delete);
+        assert!(frame.push(&Message { body, ..append(0, 1) }, MAX).is_none());
+        assert!(frame.is_awaited(), "a delete goes on with the answer");
     }
 
     #[test]
