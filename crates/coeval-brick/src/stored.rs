@@ -215,7 +215,7 @@ pub(crate) fn decode_strings<'a>(
     dictionaries: &Dictionaries,
     bytes: &'a [u8],
 ) -> Result<&'a [u8], MalformedLoad> {
-    let mut reader = Reader { bytes };
+    let mut reader = Reader { bytes, kept: None };
     let columns = (0..schema.columns().len()).filter_map(|column| dictionaries.get(column));
     let columns: Vec<_> = columns.collect();
     let count = reader.u32()? as usize;
@@ -237,14 +237,26 @@ pub(crate) fn decode_strings<'a>(
     Ok(reader.bytes)
 }
 
+/// Bytes that are read back as a load.
+#[derive(Clone, Copy)]
+pub(crate) enum LoadBytes<'a> {
+    /// The load gets a copy of its values.
+    Copied(&'a [u8]),
+    /// The load keeps them, and its values lie in them.
+    Kept(&'a Buffer),
+}
+
 /// Reads a load back, in the order of `shard_count` shards. What follows it.
 pub(crate) fn decode_load<'a>(
     schema: &Arc<BrickSchema>,
     dictionaries: &Dictionaries,
     shard_count: usize,
-    bytes: &'a [u8],
+    bytes: LoadBytes<'a>,
 ) -> Result<(RoutedLoad, &'a [u8]), MalformedLoad> {
-    let mut reader = Reader { bytes };
+    let mut reader = match bytes {
+        LoadBytes::Copied(bytes) => Reader { bytes, kept: None },
+        LoadBytes::Kept(kept) => Reader { bytes: kept.as_slice(), kept: Some(kept) },
+    };
     let rows = reader.u32()? as usize;
     let mut pieces = Vec::new();
     let mut row = 0_usize;
@@ -358,6 +370,8 @@ fn check_metrics(
 /// Bytes that are read from the front.
 struct Reader<'a> {
     bytes: &'a [u8],
+    /// What they are the end of, if values are to lie in that.
+    kept: Option<&'a Buffer>,
 }
 
 impl<'a> Reader<'a> {
@@ -390,12 +404,21 @@ impl<'a> Reader<'a> {
 
     fn bytes_of(&mut self, width: usize, rows: usize) -> Result<Values, MalformedLoad> {
         let length = width.checked_mul(rows).ok_or(malformed("it ends too early"))?;
-        // Copied, so that the values are aligned.
-        Ok(Values::Bytes(width, Buffer::from(self.slice(length)?)))
+        Ok(Values::Bytes(width, self.buffer(length)?))
     }
 
     fn bits(&mut self, rows: usize) -> Result<BooleanBuffer, MalformedLoad> {
-        Ok(BooleanBuffer::new(Buffer::from(self.slice(rows.div_ceil(8))?), 0, rows))
+        Ok(BooleanBuffer::new(self.buffer(rows.div_ceil(8))?, 0, rows))
+    }
+
+    /// So many bytes. They may lie anywhere: the values of a load are read byte by byte, and copied into bricks.
+    fn buffer(&mut self, length: usize) -> Result<Buffer, MalformedLoad> {
+        let left = self.bytes.len();
+        let slice = self.slice(length)?;
+        Ok(match self.kept {
+            Some(kept) => kept.slice_with_length(kept.len() - left, length),
+            None => Buffer::from(slice),
+        })
     }
 }
 

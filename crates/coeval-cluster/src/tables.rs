@@ -12,6 +12,7 @@ use crate::brick_change::{BrickChange, LabelledChanges};
 use crate::store::StoredBrick;
 use crate::texts::{ColumnTexts, NoText, RowCodes, TextColumns};
 use arrow::array::RecordBatch;
+use arrow::buffer::Buffer;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 use coeval_brick::{
@@ -492,7 +493,9 @@ fn codes_of(texts: &TextColumns, load: &RoutedLoad) -> Result<Vec<RowCodes>, Row
 /// What bytes say that are to be rows of a brick.
 fn decode(at: BrickAddress, empty: &BrickTable, rows: &Bytes, of: RowsOf) -> Result<RoutedLoad, RowsRefused> {
     let BrickAddress { table, brick } = at;
-    let (load, rest) = empty.decode(rows)?;
+    // The rows are copied once, into the brick.
+    let bytes = Buffer::from(rows.clone());
+    let (load, rest) = empty.decode_kept(&bytes)?;
     let is_of_brick = load.bricks().any(|of_rows| of_rows.get() == brick);
     let is_of_others = of == RowsOf::OneBrick && load.bricks().nth(1).is_some();
     if is_of_brick && !is_of_others && rest.is_empty() {

@@ -2,6 +2,7 @@
 use std::sync::Arc;
 
 use arrow::array::{BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::buffer::Buffer;
 use arrow::compute::concat_batches;
 use arrow::datatypes::DataType;
 use coeval_txn::{Epoch, EpochSet};
@@ -258,7 +259,7 @@ fn the_rows_of_some_bricks_of_a_load_are_a_load() {
     let bricks: Vec<_> = load.bricks().collect();
     assert!(bricks.len() > 6 && load.bytes_by_brick().count() == bricks.len());
     let mut rows = 0;
-    // No part has neighbours of the whole load alone.
+    // The bricks of each part do not lie together.
     for remainder in 0..3 {
         let places: Vec<usize> = (remainder..bricks.len()).step_by(3).collect();
         let same = load.part(&places);
@@ -268,6 +269,13 @@ fn the_rows_of_some_bricks_of_a_load_are_a_load() {
         same.encode(&mut bytes);
         let (part, rest) = parts.decode(&bytes).unwrap();
         assert!(rest.is_empty() && part.bricks().eq(same.bricks()) && part.rows() == same.rows());
+        // Values that lie somewhere in other bytes are the same.
+        let shifted = Buffer::from([&[7_u8][..], &bytes[..], &b"rest"[..]].concat()).slice(1);
+        let (kept, rest) = parts.decode_kept(&shifted).unwrap();
+        let mut again = Vec::new();
+        kept.encode(&mut again);
+        assert!(rest == b"rest" && again == bytes);
+        let part = if remainder == 1 { kept } else { part };
         parts.append(Epoch::new(1), part).unwrap().wait().unwrap();
         shared.append(Epoch::new(1), same).unwrap().wait().unwrap();
     }
