@@ -14,6 +14,11 @@ use coeval_txn::cluster::{Body, EpochKind, Message};
 /// first rows of a load are on their way while others are made bytes.
 const FRAME_BYTES: usize = 256 << 10;
 
+/// So many bytes of rows are worth the room of a whole frame.
+const LARGE_BYTES: usize = 32 << 10;
+/// Bytes of a message around the rows in it, and more than those.
+const ENVELOPE_BYTES: usize = 256;
+
 /// How a frame with several messages begins: version, kind, and that a message follows.
 const HEAD: [u8; 3] = [VERSION, SEVERAL, ANOTHER];
 /// The same for a frame with one message.
@@ -39,6 +44,30 @@ impl MessageFrame {
     /// Puts a message behind the others. If these would be enough with it, or more than the bytes that a frame may have, they are given
     /// in a frame without it.
     pub(crate) fn push(&mut self, message: &Message<BrickChange>, bytes_max: usize) -> Option<Self> {
+        let limit = FRAME_BYTES.min(bytes_max);
+        let rows = match &message.body {
+            Body::Append { rows, .. } => rows.size(),
+            _ => 0,
+        };
+        // Rows that do not fit are not put here first, to be moved to the next frame.
+        let is_full = !self.counted.is_empty() && self.bytes.len() + rows > limit;
+        let full = is_full.then(|| std::mem::take(self));
+        self.make_room(rows, limit);
+        let moved = self.put(message, limit);
+        full.or(moved)
+    }
+
+    /// Makes room for so many bytes of rows: if they are many, for as many more as the frame may have. Else what is in it would be copied
+    /// each time that it has doubled.
+    fn make_room(&mut self, rows: usize, limit: usize) {
+        let room = self.bytes.capacity() - self.bytes.len();
+        if rows >= LARGE_BYTES && room < rows + ENVELOPE_BYTES {
+            self.bytes.reserve_exact(rows.max(limit) + ENVELOPE_BYTES);
+        }
+    }
+
+    /// Puts a message behind the others, or if they are too many with it, into the next frame; gives this one then.
+    fn put(&mut self, message: &Message<BrickChange>, limit: usize) -> Option<Self> {
         let mark = self.bytes.len();
         if self.counted.is_empty() {
             self.bytes.extend_from_slice(&HEAD);
@@ -50,7 +79,7 @@ impl MessageFrame {
         let counted = (FrameKind::of_message(message), self.bytes.len() - start);
         // With what stands behind the last one.
         let bytes = self.bytes.len() + 1;
-        let full = (mark > 0 && bytes > FRAME_BYTES.min(bytes_max)).then(|| {
+        let full = (mark > 0 && bytes > limit).then(|| {
             let mut next = Self::default();
             next.bytes.extend_from_slice(&HEAD);
             next.bytes.extend_from_slice(&self.bytes[start..]);
@@ -73,6 +102,10 @@ impl MessageFrame {
     /// If there is no message in it.
     pub(crate) fn finish(mut self) -> (Bytes, Vec<(FrameKind, usize)>) {
         assert!(!self.counted.is_empty(), "a frame has messages");
+        // Queues are bounded by what frames have, not by what they have room for.
+        if self.bytes.capacity() / 4 > self.bytes.len() {
+            self.bytes.shrink_to_fit();
+        }
         if self.counted.len() == 1 {
             let skipped = HEAD.len() - HEAD_OF_ONE.len();
             self.bytes[skipped..HEAD.len()].copy_from_slice(&HEAD_OF_ONE);
@@ -135,6 +168,24 @@ mod tests {
         let Ok(Frame::Several(framed)) = decode(bytes) else { panic!("it is a frame with several") };
         assert!(framed.iter().map(|framed| &framed.message).eq(&sent));
         assert_eq!(Frame::Several(framed).counted(0), counted);
+    }
+
+    /// To break it: leave out `make_room`, or that a frame gives room back.
+    #[test]
+    fn a_frame_with_rows_has_room_for_more_and_does_not_keep_it() {
+        let mut frame = MessageFrame::default();
+        assert!(frame.push(&append(0, LARGE_BYTES), MAX).is_none());
+        let room = frame.bytes.capacity();
+        assert!(room >= FRAME_BYTES);
+        for number in 1..7 {
+            assert!(frame.push(&append(number, LARGE_BYTES), MAX).is_none());
+        }
+        assert_eq!(frame.bytes.capacity(), room, "nothing that was in it was copied");
+        let mut alone = MessageFrame::default();
+        assert!(alone.push(&append(0, LARGE_BYTES), MAX).is_none());
+        let (bytes, _) = alone.finish();
+        let kept = bytes.try_into_mut().map(|bytes| bytes.capacity());
+        assert!(kept.is_ok_and(|kept| kept < 4 * LARGE_BYTES));
     }
 
     /// To break it: put a large message behind others. No node takes a frame of more bytes than it bounds.
