@@ -33,6 +33,10 @@ const QUEUE_LENGTH: usize = 256;
 /// small enough that as many as a load may have unanswered take little memory.
 const APPEND_BYTES: usize = 64 << 10;
 
+/// If the texts of a batch have more bytes than that, the rows of each brick are appended by themselves: all texts of an append go into one
+/// message with its rows.
+const TEXTS_TOGETHER_BYTES: usize = 1 << 20;
+
 /// Of which bricks rows may be that are said to be a brick's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowsOf {
@@ -218,7 +222,7 @@ impl Tables {
         if !definition.texts.is_empty() {
             return Err(RowsRefused::HasTexts(table));
         }
-        let routed = routed(table, (&definition.empty, &definition.texts), batch)?;
+        let routed = routed(table, (&definition.empty, &definition.texts), batch, 0)?;
         Ok(routed.by_brick().map(RoutedRows::sent).collect())
     }
 
@@ -360,6 +364,8 @@ pub(crate) struct RoutedBatch {
     table: u64,
     load: RoutedLoad,
     texts: Arc<TextColumns>,
+    /// Those of the texts in it, each once.
+    text_bytes: usize,
 }
 
 impl RoutedBatch {
@@ -376,10 +382,11 @@ impl RoutedBatch {
     /// The rows as they are appended: those of bricks that are on the same nodes together, up to some bytes. `nodes` has for each of the
     /// [bricks](Self::bricks) those that it is on. Cost: a copy of the rows.
     pub(crate) fn together(&self, nodes: &[Vec<NodeId>]) -> Vec<RoutedRows> {
+        let bytes_max = if self.text_bytes > TEXTS_TOGETHER_BYTES { 0 } else { APPEND_BYTES };
         let (mut open, mut full): (BTreeMap<&[NodeId], Together>, Vec<Vec<usize>>) = Default::default();
         for (place, (nodes, bytes)) in nodes.iter().zip(self.load.bytes_by_brick()).enumerate() {
             let together = open.entry(nodes).or_default();
-            if !together.places.is_empty() && together.bytes + bytes > APPEND_BYTES {
+            if !together.places.is_empty() && together.bytes + bytes > bytes_max {
                 full.push(std::mem::take(together).places);
             }
             together.places.push(place);
@@ -456,8 +463,10 @@ impl TextRows {
     pub(crate) fn routed(&self, codes: &[Vec<Option<Code>>]) -> Result<RoutedBatch, RowsRefused> {
         assert_eq!(codes.len(), self.texts.len(), "each column of texts has its codes");
         if self.texts.is_empty() {
-            return routed(self.table, (&self.empty, &self.columns), &self.batch);
+            return routed(self.table, (&self.empty, &self.columns), &self.batch, 0);
         }
+        let texts = self.texts.iter().flat_map(ColumnTexts::texts);
+        let text_bytes = texts.map(|text| text.len()).sum();
         let mut columns = self.batch.columns().to_vec();
         for (texts, codes) in self.texts.iter().zip(codes) {
             columns[texts.place()] = texts.coded(codes);
@@ -466,7 +475,7 @@ impl TextRows {
         let coded =
             RecordBatch::try_from_iter_with_nullable(fields.map(|(name, column)| (name, column, true)));
         let coded = coded.map_err(|error| RowsRefused::Load(error.to_string()))?;
-        routed(self.table, (&self.empty, &self.columns), &coded)
+        routed(self.table, (&self.empty, &self.columns), &coded, text_bytes)
     }
 }
 
@@ -481,9 +490,10 @@ fn routed(
     table: u64,
     (empty, texts): (&BrickTable, &Arc<TextColumns>),
     batch: &RecordBatch,
+    text_bytes: usize,
 ) -> Result<RoutedBatch, RowsRefused> {
     let load = empty.route(batch, 0).map_err(refused)?.load;
-    Ok(RoutedBatch { table, load, texts: Arc::clone(texts) })
+    Ok(RoutedBatch { table, load, texts: Arc::clone(texts), text_bytes })
 }
 
 fn codes_of(texts: &TextColumns, load: &RoutedLoad) -> Result<Vec<RowCodes>, RowsRefused> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use super::{APPEND_BYTES, DefinitionError, RoutedRows, RowsOf, RowsRefused, Tables};
+use super::{APPEND_BYTES, DefinitionError, RoutedRows, RowsOf, RowsRefused, TEXTS_TOGETHER_BYTES, Tables};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
@@ -101,7 +101,7 @@ fn rows_of_bricks_on_the_same_nodes_are_appended_together() {
     };
     let batch = routed(80);
     let mut bricks: Vec<BrickAddress> = batch.bricks().collect();
-    let on = |brick: &BrickAddress| vec![NodeId::new(1 + u32::from(brick.brick % 3 == 0))];
+    let on = |brick: &BrickAddress| vec![NodeId::new(1 + u32::from(brick.brick.is_multiple_of(3)))];
     let together = batch.together(&bricks.iter().map(on).collect::<Vec<_>>());
     assert_eq!(together.len(), 2);
     let mut seen = Vec::new();
@@ -124,6 +124,22 @@ fn rows_of_bricks_on_the_same_nodes_are_appended_together() {
     let large = routed(i64::try_from(APPEND_BYTES / 4).unwrap()).together(&vec![vec![NodeId::new(1)]; 8]);
     assert_eq!(large.len(), 3);
     assert!(large.iter().all(|rows| rows.bytes.len() <= APPEND_BYTES));
+}
+
+/// To break it: leave out the bound. Rows that fit into messages brick by brick would not go into one with all texts.
+#[test]
+fn rows_with_many_bytes_of_texts_are_appended_brick_by_brick() {
+    let tables = Tables::start(1).unwrap();
+    tables.declare(7, schema(vec![])).unwrap();
+    let appends = |text_bytes: usize| {
+        let cities: Vec<String> = (0..20).map(|city| format!("{city:0text_bytes$}")).collect();
+        let rows = batch(&cities.iter().map(String::as_str).collect::<Vec<_>>());
+        let codes: Vec<Option<Code>> = (0..20).map(|code| Some(Code::new(code))).collect();
+        let routed = tables.rows_with_texts(7, &rows).unwrap().routed(&[codes]).unwrap();
+        assert_eq!(routed.bricks().count(), 2);
+        routed.together(&[vec![NodeId::new(1)], vec![NodeId::new(1)]]).len()
+    };
+    assert_eq!([2, TEXTS_TOGETHER_BYTES / 20 + 1].map(appends), [1, 2]);
 }
 
 #[test]
