@@ -24,8 +24,10 @@ const TABLE: &str = "arrivals";
 const CREATE: &str = "CREATE TABLE arrivals (slot int, m1 bigint, m2 bigint) USING brick \
      PARTITION BY (slot CARDINALITY 1024 RANGE SIZE 16)";
 const COPY: &str = "COPY arrivals FROM STDIN";
-/// Clients of each node: as many as keep its core busy while loads wait.
-const LOADERS: u64 = 4;
+/// Clients of each node: as many as keep its core busy while loads wait. Behind its last row a load through two nodes waits for two answers
+/// of the other node, on a core that others keep busy, and for both logs; a load through one waits for its own. With few clients the waits
+/// would be compared, and not what nodes can do.
+const LOADERS: u64 = 8;
 const TINY_LOADERS: u64 = 2;
 /// Rows of a load.
 const LOAD_ROWS: u64 = 16_384;
