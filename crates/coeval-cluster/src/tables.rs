@@ -382,6 +382,7 @@ impl RoutedBatch {
     /// The rows as they are appended: those of bricks that are on the same nodes together, up to some bytes. `nodes` has for each of the
     /// [bricks](Self::bricks) those that it is on. Cost: a copy of the rows.
     pub(crate) fn together(&self, nodes: &[Vec<NodeId>]) -> Vec<RoutedRows> {
+        assert_eq!(nodes.len(), self.load.bricks().count(), "each brick is somewhere");
         let bytes_max = if self.text_bytes > TEXTS_TOGETHER_BYTES { 0 } else { APPEND_BYTES };
         let (mut open, mut full): (BTreeMap<&[NodeId], Together>, Vec<Vec<usize>>) = Default::default();
         for (place, (nodes, bytes)) in nodes.iter().zip(self.load.bytes_by_brick()).enumerate() {
