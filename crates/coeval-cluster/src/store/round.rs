@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 /// Bytes of rows in one record.
 const RECORD_BYTES: usize = 1 << 20;
 
-/// Bytes that are written, and synced, at a time. Commits wait for the same disk meanwhile: behind a few megabytes they wait for some
-/// milliseconds, behind all of a round for a good part of a second.
+/// Bytes that are written, and synced, at a time. Commits wait for the same disk meanwhile, and less long behind a few megabytes than behind
+/// all of a round.
 const WRITTEN_BYTES: usize = 4 << 20;
 
 /// When the next round is due.
