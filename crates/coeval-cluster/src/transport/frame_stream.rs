@@ -45,7 +45,8 @@ impl FrameStream {
         }
         let (length, bytes_max) = (head.get_u32() as usize, self.bytes_max);
         if length > bytes_max {
-            return Err(Status::out_of_range(format!("a frame has {length} bytes, and may have {bytes_max}")));
+            let why = format!("a frame has {length} bytes, and may have {bytes_max}");
+            return Err(Status::out_of_range(why));
         }
         if self.fill(length).await? { Ok(Some(self.read.split_to(length))) } else { Err(cut()) }
     }
