@@ -48,21 +48,21 @@ pub(crate) enum Reads {
     Otherwise,
 }
 
-impl Reads {
-    fn otherwise(reads_otherwise: bool) -> Self {
-        if reads_otherwise { Self::Otherwise } else { Self::ByCondition }
-    }
-}
-
 /// Of an UPDATE.
 pub(crate) fn reads_of_update(update: &Update) -> Reads {
     let assigned: Vec<Expr> = update.assignments.iter().map(|set| set.value.clone()).collect();
-    Reads::otherwise(update.returning.is_some() || update.from.is_some() || names_columns(&assigned))
+    match update.returning.is_some() || update.from.is_some() || names_columns(&assigned) {
+        true => Reads::Otherwise,
+        false => Reads::ByCondition,
+    }
 }
 
 /// Of a DELETE.
 pub(crate) fn reads_of_delete(delete: &Delete) -> Reads {
-    Reads::otherwise(delete.returning.is_some() || delete.using.is_some())
+    match delete.returning.is_some() || delete.using.is_some() {
+        true => Reads::Otherwise,
+        false => Reads::ByCondition,
+    }
 }
 
 /// Refuses a change of a table if the session lacks one of these privileges.

@@ -127,7 +127,7 @@ impl Pair {
 
     /// Rows as they are sent to the store, and as the model has them.
     fn append(&mut self, epoch: Epoch, brick: BrickAddress, rows: &Bytes, ids: &[i64]) {
-        self.store().check(brick, rows).unwrap();
+        self.store().check(brick, rows, RowsOf::OneBrick).unwrap();
         let rows = BrickChange::Rows(rows.clone());
         self.store().log(LogRecord::Append { epoch, number: 0, brick, rows });
         let plain: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();

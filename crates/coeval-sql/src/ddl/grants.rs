@@ -122,10 +122,7 @@ impl Grantee {
 ///
 /// # Errors
 /// `42704` for an unknown role.
-pub(super) fn grantees(
-    context: &StatementContext<'_>,
-    names: &[RoleName],
-) -> Result<Vec<Grantee>, SqlError> {
+pub(super) fn grantees(context: &StatementContext<'_>, names: &[RoleName]) -> Result<Vec<Grantee>, SqlError> {
     let grantee = |name: &RoleName| match name {
         RoleName::Public => Ok(Grantee::Public),
         name => Ok(owner_named(context, name)?.map_or(Grantee::Administrator, Grantee::Role)),

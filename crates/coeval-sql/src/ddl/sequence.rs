@@ -9,9 +9,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
 use crate::rights::Object;
-use coeval_store::{
-    CatalogChange, ColumnDef, NewObjects, QualifiedName, SequenceDef, SequenceType, SpaceId,
-};
+use coeval_store::{CatalogChange, ColumnDef, NewObjects, QualifiedName, SequenceDef, SequenceType, SpaceId};
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, ObjectName, SequenceOptions, UnaryOperator, Value as AstValue,
 };

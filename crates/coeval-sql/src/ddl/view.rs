@@ -67,7 +67,8 @@ pub(super) fn create(
         Existing::Replace(old) => {
             context.rights().require_owner(Object::View(&old))?;
             refuse_other_columns(context, &old, &names, &schema)?;
-            (old.access, old.comment, old.output.unwrap_or_default())
+            let ViewDef { access, comment, output, .. } = Arc::unwrap_or_clone(old);
+            (access, comment, output.unwrap_or_default())
         }
         Existing::Nothing | Existing::Keep => {
             (access_of_new(context, NewObjects::Tables, Some(&name.schema)), None, Vec::new())
@@ -125,7 +126,7 @@ fn table_of(context: &StatementContext<'_>, schema: Option<&str>, name: &str) ->
 enum Existing {
     Nothing,
     Keep,
-    Replace(ViewDef),
+    Replace(Arc<ViewDef>),
 }
 
 fn existing(
@@ -140,7 +141,7 @@ fn existing(
             Ok(Existing::Nothing)
         }
         Some(ObjectRef::View) if create.or_replace => {
-            let old = catalog.view(name).map(|view| ViewDef::clone(view));
+            let old = catalog.view(name).map(Arc::clone);
             Ok(old.map_or(Existing::Nothing, Existing::Replace))
         }
         Some(_) if create.or_replace => Err(lookup::wrong_kind(name, "view")),

@@ -11,6 +11,7 @@ use super::target_view::ViewChange;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
+use crate::needs;
 use crate::parameters::index_of_name;
 use crate::query;
 use crate::result::{RowSet, StatementResult};

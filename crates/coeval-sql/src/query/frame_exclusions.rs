@@ -205,12 +205,10 @@ impl WindowUDFImpl for Excluding {
     ) -> Result<Box<dyn PartitionEvaluator>> {
         let fields = self.plain(arguments.input_fields());
         let function = match &self.of {
-            Of::Aggregate(function) => Function::Aggregate(Aggregate::new(
-                Arc::clone(function),
-                self.plain(arguments.input_exprs()),
-                fields,
-                self.is_distinct,
-            )?),
+            Of::Aggregate(function) => Function::Aggregate(Aggregate {
+                is_distinct: self.is_distinct,
+                ..Aggregate::new(Arc::clone(function), self.plain(arguments.input_exprs()), fields)?
+            }),
             Of::First => Function::First,
             Of::Last => Function::Last,
             Of::Nth => Function::Nth,
@@ -255,7 +253,6 @@ impl Aggregate {
         function: Arc<AggregateUDF>,
         arguments: &[Arc<dyn PhysicalExpr>],
         fields: &[FieldRef],
-        is_distinct: bool,
     ) -> Result<Self> {
         let name = |place: usize| format!("{EXCLUDING} {place}");
         let argument = |(place, given): (usize, &Arc<dyn PhysicalExpr>)| -> Arc<dyn PhysicalExpr> {
@@ -268,7 +265,7 @@ impl Aggregate {
         let schema = Schema::new(fields.iter().enumerate().map(column).collect::<Vec<Field>>());
         let returned = function.return_field(fields)?;
         let arguments = arguments.iter().enumerate().map(argument).collect();
-        Ok(Self { function, arguments, fields: fields.to_vec(), returned, schema, is_distinct })
+        Ok(Self { function, arguments, fields: fields.to_vec(), returned, schema, is_distinct: false })
     }
 
     fn accumulator(&self) -> Result<Box<dyn Accumulator>> {

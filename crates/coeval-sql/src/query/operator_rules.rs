@@ -19,7 +19,8 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
-/// Comes first of all: rows that are in the order of some of the columns they are grouped by are grouped as if they were not.
+/// Behind the one that decides which side of a join is built, as rows go out in the order of the other, and before those that divide rows
+/// among threads and sort them: rows that are in the order of some of the columns they are grouped by are grouped as if they were not.
 pub(crate) const UNORDERED_GROUPS: PlanRule =
     PlanRule::new("coeval_unordered_groups", |plan, _| with_unordered_groups(plan))
         .about(|node| node.is::<AggregateExec>())

@@ -59,7 +59,7 @@ const CHOICES: [&str; 2] = ["coalesce", "nullif"];
 
 /// Whether an expression has a value for any row. One that is volatile, or a subquery that names columns of the row, is not among them; any
 /// other subquery is computed before, whatever rows there are.
-pub(super) fn cannot_fail(expression: &Expr, schema: &DFSchema) -> bool {
+pub(in crate::query) fn cannot_fail(expression: &Expr, schema: &DFSchema) -> bool {
     cannot_fail_with(expression, schema, &Divisors::default())
 }
 

@@ -62,11 +62,6 @@ fn is_of_bytes(arguments: &[FieldRef]) -> bool {
     arguments.first().is_some_and(|value| *value.data_type() == DataType::BinaryView)
 }
 
-/// Whether values are joined by DataFusion's function.
-fn is_plain(arguments: &[FieldRef], is_distinct: bool, is_ordered: bool) -> bool {
-    !is_of_bytes(arguments) && (is_distinct || !is_ordered)
-}
-
 /// What stands between the values.
 #[derive(Clone, Debug)]
 enum Delimiter {
@@ -80,7 +75,7 @@ impl Delimiter {
     /// # Errors
     /// `0A000` for one of bytes that is no constant, `22P02` for a text that is no bytes.
     fn of(arguments: &AccumulatorArgs<'_>) -> Result<Option<Self>> {
-        if is_plain(arguments.expr_fields, arguments.is_distinct, !arguments.order_bys.is_empty()) {
+        if !is_of_bytes(arguments.expr_fields) && (arguments.is_distinct || arguments.order_bys.is_empty()) {
             return Ok(None);
         }
         let delimiter = arguments.exprs.get(1).and_then(|given| given.downcast_ref::<Literal>());
@@ -213,7 +208,9 @@ impl AggregateUDFImpl for StringAgg {
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
-        if is_plain(arguments.input_fields, arguments.is_distinct, !arguments.ordering_fields.is_empty()) {
+        if !is_of_bytes(arguments.input_fields)
+            && (arguments.is_distinct || arguments.ordering_fields.is_empty())
+        {
             return self.plain.state_fields(arguments);
         }
         let input_fields = &arguments.input_fields[..1];
