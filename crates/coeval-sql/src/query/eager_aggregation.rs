@@ -16,7 +16,7 @@
 //! first.
 
 use super::join_order::{Cluster, Parts, Relation, is_inner_join};
-use super::late_joins::cannot_fail;
+use super::late_joins::{cannot_fail, digits_before};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result};
@@ -38,7 +38,7 @@ const JOINED_PER_GROUP_MIN: f64 = 2.0;
 const ROWS_MIN: f64 = 10_000.0;
 
 /// Digits of numbers that may be added up in two steps: sums of up to 10^10 of them, in however many steps, have ten digits more.
-const DIGITS_MAX: u8 = 28;
+const DIGITS_MAX: u32 = 28;
 
 /// What the names of parts begin with.
 const PART: &str = "coeval_part";
@@ -98,7 +98,10 @@ impl<'a> Call<'a> {
         columns.sort();
         let is_exact = match func.name() {
             "sum" => match argument.get_type(input.schema())? {
-                DataType::Decimal128(digits, _) => digits <= DIGITS_MAX,
+                DataType::Decimal128(digits, scale) => {
+                    let before = digits_before(argument, input.schema());
+                    before.map_or(u32::from(digits), |before| before + u32::from(scale.unsigned_abs())) <= DIGITS_MAX
+                }
                 // Four bytes were made eight: no sum of what fits into a table is longer.
                 DataType::Int64 => matches!(argument, Expr::Cast(_)),
                 // The same of whole numbers. Sums of floats may pass them, also where rows have no partner and no sum is asked for.

@@ -52,7 +52,7 @@ use datafusion::common::{JoinConstraint, NullEquality, Result};
 use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
-pub(super) use unfailing::cannot_fail;
+pub(super) use unfailing::{cannot_fail, digits_before};
 
 /// The setting that switches it off.
 pub(super) const LATE_JOINS_SETTING: &str = "coeval.late_joins";

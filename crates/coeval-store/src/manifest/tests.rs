@@ -249,12 +249,12 @@ fn a_manifest_that_was_only_written_aside_is_not_there_yet() {
 #[test]
 fn another_version_is_told_from_damage() {
     let mut bytes = some_manifest().encode();
-    bytes[8] = 11;
+    bytes[8] = 12;
     assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 0, .. })));
     let checksum = checksum_of(&bytes);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&bytes).unwrap_err();
-    assert!(matches!(error, StoreError::UnsupportedVersion { found: 11, supported: 10, .. }), "{error}");
+    assert!(matches!(error, StoreError::UnsupportedVersion { found: 12, supported: 11, .. }), "{error}");
 }
 
 #[test]

@@ -130,6 +130,25 @@ struct Digits {
     behind: u32,
 }
 
+/// How many digits the values of a decimal may have before the point; `None` if it is no decimal.
+pub(in crate::query) fn digits_before(expression: &Expr, schema: &DFSchema) -> Option<u32> {
+    digits(expression, schema).map(|digits| digits.before)
+}
+
+/// Whether a divisor is a number whose quotients are no longer than what is divided.
+fn is_one_at_least(divisor: &Expr) -> bool {
+    match divisor {
+        Expr::Alias(alias) => is_one_at_least(&alias.expr),
+        Expr::Cast(cast) => is_one_at_least(&cast.expr),
+        Expr::Literal(ScalarValue::Decimal128(Some(value), _, scale), _) => {
+            u32::try_from(*scale).is_ok_and(|scale| value.unsigned_abs() >= 10_u128.pow(scale))
+        }
+        Expr::Literal(ScalarValue::Int64(Some(value)), _) => *value != 0,
+        Expr::Literal(ScalarValue::Int32(Some(value)), _) => *value != 0,
+        _ => false,
+    }
+}
+
 /// Those of an expression; `None` if it is no decimal, or its type may have no room for them.
 fn digits(expression: &Expr, schema: &DFSchema) -> Option<Digits> {
     let DataType::Decimal128(precision, scale) = expression.get_type(schema).ok()? else { return None };
@@ -155,6 +174,12 @@ fn digits(expression: &Expr, schema: &DFSchema) -> Option<Digits> {
                 }
                 _ => return None,
             }
+        }
+        Expr::ScalarFunction(_)
+            if division_of(expression).is_some_and(|(_, divisor)| is_one_at_least(divisor)) =>
+        {
+            let (dividend, _) = division_of(expression)?;
+            Digits { before: digits_of_number(dividend, schema)?.before, behind }
         }
         // All that their types have room for.
         Expr::Case(_) | Expr::ScalarFunction(_) | Expr::ScalarSubquery(_) => Digits { before: room, behind },
