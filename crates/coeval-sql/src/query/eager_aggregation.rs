@@ -100,7 +100,8 @@ impl<'a> Call<'a> {
             "sum" => match argument.get_type(input.schema())? {
                 DataType::Decimal128(digits, scale) => {
                     let before = digits_before(argument, input.schema());
-                    before.map_or(u32::from(digits), |before| before + u32::from(scale.unsigned_abs())) <= DIGITS_MAX
+                    before.map_or(u32::from(digits), |before| before + u32::from(scale.unsigned_abs()))
+                        <= DIGITS_MAX
                 }
                 // Four bytes were made eight: no sum of what fits into a table is longer.
                 DataType::Int64 => matches!(argument, Expr::Cast(_)),

@@ -8,8 +8,8 @@
 //! apart any more. Then nothing is moved.
 
 use super::rewriting::has_concern;
-use datafusion::common::{DataFusionError, Result};
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, ExpressionPlacement, LogicalPlan};
 use datafusion::optimizer::extract_leaf_expressions::ExtractLeafExpressions;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};

@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// Queries of which some table is joined behind the aggregate.
-const LATE: [&str; 22] = [
+const LATE: [&str; 23] = [
     "SELECT i.id, i.name, sum(s.amount), count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
     // The other side of the equation tells the group as well.
     "SELECT s.item, i.name, min(s.amount), max(s.units) FROM sales s JOIN items i ON s.item = i.id GROUP BY s.item, i.name",
@@ -51,6 +51,8 @@ const LATE: [&str; 22] = [
      HAVING CASE WHEN 0 < count(s.units) AND i.id > 1 THEN 100000 / count(s.units) END > 1",
     "SELECT i.id, i.name FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name HAVING 100000 / nullif(count(s.units), 0) > 1",
     "SELECT id, name FROM (SELECT i.id, i.name, stddev(s.units) AS deviation, avg(s.units) AS mean FROM sales s JOIN items i \
+     ON s.item = i.id GROUP BY i.id, i.name) g WHERE CASE mean WHEN 0 THEN 0 ELSE deviation / mean END >= 0",
+    "SELECT id, name FROM (SELECT i.id, i.name, stddev(s.units) * 1.000 AS deviation, avg(s.units) AS mean FROM sales s JOIN items i \
      ON s.item = i.id GROUP BY i.id, i.name) g WHERE CASE mean WHEN 0 THEN 0 ELSE deviation / mean END >= 0",
 ];
 

@@ -5,6 +5,7 @@
 
 use super::nonzero::{Branch, Divisors, division_of};
 use crate::guarded::is_comparison;
+use crate::query::arithmetic::checked_operators;
 use crate::query::typing::is_mean;
 use crate::stack::with_room;
 use arrow::datatypes::DataType;
@@ -69,6 +70,9 @@ fn cannot_fail_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) 
     if let Some((dividend, divisor)) = division_of(expression) {
         return known.has(divisor) && cannot_fail(dividend) && cannot_fail(divisor);
     }
+    if let Some(kept) = times_one(expression) {
+        return cannot_fail(kept);
+    }
     match expression {
         Expr::Column(_) | Expr::Literal(..) | Expr::Placeholder(_) => true,
         Expr::ScalarSubquery(query) => query.outer_ref_columns.is_empty(),
@@ -99,6 +103,19 @@ fn cannot_fail_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) 
         }
         Expr::Cast(cast) => cannot_fail(&cast.expr) && is_widening(expression, cast, schema),
         _ => false,
+    }
+}
+
+/// What is multiplied by one, as `stddev(x) * 1.000` is: that is never beyond all floats.
+fn times_one(expression: &Expr) -> Option<&Expr> {
+    let Expr::ScalarFunction(call) = expression else { return None };
+    if !matches!(checked_operators(&call.func), Some([Operator::Multiply])) {
+        return None;
+    }
+    let is_one = |factor: &Expr| matches!(factor, Expr::Literal(ScalarValue::Float64(Some(value)), _) if *value == 1.0);
+    match call.args.as_slice() {
+        [kept, factor] | [factor, kept] if is_one(factor) => Some(kept),
+        _ => None,
     }
 }
 
