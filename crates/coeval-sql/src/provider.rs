@@ -13,6 +13,7 @@ mod passed;
 mod prune;
 mod request;
 mod row_filter;
+mod row_filters;
 mod same_reads;
 mod scan;
 mod selectivity;

@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The batches of one partition of a scan: read, filtered, gathered to full size.
+//!
+//! Where rows of a chunk have changed, filters are asked of the chunk's arrays as they are, with a mask, and of the new rows
+//! apart from them. What is left of both is put together in the order of keys; if nobody can tell the order, it is gathered
+//! in batches of its own, which spares the larger side a copy.
 
 use super::join_keys::ScanKeys;
 use super::prune::{Pruner, SourceColumn};
 use super::row_filter::Filter;
+use super::row_filters::{Passing, RowFilters};
 use crate::error::SqlError;
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
-use arrow::buffer::BooleanBuffer;
-use arrow::compute::{BatchCoalescer, filter_record_batch, prep_null_mask_filter};
+use arrow::compute::{BatchCoalescer, prep_null_mask_filter};
 use arrow::datatypes::SchemaRef;
-use coeval_store::{BatchScan, ChunkStats, SCAN_BATCH_ROWS, ScanPart, TableView};
-use datafusion::common::cast::as_boolean_array;
+use coeval_store::{
+    BatchScan, ChangedRows, ChunkStats, SCAN_BATCH_ROWS, ScanPart, ScanWindow, TableView,
+};
 use datafusion::error::Result;
-use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use std::sync::Arc;
-
-/// A filter that leaves fewer rows than one in this many is applied before the next one is evaluated.
-const COMPACT_BELOW: usize = 5;
-
-/// After this many batches filters that only save work are put in the order of what they leave.
-const TRIAL_BATCHES: usize = 4;
 
 /// What a scan counts, shown by EXPLAIN ANALYZE.
 pub(super) struct ScanMetrics {
@@ -56,11 +54,20 @@ impl ScanMetrics {
     }
 
     /// So many rows were left before a filter was asked, and so many behind it.
-    fn note(&self, filter: &Filter, asked: usize, passed: usize) {
+    pub(super) fn note(&self, filter: &Filter, asked: usize, passed: usize) {
         if let Some(rows) = self.rows_without_partner.as_ref().filter(|_| filter.is_of_join_keys()) {
             rows.add(asked - passed);
         }
     }
+}
+
+/// In which order the rows of a part come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowOrder {
+    /// In that of keys.
+    OfKeys,
+    /// In any: the plan promises none, and rows that have changed may come behind others.
+    Any,
 }
 
 /// What the partitions of one scan share.
@@ -74,6 +81,7 @@ pub(super) struct ScanTask {
     pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
     pub(super) join_keys: Vec<ScanKeys>,
     pub(super) limit: Option<usize>,
+    pub(super) order: RowOrder,
 }
 
 type MayMatch = Box<dyn Fn(&ChunkStats) -> bool + Send>;
@@ -81,12 +89,14 @@ type MayMatch = Box<dyn Fn(&ChunkStats) -> bool + Send>;
 /// The batches of one part.
 pub(super) struct Batches {
     scan: BatchScan<MayMatch>,
-    filters: Vec<Filter>,
+    filters: RowFilters,
     source: SchemaRef,
     output: SchemaRef,
     coalescer: BatchCoalescer,
+    /// Of new rows among others, if they may come in any order. Between full batches of a chunk a few more rows would
+    /// have all of them copied once more.
+    new_rows: Option<BatchCoalescer>,
     rows_left: usize,
-    batches_read: usize,
     metrics: ScanMetrics,
     done: bool,
 }
@@ -119,16 +129,18 @@ impl Batches {
             let keys = task.join_keys.iter().find(|keys| keys.are_instead_of(&filter)).cloned();
             Filter::optional(filter, keys)
         }));
-        let coalescer = BatchCoalescer::new(task.output.clone(), SCAN_BATCH_ROWS)
-            .with_biggest_coalesce_batch_size(Some(SCAN_BATCH_ROWS / 2));
+        let coalescer = || {
+            BatchCoalescer::new(task.output.clone(), SCAN_BATCH_ROWS)
+                .with_biggest_coalesce_batch_size(Some(SCAN_BATCH_ROWS / 2))
+        };
         Self {
             scan,
-            filters,
+            filters: RowFilters::new(filters, task.source.clone()),
+            coalescer: coalescer(),
+            new_rows: (task.order == RowOrder::Any).then(coalescer),
             source: task.source,
             output: task.output,
-            coalescer,
             rows_left: task.limit.unwrap_or(usize::MAX),
-            batches_read: 0,
             metrics,
             done: false,
         }
@@ -149,29 +161,63 @@ impl Batches {
     /// Reads on until there is a batch to give.
     fn read(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(batch) = self.coalescer.next_completed_batch() {
+            let gathered = self.coalescer.next_completed_batch();
+            let gathered = gathered.or_else(|| self.new_rows.as_mut()?.next_completed_batch());
+            if let Some(batch) = gathered {
                 return Ok(Some(self.limited(batch)));
             }
             if self.done || self.rows_left == 0 {
                 return Ok(None);
             }
-            match self.scan.next() {
-                None => {
-                    self.done = true;
-                    self.coalescer.finish_buffered_batch()?;
+            let Some(window) = self.scan.next_window().map_err(SqlError::from)? else {
+                self.done = true;
+                self.coalescer.finish_buffered_batch()?;
+                if let Some(new_rows) = &mut self.new_rows {
+                    new_rows.finish_buffered_batch()?;
                 }
-                Some(batch) => {
-                    let batch = batch.map_err(SqlError::from)?;
-                    self.metrics.rows_scanned.add(batch.num_rows());
-                    if self.filters.is_empty() && self.coalescer.is_empty() {
-                        let batch = self.outgoing(&batch)?;
-                        return Ok(Some(self.limited(batch)));
+                continue;
+            };
+            self.metrics.rows_scanned.add(window.rows());
+            match window {
+                ScanWindow::Plain(batch) if self.filters.is_empty() && self.coalescer.is_empty() => {
+                    let batch = outgoing(&self.output, &batch)?;
+                    return Ok(Some(self.limited(batch)));
+                }
+                ScanWindow::Plain(batch) => {
+                    let batch = self.readied(&batch)?;
+                    if let Some(passing) = self.filters.passing(batch, None, &self.metrics)? {
+                        push(&mut self.coalescer, &self.output, &passing)?;
                     }
-                    let columns = batch.columns().to_vec();
-                    self.push_filtered(with_schema(&self.source, columns, batch.num_rows())?)?;
                 }
+                ScanWindow::Changed(changed) => self.push_changed(&changed)?,
             }
         }
+    }
+
+    /// Puts what passes of changed rows into the coalescers.
+    fn push_changed(&mut self, changed: &ChangedRows) -> Result<()> {
+        let old = self.readied(&changed.old_rows().map_err(SqlError::from)?)?;
+        let old = self.filters.passing(old, Some(changed.unchanged().clone()), &self.metrics)?;
+        let new = self.readied(&changed.new_rows().map_err(SqlError::from)?)?;
+        let new = self.filters.passing(new, None, &self.metrics)?;
+        if let (Some(old), Some(new), None) = (&old, &new, &self.new_rows) {
+            let columns = changed.picked(self.output.fields().len(), &old.of_all(), &new.of_all());
+            let rows = old.rows() + new.rows();
+            let picked = with_schema(&self.output, columns.map_err(SqlError::from)?, rows)?;
+            return Ok(self.coalescer.push_batch(picked)?);
+        }
+        if let Some(old) = &old {
+            push(&mut self.coalescer, &self.output, old)?;
+        }
+        if let Some(new) = &new {
+            push(self.new_rows.as_mut().unwrap_or(&mut self.coalescer), &self.output, new)?;
+        }
+        Ok(())
+    }
+
+    /// The batch with the marks of types that filters go by.
+    fn readied(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        with_schema(&self.source, batch.columns().to_vec(), batch.num_rows())
     }
 
     fn limited(&mut self, batch: RecordBatch) -> RecordBatch {
@@ -179,97 +225,21 @@ impl Batches {
         self.rows_left -= rows;
         if rows < batch.num_rows() { batch.slice(0, rows) } else { batch }
     }
+}
 
-    /// The columns that go out.
-    fn outgoing(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let columns = batch.columns()[..self.output.fields().len()].to_vec();
-        with_schema(&self.output, columns, batch.num_rows())
-    }
+/// The columns that go out.
+fn outgoing(output: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch> {
+    with_schema(output, batch.columns()[..output.fields().len()].to_vec(), batch.num_rows())
+}
 
-    /// Puts the rows that pass all filters into the coalescer.
-    fn push_filtered(&mut self, mut batch: RecordBatch) -> Result<()> {
-        // The rows that have passed so far; all if it is not there.
-        let mut left: Option<BooleanArray> = None;
-        let count = self.filters.len();
-        let (mut index, mut deferred) = (0, 0);
-        if self.batches_read == TRIAL_BATCHES {
-            self.filters.sort_by_key(Filter::rank);
-        }
-        self.batches_read += 1;
-        while let Some(filter) = self.filters.get_mut(index) {
-            if !filter.is_worth_it() {
-                index += 1;
-                continue;
-            }
-            filter.prepare(&self.source, batch.num_rows());
-            let asked = left.as_ref().map_or(batch.num_rows(), BooleanArray::true_count);
-            if let Some(passing) = filter.passing(&batch, left.as_ref().map(BooleanArray::values)) {
-                left = Some(BooleanArray::new(passing, None));
-            }
-            if let Some(rest) = filter.rest().cloned()
-                && left.as_ref().is_none_or(BooleanArray::has_true)
-            {
-                // Few rows are left: the filter is spared the others.
-                if let Some(mask) = &left
-                    && mask.true_count() * COMPACT_BELOW < mask.len()
-                {
-                    batch = filter_record_batch(&batch, mask)?;
-                    left = None;
-                }
-                let mut answers = rest.evaluate(&batch);
-                // By a row, maybe, that the filters before leave out: `b <> 0 AND 10 / b > 5`.
-                if answers.is_err()
-                    && let Some(mask) = left.take()
-                {
-                    batch = filter_record_batch(&batch, &mask)?;
-                    answers = rest.evaluate(&batch);
-                }
-                // Or by one that is left out further up, which only one that saves work comes by: all rows are let through.
-                if answers.is_err() && filter.is_optional() {
-                    answers = Ok(ColumnarValue::Scalar(true.into()));
-                }
-                // Or by one that those behind leave out.
-                if answers.is_err() && index + deferred + 1 < count {
-                    deferred += 1;
-                    self.filters[index..].rotate_left(1);
-                    continue;
-                }
-                left = match answers? {
-                    ColumnarValue::Scalar(value) if is_true(&value) => left,
-                    ColumnarValue::Scalar(_) => {
-                        Some(BooleanArray::new(BooleanBuffer::new_unset(batch.num_rows()), None))
-                    }
-                    ColumnarValue::Array(array) => {
-                        let mask = plain_mask(as_boolean_array(&array)?);
-                        Some(match &left {
-                            Some(before) => arrow::compute::and(before, &mask)?,
-                            None => mask,
-                        })
-                    }
-                };
-            }
-            (index, deferred) = (index + 1, 0);
-            let passed = left.as_ref().map_or(batch.num_rows(), BooleanArray::true_count);
-            filter.note(asked, passed);
-            self.metrics.note(filter, asked, passed);
-            if passed == 0 {
-                return Ok(());
-            }
-        }
-        self.push(&batch, left)
+/// Puts the rows that have passed into the coalescer.
+fn push(coalescer: &mut BatchCoalescer, output: &SchemaRef, passing: &Passing) -> Result<()> {
+    let batch = outgoing(output, passing.batch())?;
+    match passing.mask() {
+        Some(mask) if passing.rows() < mask.len() => coalescer.push_batch_with_filter(batch, mask)?,
+        Some(_) | None => coalescer.push_batch(batch)?,
     }
-
-    /// Puts the rows that are left, or all, into the coalescer.
-    fn push(&mut self, batch: &RecordBatch, left: Option<BooleanArray>) -> Result<()> {
-        let outgoing = self.outgoing(batch)?;
-        match left {
-            Some(mask) if mask.true_count() < mask.len() => {
-                self.coalescer.push_batch_with_filter(outgoing, &mask)?;
-            }
-            Some(_) | None => self.coalescer.push_batch(outgoing)?,
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// The columns under the fields of this schema.
@@ -304,3 +274,6 @@ impl Iterator for Batches {
         item
     }
 }
+
+#[cfg(test)]
+mod tests;
