@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The batches of one partition of a scan: read, filtered, gathered to full size.
 //!
-//! Where rows of a chunk have changed, filters are asked of the chunk's arrays as they are, with a mask, and of the new rows
-//! apart from them. What is left of both is put together in the order of keys; if nobody can tell the order, it is gathered
-//! in batches of its own, which spares the larger side a copy.
+//! Where rows of a chunk have changed, filters are asked of the chunk's arrays as they are, with a mask, and of all its new
+//! rows at once. What is left of both is put together in the order of keys; if nobody can tell the order, new rows are
+//! gathered in batches of their own, which spares the others a copy.
 
 use super::join_keys::ScanKeys;
 use super::prune::{Pruner, SourceColumn};
 use super::row_filter::Filter;
 use super::row_filters::{Passing, RowFilters};
 use crate::error::SqlError;
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, BooleanBufferBuilder, RecordBatch, RecordBatchOptions,
+};
+use arrow::buffer::BooleanBuffer;
 use arrow::compute::{BatchCoalescer, prep_null_mask_filter};
 use arrow::datatypes::SchemaRef;
 use coeval_store::{
@@ -93,9 +96,11 @@ pub(super) struct Batches {
     source: SchemaRef,
     output: SchemaRef,
     coalescer: BatchCoalescer,
-    /// Of new rows among others, if they may come in any order. Between full batches of a chunk a few more rows would
-    /// have all of them copied once more.
+    /// Of new rows of chunks, if they may come in any order. Between full batches of a chunk a few more rows would have all
+    /// of them copied once more.
     new_rows: Option<BatchCoalescer>,
+    /// Which of the scan's pieces was read last of which rows have changed, and which of its new rows pass.
+    new_passing: Option<(usize, BooleanBuffer)>,
     rows_left: usize,
     metrics: ScanMetrics,
     done: bool,
@@ -138,6 +143,7 @@ impl Batches {
             filters: RowFilters::new(filters, task.source.clone()),
             coalescer: coalescer(),
             new_rows: (task.order == RowOrder::Any).then(coalescer),
+            new_passing: None,
             source: task.source,
             output: task.output,
             rows_left: task.limit.unwrap_or(usize::MAX),
@@ -196,23 +202,53 @@ impl Batches {
 
     /// Puts what passes of changed rows into the coalescers.
     fn push_changed(&mut self, changed: &ChangedRows) -> Result<()> {
+        let new = self.new_passing(changed)?;
         let old = self.readied(&changed.old_rows().map_err(SqlError::from)?)?;
         let old = self.filters.passing(old, Some(changed.unchanged().clone()), &self.metrics)?;
-        let new = self.readied(&changed.new_rows().map_err(SqlError::from)?)?;
-        let new = self.filters.passing(new, None, &self.metrics)?;
-        if let (Some(old), Some(new), None) = (&old, &new, &self.new_rows) {
-            let columns = changed.picked(self.output.fields().len(), &old.of_all(), &new.of_all());
-            let rows = old.rows() + new.rows();
-            let picked = with_schema(&self.output, columns.map_err(SqlError::from)?, rows)?;
-            return Ok(self.coalescer.push_batch(picked)?);
+        let new_count = new.count_set_bits();
+        match old {
+            // The new rows, if any of them pass, have gone where their order does not matter.
+            Some(old) if self.new_rows.is_some() || new_count == 0 => {
+                push(&mut self.coalescer, &self.output, &old)
+            }
+            None if self.new_rows.is_some() || new_count == 0 => Ok(()),
+            old => {
+                let none = || BooleanBuffer::new_unset(changed.unchanged().len());
+                let rows = old.as_ref().map_or(0, Passing::rows) + new_count;
+                let old = old.map_or_else(none, |old| old.of_all());
+                let picked = changed.picked(self.output.fields().len(), &old, &new).map_err(SqlError::from)?;
+                Ok(self.coalescer.push_batch(with_schema(&self.output, picked, rows)?)?)
+            }
         }
-        if let Some(old) = &old {
-            push(&mut self.coalescer, &self.output, old)?;
+    }
+
+    /// Which of the new rows among these pass. Filters are asked of all new rows of a chunk at once; if they may come in any
+    /// order, they are gathered then.
+    fn new_passing(&mut self, changed: &ChangedRows) -> Result<BooleanBuffer> {
+        let places = changed.new_places();
+        if let Some((piece, passing)) = &self.new_passing
+            && *piece == changed.piece()
+        {
+            return Ok(passing.slice(places.start, places.len()));
         }
-        if let Some(new) = &new {
-            push(self.new_rows.as_mut().unwrap_or(&mut self.coalescer), &self.output, new)?;
+        let rows = self.readied(&changed.new_rows().map_err(SqlError::from)?)?;
+        let mut passing = BooleanBufferBuilder::new(rows.num_rows());
+        for start in (0..rows.num_rows()).step_by(SCAN_BATCH_ROWS) {
+            let count = SCAN_BATCH_ROWS.min(rows.num_rows() - start);
+            match self.filters.passing(rows.slice(start, count), None, &self.metrics)? {
+                Some(passed) => {
+                    passing.append_buffer(&passed.of_all());
+                    if let Some(new_rows) = &mut self.new_rows {
+                        push(new_rows, &self.output, &passed)?;
+                    }
+                }
+                None => passing.append_n(count, false),
+            }
         }
-        Ok(())
+        let passing = passing.finish();
+        let here = passing.slice(places.start, places.len());
+        self.new_passing = Some((changed.piece(), passing));
+        Ok(here)
     }
 
     /// The batch with the marks of types that filters go by.

@@ -47,7 +47,8 @@ struct OpenPiece {
     /// The chunk's columns, if it is read.
     chunk: Option<Vec<ArrayRef>>,
     /// The changes, if there are any, and the new rows' columns.
-    new: Option<(Arc<Changes>, Vec<ArrayRef>)>,
+    new: Option<(Arc<Changes>, Arc<[ArrayRef]>)>,
+    index: usize,
     rows: usize,
     next: usize,
 }
@@ -95,7 +96,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         let new_rows = changes.as_ref().map_or(0, |changes| changes.rows());
         let new = changes.map(|changes| {
             let columns = changes.columns(def, self.table.missing(), &self.projection);
-            (changes, columns)
+            (changes, columns.into())
         });
         let (columns, rows) = match &chunk {
             Some(chunk) if is_read => (Some(self.chunk_columns(chunk)?), chunk.rows()),
@@ -104,7 +105,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         self.counters.chunks_read += usize::from(is_read);
         self.counters.chunks_pruned += usize::from(chunk.is_some() && !is_read);
         self.counters.delta_rows += new_rows;
-        self.open = Some(OpenPiece { chunk: columns, new, rows, next: 0 });
+        self.open = Some(OpenPiece { chunk: columns, new, index, rows, next: 0 });
         Ok(true)
     }
 
@@ -128,25 +129,24 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             return Ok(None);
         }
         open.next = window.end;
-        let (columns, changes) = match (&open.chunk, &open.new) {
+        let (old, changed) = match (&open.chunk, &open.new) {
             (None, None) => return Ok(None),
-            (Some(columns), None) | (None, Some((_, columns))) => (columns, None),
-            (Some(columns), Some(new)) => (columns, Some(new)),
+            (Some(columns), changed) => (slices(columns, &window), changed.as_ref()),
+            (None, Some((_, new))) => (slices(new, &window), None),
         };
-        let old = slices(columns, &window);
-        if let Some((changes, new)) = changes {
-            let (unchanged, new_rows) =
+        if let Some((changes, new)) = changed {
+            let (unchanged, new_places) =
                 (changes.unchanged_in(&window), changes.new_rows_in(&window, open.rows));
-            if !new_rows.is_empty() || unchanged.has_false() {
+            if !new_places.is_empty() || unchanged.has_false() {
                 return Ok(Some(ScanWindow::Changed(ChangedRows {
                     shape: Arc::clone(&self.shape),
+                    piece: open.index,
+                    changes: Arc::clone(changes),
+                    start: window.start,
                     old,
                     unchanged,
-                    new: slices(new, &new_rows),
-                    new_count: new_rows.len(),
-                    changes: Arc::clone(changes),
-                    first_old: window.start,
-                    first_new: new_rows.start,
+                    new: Arc::clone(new),
+                    new_places,
                 })));
             }
         }

@@ -151,6 +151,8 @@ impl Fixture {
                     ScanWindow::Plain(batch) => seen.extend(rows_of(&batch, |_| true)),
                     ScanWindow::Changed(changed) => {
                         let (old, new) = (changed.old_rows().unwrap(), changed.new_rows().unwrap());
+                        let places = changed.new_places();
+                        let new = new.slice(places.start, places.len());
                         seen.extend(rows_of(&old, |row| changed.unchanged().value(row)));
                         seen.extend(rows_of(&new, |_| true));
                         let share = [0.0, 0.02, 0.5, 0.98][self.dice.random_range(0..4)];

@@ -2,8 +2,14 @@
 //! Rows of a scan that follow one another: as they lie in a chunk, or with what has become of them.
 //!
 //! Whoever filters rows asks the two sides of changed rows apart: the chunk's rows as slices of its arrays, with a mask of
-//! those that are as they were, and the new rows as slices of theirs. Only what passes is put together, or is not at all
-//! where nobody asks for the order.
+//! those that are as they were, and the new rows, all of the chunk at once. Only what passes is put together, or is not at
+//! all where nobody asks for the order.
+//!
+//! ```text
+//! chunk              0 .......... 8191 | 8192 .......... 16383 | 16384 ...
+//! old rows           a window           the next one             mask: which are as they were
+//! new rows of it     0 ... 409 | 410 ... 812 | 813 ...           which of them are among the window's rows
+//! ```
 
 use super::merge::Merge;
 use crate::column::shown;
@@ -14,6 +20,7 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows of a scan that follow one another.
@@ -29,17 +36,17 @@ pub enum ScanWindow {
 #[derive(Debug)]
 pub struct ChangedRows {
     pub(super) shape: Arc<Shape>,
-    /// The chunk's columns of the window.
+    /// Which of the scan's pieces they are of.
+    pub(super) piece: usize,
+    pub(super) changes: Arc<Changes>,
+    /// Where they begin in the chunk.
+    pub(super) start: usize,
+    /// The chunk's columns of these rows.
     pub(super) old: Vec<ArrayRef>,
     pub(super) unchanged: BooleanBuffer,
-    /// The columns of the new rows in the window.
-    pub(super) new: Vec<ArrayRef>,
-    pub(super) new_count: usize,
-    pub(super) changes: Arc<Changes>,
-    /// Where the window begins in the chunk.
-    pub(super) first_old: usize,
-    /// The first of its new rows among those of the changes.
-    pub(super) first_new: usize,
+    /// The columns of all new rows of the chunk.
+    pub(super) new: Arc<[ArrayRef]>,
+    pub(super) new_places: Range<usize>,
 }
 
 /// What the batches of a scan look like.
@@ -69,7 +76,7 @@ impl ScanWindow {
     pub fn rows(&self) -> usize {
         match self {
             Self::Plain(batch) => batch.num_rows(),
-            Self::Changed(changed) => changed.unchanged.count_set_bits() + changed.new_count,
+            Self::Changed(changed) => changed.unchanged.count_set_bits() + changed.new_places.len(),
         }
     }
 
@@ -81,8 +88,8 @@ impl ScanWindow {
         match self {
             Self::Plain(batch) => Ok(batch),
             Self::Changed(changed) => {
-                let all_new = BooleanBuffer::new_set(changed.new_count);
-                let rows = changed.unchanged.count_set_bits() + changed.new_count;
+                let all_new = BooleanBuffer::new_set(changed.new_places.len());
+                let rows = changed.unchanged.count_set_bits() + all_new.len();
                 let columns = changed.merged(changed.old.len(), &changed.unchanged, &all_new)?;
                 Ok(changed.shape.batch(columns, rows)?)
             }
@@ -105,16 +112,28 @@ impl ChangedRows {
         &self.unchanged
     }
 
-    /// The new rows.
+    /// Which of the scan's pieces they are of: the same chunk, and the same new rows.
+    #[must_use]
+    pub fn piece(&self) -> usize {
+        self.piece
+    }
+
+    /// All new rows of the chunk, also those among other rows of it.
     ///
     /// # Errors
     /// As [`ScanWindow::into_batch`].
     pub fn new_rows(&self) -> Result<RecordBatch, StoreError> {
-        Ok(self.shape.batch(self.new.clone(), self.new_count)?)
+        Ok(self.shape.batch(self.new.to_vec(), self.changes.rows())?)
     }
 
-    /// The first `columns` columns of the rows that are marked on either side, in key order. Of the old rows only
-    /// [unchanged](Self::unchanged) ones may be.
+    /// Which of the new rows are among these rows.
+    #[must_use]
+    pub fn new_places(&self) -> Range<usize> {
+        self.new_places.clone()
+    }
+
+    /// The first `columns` columns of the rows that are marked on either side, in key order: of the old rows, only
+    /// [unchanged](Self::unchanged) ones, and of the new rows [among them](Self::new_places).
     ///
     /// # Errors
     /// As [`ScanWindow::into_batch`].
@@ -133,9 +152,10 @@ impl ChangedRows {
         old: &BooleanBuffer,
         new: &BooleanBuffer,
     ) -> Result<Vec<ArrayRef>, ArrowError> {
-        let place = |row: usize| self.changes.place(self.first_new + row) - self.first_old;
-        let merge = Merge::new(old, new, place);
-        let sides = self.old.iter().zip(&self.new).take(columns);
-        sides.map(|(old, new)| merge.column(old, new)).collect()
+        let first = self.new_places.start;
+        let merge = Merge::new(old, new, |row| self.changes.place(first + row) - self.start);
+        let new_here = |column: &ArrayRef| column.slice(first, self.new_places.len());
+        let sides = self.old.iter().zip(self.new.iter()).take(columns);
+        sides.map(|(old, new)| merge.column(old, &new_here(new))).collect()
     }
 }
