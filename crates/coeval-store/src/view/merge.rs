@@ -8,13 +8,16 @@
 //! new rows, and their places         a(3)    b(7)
 //! runs                         [0 1 2] [a] [4 5] [b] [7]
 //! ```
+//!
+//! Of old rows nearly all of which are wanted, runs are taken as they lie there. Of fewer, which lie scattered, Arrow's filter
+//! first makes columns without the others: runs of these end at new rows only.
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanBufferBuilder, MutableArrayData, PrimitiveArray,
-    downcast_primitive, make_array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, BooleanBufferBuilder, MutableArrayData,
+    PrimitiveArray, downcast_primitive, make_array,
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
-use arrow::compute::interleave;
+use arrow::compute::{FilterBuilder, FilterPredicate, interleave};
 use arrow::error::ArrowError;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -29,8 +32,13 @@ const NEW: usize = 1;
 /// run costs about as much as so many look-ups.
 const RUN_ROWS_MIN: usize = 4;
 
+/// Old rows are taken as they lie there if no more than one in so many is not wanted.
+const UNWANTED_MIN: usize = 8;
+
 /// Rows of both sides in key order.
 pub(super) struct Merge {
+    /// What makes columns of the old rows that are wanted, if these are not taken as they lie there.
+    filter: Option<FilterPredicate>,
     runs: Vec<Run>,
     rows: usize,
     /// The rows one by one, when they are first asked for.
@@ -47,21 +55,58 @@ impl Merge {
     /// The rows that are marked on either side. `place` says of a new row which old one it goes before, or replaces; an old
     /// row that is replaced must not be marked.
     pub(super) fn new(old: &BooleanBuffer, new: &BooleanBuffer, place: impl Fn(usize) -> usize) -> Self {
-        let mut merge = Self { runs: Vec::new(), rows: 0, places: OnceLock::new() };
+        let mut merge = Self { filter: None, runs: Vec::new(), rows: 0, places: OnceLock::new() };
+        let unwanted = old.len() - old.count_set_bits();
+        if unwanted * UNWANTED_MIN <= old.len() {
+            merge.take_as_they_lie(old, new, place);
+        } else {
+            let filter = FilterBuilder::new(&BooleanArray::new(old.clone(), None)).optimize().build();
+            merge.filter = Some(filter);
+            merge.take_filtered(old, new, place);
+        }
+        merge
+    }
+
+    /// Makes runs of old rows by their places among all.
+    fn take_as_they_lie(
+        &mut self,
+        old: &BooleanBuffer,
+        new: &BooleanBuffer,
+        place: impl Fn(usize) -> usize,
+    ) {
         let mut waiting = new.set_indices().peekable();
         for (mut start, end) in old.set_slices() {
             while let Some(row) = waiting.next_if(|row| place(*row) < end) {
                 let behind = place(row).max(start);
-                merge.push(OLD, start..behind);
-                merge.push(NEW, row..row + 1);
+                self.push(OLD, start..behind);
+                self.push(NEW, row..row + 1);
                 start = behind;
             }
-            merge.push(OLD, start..end);
+            self.push(OLD, start..end);
         }
         for row in waiting {
-            merge.push(NEW, row..row + 1);
+            self.push(NEW, row..row + 1);
         }
-        merge
+    }
+
+    /// Makes runs of old rows by their places among those that are wanted.
+    fn take_filtered(
+        &mut self,
+        old: &BooleanBuffer,
+        new: &BooleanBuffer,
+        place: impl Fn(usize) -> usize,
+    ) {
+        // Of the old rows before `start` so many are wanted.
+        let (mut start, mut taken) = (0, 0);
+        for row in new.set_indices() {
+            let end = place(row).min(old.len());
+            let wanted = old.slice(start, end - start).count_set_bits();
+            self.push(OLD, taken..taken + wanted);
+            self.push(NEW, row..row + 1);
+            (start, taken) = (end, taken + wanted);
+        }
+        let wanted = old.slice(start, old.len() - start).count_set_bits();
+        self.push(OLD, taken..taken + wanted);
     }
 
     fn push(&mut self, side: usize, rows: Range<usize>) {
@@ -89,6 +134,8 @@ impl Merge {
             let what = format!("a column of {} has new values of {}", old.data_type(), new.data_type());
             return Err(ArrowError::InvalidArgumentError(what));
         }
+        let filtered = self.filter.as_ref().map(|filter| filter.filter(old)).transpose()?;
+        let old = filtered.as_ref().unwrap_or(old);
         downcast_primitive! {
             old.data_type() => (copied),
             _ => self.others(old, new),
