@@ -8,7 +8,6 @@ use crate::column::ColumnBuilder;
 use crate::delta::{BasePosition, Change, Delta};
 use crate::key::Key;
 use crate::range::KeyRange;
-use crate::row::Row;
 use crate::value::Value;
 use arrow::array::{ArrayRef, BooleanBufferBuilder};
 use arrow::buffer::BooleanBuffer;
@@ -18,9 +17,11 @@ use std::sync::OnceLock;
 /// The changes of a piece's key range.
 #[derive(Debug)]
 pub(crate) struct Changes {
-    /// The new rows, in key order.
-    rows: Box<[Row]>,
-    /// For each of them the chunk's row that it takes the place of, or that it goes before.
+    /// The table's delta, which has the new rows in this range. Read where they are: to count another user of each would cost
+    /// more than to read it.
+    delta: Delta,
+    range: KeyRange,
+    /// For each new row the chunk's row that it takes the place of, or that it goes before.
     places: Box<[u32]>,
     /// Which of the chunk's rows are neither replaced nor deleted.
     unchanged: BooleanBuffer,
@@ -34,7 +35,7 @@ impl Changes {
     /// # Panics
     /// If a key that was replaced or deleted is not in the chunk, or the chunk's keys cannot be read.
     pub(super) fn collect(delta: &Delta, range: &KeyRange, chunk: Option<&Chunk>, columns: usize) -> Self {
-        let (mut rows, mut places) = (Vec::new(), Vec::new());
+        let mut places = Vec::new();
         let chunk_rows = chunk.map_or(0, Chunk::rows);
         let mut unchanged = BooleanBufferBuilder::new(chunk_rows);
         unchanged.append_n(chunk_rows, true);
@@ -51,14 +52,14 @@ impl Changes {
                     place
                 }
             };
-            if let Some(row) = entry.row() {
-                rows.push(row.clone());
+            if entry.row().is_some() {
                 places.push(narrow(place));
             }
         }
         assert!(places.is_sorted(), "changes are in key order");
         Self {
-            rows: rows.into(),
+            delta: delta.clone(),
+            range: range.clone(),
             places: places.into(),
             unchanged: unchanged.finish(),
             columns: (0..columns).map(|_| OnceLock::new()).collect(),
@@ -67,19 +68,25 @@ impl Changes {
 
     /// How many new rows.
     pub(crate) fn rows(&self) -> usize {
-        self.rows.len()
+        self.places.len()
     }
 
     /// These columns of the new rows.
     pub(crate) fn columns(&self, def: &TableDef, missing: &[Value], projection: &[usize]) -> Vec<ArrayRef> {
         let wanted: Vec<usize> =
             projection.iter().copied().filter(|&column| self.columns[column].get().is_none()).collect();
-        let mut builders: Vec<_> = wanted
-            .iter()
-            .map(|&column| ColumnBuilder::new(def.columns[column].ty.stored(), self.rows.len()))
-            .collect();
+        if !wanted.is_empty() {
+            self.make_columns(def, missing, &wanted);
+        }
+        let made = |&column: &usize| self.columns[column].get().cloned().expect("it was just made");
+        projection.iter().map(made).collect()
+    }
+
+    fn make_columns(&self, def: &TableDef, missing: &[Value], wanted: &[usize]) {
+        let builder = |&column: &usize| ColumnBuilder::new(def.columns[column].ty.stored(), self.rows());
+        let mut builders: Vec<_> = wanted.iter().map(builder).collect();
         // Row by row: the rows lie scattered, and each is visited once.
-        for row in &self.rows {
+        for row in self.delta.iter_range(self.range.clone()).filter_map(|(_, entry)| entry.row()) {
             for (&column, builder) in wanted.iter().zip(&mut builders) {
                 builder.push(row.get(def.layout(), column).unwrap_or_else(|| missing[column].borrow()));
             }
@@ -88,15 +95,13 @@ impl Changes {
             // Whoever made the same array at the same time may come first.
             let _ = self.columns[column].set(builder.finish());
         }
-        let made = |&column: &usize| self.columns[column].get().cloned().expect("it was just made");
-        projection.iter().map(made).collect()
     }
 
     /// Which of the new rows are read with these rows of the chunk, which has `chunk_rows`. Rows that go behind the last
     /// one belong to the last window.
     pub(crate) fn new_rows_in(&self, window: &Range<usize>, chunk_rows: usize) -> Range<usize> {
         let before = |end: usize| self.places.partition_point(|place| (*place as usize) < end);
-        let end = if window.end == chunk_rows { self.rows.len() } else { before(window.end) };
+        let end = if window.end == chunk_rows { self.rows() } else { before(window.end) };
         before(window.start)..end
     }
 
