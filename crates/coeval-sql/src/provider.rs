@@ -16,6 +16,7 @@ mod row_filter;
 mod row_filters;
 mod same_reads;
 mod scan;
+mod scan_metrics;
 mod selectivity;
 mod snapshot;
 mod spread;

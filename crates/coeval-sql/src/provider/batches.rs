@@ -9,12 +9,11 @@ use super::join_keys::ScanKeys;
 use super::prune::{Pruner, SourceColumn};
 use super::row_filter::Filter;
 use super::row_filters::{Passing, RowFilters};
+use super::scan_metrics::ScanMetrics;
 use crate::error::SqlError;
-use arrow::array::{
-    Array, ArrayRef, BooleanArray, BooleanBufferBuilder, RecordBatch, RecordBatchOptions,
-};
+use arrow::array::{Array, ArrayRef, BooleanBufferBuilder, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::{BatchCoalescer, prep_null_mask_filter};
+use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{
     BatchScan, ChangedRows, ChunkStats, SCAN_BATCH_ROWS, ScanPart, ScanWindow, TableView,
@@ -23,46 +22,7 @@ use datafusion::error::Result;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::PhysicalExpr;
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use std::sync::Arc;
-
-/// What a scan counts, shown by EXPLAIN ANALYZE.
-pub(super) struct ScanMetrics {
-    pub(super) baseline: BaselineMetrics,
-    chunks_read: Count,
-    chunks_pruned: Count,
-    delta_rows: Count,
-    rows_scanned: Count,
-    /// Rows that joins do not look for, if their keys are noted.
-    rows_without_partner: Option<Count>,
-}
-
-impl ScanMetrics {
-    pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
-        let count = |name: &'static str| MetricBuilder::new(metrics).counter(name, partition);
-        Self {
-            baseline: BaselineMetrics::new(metrics, partition),
-            chunks_read: count("chunks_read"),
-            chunks_pruned: count("chunks_pruned"),
-            delta_rows: count("delta_rows"),
-            rows_scanned: count("rows_scanned"),
-            rows_without_partner: None,
-        }
-    }
-
-    /// Those of a scan that asks for keys of joins.
-    pub(super) fn with_join_keys(self, metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
-        let rows = MetricBuilder::new(metrics).counter("rows_without_partner", partition);
-        Self { rows_without_partner: Some(rows), ..self }
-    }
-
-    /// So many rows were left before a filter was asked, and so many behind it.
-    pub(super) fn note(&self, filter: &Filter, asked: usize, passed: usize) {
-        if let Some(rows) = self.rows_without_partner.as_ref().filter(|_| filter.is_of_join_keys()) {
-            rows.add(asked - passed);
-        }
-    }
-}
 
 /// In which order the rows of a part come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,18 +109,6 @@ impl Batches {
             rows_left: task.limit.unwrap_or(usize::MAX),
             metrics,
             done: false,
-        }
-    }
-
-    fn note_counters(&mut self) {
-        let now = self.scan.counters();
-        let metrics = &self.metrics;
-        for (metric, value) in [
-            (&metrics.chunks_read, now.chunks_read),
-            (&metrics.chunks_pruned, now.chunks_pruned),
-            (&metrics.delta_rows, now.delta_rows),
-        ] {
-            metric.add(value - metric.value().min(value));
         }
     }
 
@@ -284,16 +232,6 @@ pub(super) fn with_schema(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usiz
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
-/// Whether a filter's answer for all rows is yes.
-pub(super) fn is_true(value: &datafusion::common::ScalarValue) -> bool {
-    matches!(value, datafusion::common::ScalarValue::Boolean(Some(true)))
-}
-
-/// NULL counts as false.
-pub(super) fn plain_mask(mask: &BooleanArray) -> BooleanArray {
-    if mask.null_count() == 0 { mask.clone() } else { prep_null_mask_filter(mask) }
-}
-
 impl Iterator for Batches {
     type Item = Result<RecordBatch>;
 
@@ -302,7 +240,7 @@ impl Iterator for Batches {
         let timer = time.timer();
         let outcome = self.read();
         timer.done();
-        self.note_counters();
+        self.metrics.note_read(self.scan.counters());
         let item = outcome.transpose();
         if let Some(Ok(batch)) = &item {
             self.metrics.baseline.record_output(batch.num_rows());

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All filters of a scan, asked one after the other of the rows that are left.
 
-use super::batches::{ScanMetrics, is_true, plain_mask};
 use super::row_filter::Filter;
+use super::scan_metrics::ScanMetrics;
 use arrow::array::{Array, BooleanArray, BooleanBufferBuilder, RecordBatch};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::filter_record_batch;
+use arrow::compute::{filter_record_batch, prep_null_mask_filter};
 use arrow::datatypes::SchemaRef;
+use datafusion::common::ScalarValue;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;
 use datafusion::logical_expr::ColumnarValue;
@@ -173,6 +174,16 @@ impl Passing {
         };
         Ok(())
     }
+}
+
+/// Whether a filter's answer for all rows is yes.
+pub(super) fn is_true(value: &ScalarValue) -> bool {
+    matches!(value, ScalarValue::Boolean(Some(true)))
+}
+
+/// NULL counts as false.
+pub(super) fn plain_mask(mask: &BooleanArray) -> BooleanArray {
+    if mask.null_count() == 0 { mask.clone() } else { prep_null_mask_filter(mask) }
 }
 
 /// Of the rows that are marked first, those that are marked second, where only the first ones count.

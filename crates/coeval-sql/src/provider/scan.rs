@@ -2,10 +2,11 @@
 //! The leaf of physical plans: a scan of one table of the statement's snapshot.
 
 use super::answers::{Answers, AskedScan};
-use super::batches::{Batches, RowOrder, ScanMetrics, ScanTask};
+use super::batches::{Batches, RowOrder, ScanTask};
 use super::join_keys::ScanKeys;
 use super::prune::SourceColumn;
 use super::request::ScanRequest;
+use super::scan_metrics::ScanMetrics;
 use super::selectivity::selectivity;
 use super::statistics;
 use crate::types::has_elements;
