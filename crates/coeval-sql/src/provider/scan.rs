@@ -305,7 +305,7 @@ fn is_zero(key: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Vec<Arc<dyn P
     Ok(zeros.into_iter().map(is).collect())
 }
 
-/// Each part is in key order, one behind the other.
+/// Each part is in key order, one behind the other, which is promised as far as columns of the key go out.
 fn properties(
     view: &TableView,
     output: &SchemaRef,
