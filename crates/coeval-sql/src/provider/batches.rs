@@ -15,9 +15,7 @@ use arrow::array::{Array, ArrayRef, BooleanBufferBuilder, RecordBatch, RecordBat
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
-use coeval_store::{
-    BatchScan, ChangedRows, ChunkStats, SCAN_BATCH_ROWS, ScanPart, ScanWindow, TableView,
-};
+use coeval_store::{BatchScan, ChangedRows, ChunkStats, SCAN_BATCH_ROWS, ScanPart, ScanWindow, TableView};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
@@ -164,7 +162,8 @@ impl Batches {
                 let none = || BooleanBuffer::new_unset(changed.unchanged().len());
                 let rows = old.as_ref().map_or(0, Passing::rows) + new_count;
                 let old = old.map_or_else(none, |old| old.of_all());
-                let picked = changed.picked(self.output.fields().len(), &old, &new).map_err(SqlError::from)?;
+                let picked =
+                    changed.picked(self.output.fields().len(), &old, &new).map_err(SqlError::from)?;
                 Ok(self.coalescer.push_batch(with_schema(&self.output, picked, rows)?)?)
             }
         }

@@ -68,12 +68,7 @@ impl Merge {
     }
 
     /// Makes runs of old rows by their places among all.
-    fn take_as_they_lie(
-        &mut self,
-        old: &BooleanBuffer,
-        new: &BooleanBuffer,
-        place: impl Fn(usize) -> usize,
-    ) {
+    fn take_as_they_lie(&mut self, old: &BooleanBuffer, new: &BooleanBuffer, place: impl Fn(usize) -> usize) {
         let mut waiting = new.set_indices().peekable();
         for (mut start, end) in old.set_slices() {
             while let Some(row) = waiting.next_if(|row| place(*row) < end) {
@@ -90,12 +85,7 @@ impl Merge {
     }
 
     /// Makes runs of old rows by their places among those that are wanted.
-    fn take_filtered(
-        &mut self,
-        old: &BooleanBuffer,
-        new: &BooleanBuffer,
-        place: impl Fn(usize) -> usize,
-    ) {
+    fn take_filtered(&mut self, old: &BooleanBuffer, new: &BooleanBuffer, place: impl Fn(usize) -> usize) {
         // Of the old rows before `start` so many are wanted.
         let (mut start, mut taken) = (0, 0);
         for row in new.set_indices() {

@@ -17,7 +17,12 @@ fn rows() -> RecordBatch {
     RecordBatch::try_from_iter([("a", a), ("b", b)]).unwrap()
 }
 
-fn with(left: Arc<dyn PhysicalExpr>, operator: Operator, right: i64, schema: &Schema) -> Arc<dyn PhysicalExpr> {
+fn with(
+    left: Arc<dyn PhysicalExpr>,
+    operator: Operator,
+    right: i64,
+    schema: &Schema,
+) -> Arc<dyn PhysicalExpr> {
     binary(left, operator, lit(right), schema).unwrap()
 }
 
