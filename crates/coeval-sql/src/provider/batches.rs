@@ -11,7 +11,7 @@ use super::row_filter::Filter;
 use super::row_filters::{Passing, RowFilters};
 use super::scan_metrics::ScanMetrics;
 use crate::error::SqlError;
-use arrow::array::{Array, ArrayRef, BooleanBufferBuilder, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, BooleanBufferBuilder, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
