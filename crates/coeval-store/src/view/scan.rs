@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A running scan of a part of a table: batches of rows in key order, out of chunks and their changes.
 
-use super::merge::Merge;
+use super::window::{ChangedRows, ScanWindow, Shape};
 use super::{SCAN_BATCH_ROWS, ScanPart};
 use crate::chunk::Chunk;
 use crate::chunk_stats::ChunkStats;
-use crate::column::{constant_column, shown};
+use crate::column::constant_column;
 use crate::error::StoreError;
 use crate::pieces::{Changes, Piece};
 use crate::table::Table;
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,9 +27,12 @@ pub struct ScanCounters {
 
 /// A running scan: an iterator over batches, which are in key order and so are their rows. Ends behind an
 /// error.
+///
+/// Whoever leaves out rows asks for [windows](Self::next_window) instead: changed rows are not copied together there before
+/// it is known which of them are wanted.
 pub struct BatchScan<P> {
     table: Arc<Table>,
-    schema: SchemaRef,
+    shape: Arc<Shape>,
     projection: Box<[usize]>,
     may_match: P,
     pieces: Arc<[Piece]>,
@@ -43,8 +46,8 @@ pub struct BatchScan<P> {
 struct OpenPiece {
     /// The chunk's columns, if it is read.
     chunk: Option<Vec<ArrayRef>>,
-    /// The new rows' columns, if there are any changes.
-    new: Option<Vec<ArrayRef>>,
+    /// The changes, if there are any, and the new rows' columns.
+    new: Option<(Arc<Changes>, Arc<[ArrayRef]>)>,
     index: usize,
     rows: usize,
     next: usize,
@@ -58,9 +61,10 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         part: ScanPart,
         may_match: P,
     ) -> Self {
+        let types = projection.iter().map(|&column| table.def().columns[column].ty).collect();
         Self {
             table,
-            schema,
+            shape: Arc::new(Shape { schema, types }),
             projection: projection.into(),
             may_match,
             pieces: part.pieces,
@@ -73,7 +77,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
     /// The schema of the batches.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
-        &self.schema
+        &self.shape.schema
     }
 
     /// What has been read so far.
@@ -88,9 +92,12 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         let chunk = self.pieces[index].chunk().cloned();
         let is_read = chunk.as_ref().is_some_and(|chunk| (self.may_match)(chunk.stats()));
         let def = self.table.def();
-        let changes = self.pieces[index].changes(self.table.rows().delta(), def.columns.len())?;
-        let new = changes.map(|changes| changes.columns(def, self.table.missing(), &self.projection));
-        let new_rows = changes.map_or(0, Changes::rows);
+        let changes = self.pieces[index].changes(self.table.rows().delta(), def.columns.len())?.cloned();
+        let new_rows = changes.as_ref().map_or(0, |changes| changes.rows());
+        let new = changes.map(|changes| {
+            let columns = changes.columns(def, self.table.missing(), &self.projection);
+            (changes, columns.into())
+        });
         let (columns, rows) = match &chunk {
             Some(chunk) if is_read => (Some(self.chunk_columns(chunk)?), chunk.rows()),
             Some(_) | None => (None, new_rows),
@@ -114,7 +121,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
     }
 
     /// The next rows of the open piece; `None` at its end.
-    fn next_of_piece(&mut self) -> Result<Option<RecordBatch>, StoreError> {
+    fn next_of_piece(&mut self) -> Result<Option<ScanWindow>, StoreError> {
         let Some(open) = &mut self.open else { return Ok(None) };
         let window = open.next..open.rows.min(open.next + SCAN_BATCH_ROWS);
         if window.is_empty() {
@@ -122,38 +129,53 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             return Ok(None);
         }
         open.next = window.end;
-        let slices = |columns: &[ArrayRef]| -> Vec<ArrayRef> {
-            columns.iter().map(|column| column.slice(window.start, window.len())).collect()
-        };
-        let (index, rows) = (open.index, open.rows);
-        let (columns, length): (Vec<ArrayRef>, usize) = match (&open.chunk, &open.new) {
+        let (old, changed) = match (&open.chunk, &open.new) {
             (None, None) => return Ok(None),
-            (Some(columns), None) | (None, Some(columns)) => (slices(columns), window.len()),
-            (Some(chunk), Some(new)) => {
-                let (delta, def) = (self.table.rows().delta(), self.table.def());
-                let changes = self.pieces[index].changes(delta, def.columns.len())?;
-                let changes = changes.expect("what there are new columns of has changes");
-                let merge = Merge::new(window.clone(), changes.of_window(window, rows));
-                let columns = chunk.iter().zip(new).map(|(chunk, new)| merge.column(chunk, new));
-                (columns.collect::<Result<_, _>>()?, merge.rows())
-            }
+            (Some(columns), changed) => (slices(columns, &window), changed.as_ref()),
+            (None, Some((_, new))) => (slices(new, &window), None),
         };
-        let types = self.projection.iter().map(|&column| self.table.def().columns[column].ty);
-        let columns = columns.into_iter().zip(types).map(|(column, ty)| shown(column, ty)).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(length));
-        Ok(Some(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?))
+        if let Some((changes, new)) = changed {
+            let (unchanged, new_places) =
+                (changes.unchanged_in(&window), changes.new_rows_in(&window, open.rows));
+            if !new_places.is_empty() || unchanged.has_false() {
+                return Ok(Some(ScanWindow::Changed(ChangedRows {
+                    shape: Arc::clone(&self.shape),
+                    piece: open.index,
+                    changes: Arc::clone(changes),
+                    start: window.start,
+                    old,
+                    unchanged,
+                    new: Arc::clone(new),
+                    new_places,
+                })));
+            }
+        }
+        Ok(Some(ScanWindow::Plain(self.shape.batch(old, window.len())?)))
     }
 
-    fn read(&mut self) -> Result<Option<RecordBatch>, StoreError> {
+    fn read(&mut self) -> Result<Option<ScanWindow>, StoreError> {
         loop {
             match self.next_of_piece()? {
-                Some(batch) if batch.num_rows() > 0 => return Ok(Some(batch)),
-                // A window whose rows are all deleted.
+                Some(window) if window.rows() > 0 => return Ok(Some(window)),
+                // One whose rows are all deleted.
                 Some(_) => {}
                 None if self.open_next()? => {}
                 None => return Ok(None),
             }
         }
+    }
+
+    /// The next rows, at least one; `None` at the end, or behind an error.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if a chunk is damaged; [`StoreError::File`] if the disk cannot give it.
+    pub fn next_window(&mut self) -> Result<Option<ScanWindow>, StoreError> {
+        let outcome = self.read();
+        if outcome.is_err() {
+            self.waiting = 0..0;
+            self.open = None;
+        }
+        outcome
     }
 }
 
@@ -161,11 +183,11 @@ impl<P: Fn(&ChunkStats) -> bool> Iterator for BatchScan<P> {
     type Item = Result<RecordBatch, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let item = self.read();
-        if item.is_err() {
-            self.waiting = 0..0;
-            self.open = None;
-        }
-        item.transpose()
+        self.next_window().transpose().map(|window| window.and_then(ScanWindow::into_batch))
     }
+}
+
+/// These rows of all columns.
+fn slices(columns: &[ArrayRef], rows: &Range<usize>) -> Vec<ArrayRef> {
+    columns.iter().map(|column| column.slice(rows.start, rows.len())).collect()
 }

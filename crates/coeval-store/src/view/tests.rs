@@ -10,6 +10,8 @@ use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};
 use crate::types::ColumnType;
 use crate::value::{Value, value_at};
+use arrow::array::{Array, RecordBatch};
+use arrow::buffer::BooleanBuffer;
 use coeval_txn::Isolation;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -134,6 +136,66 @@ impl Fixture {
         }
         assert_eq!(expected.next(), None, "no row too few");
     }
+
+    /// The windows of this transaction's view against the model: both sides of each together, and rows of both that the dice pick.
+    fn check_windows(&mut self, tx: &Transaction) {
+        let view = tx.view(self.def.id).unwrap();
+        let projection: Vec<usize> = (0..self.def.columns.len()).collect();
+        let mut seen = BTreeMap::new();
+        for part in view.partition(2) {
+            let mut scan = view.scan(part, &projection, |_: &ChunkStats| true);
+            while let Some(window) = scan.next_window().unwrap() {
+                let rows = window.rows();
+                let before = seen.len();
+                match window {
+                    ScanWindow::Plain(batch) => seen.extend(rows_of(&batch, |_| true)),
+                    ScanWindow::Changed(changed) => {
+                        let (old, new) = (changed.old_rows().unwrap(), changed.new_rows().unwrap());
+                        let places = changed.new_places();
+                        let new = new.slice(places.start, places.len());
+                        seen.extend(rows_of(&old, |row| changed.unchanged().value(row)));
+                        seen.extend(rows_of(&new, |_| true));
+                        let share = [0.0, 0.02, 0.5, 0.98][self.dice.random_range(0..4)];
+                        let mut pick = |_: usize| self.dice.random_bool(share);
+                        let picked_new = BooleanBuffer::collect_bool(new.num_rows(), &mut pick);
+                        let picked_old = BooleanBuffer::collect_bool(old.num_rows(), &mut pick);
+                        let picked_old = &picked_old & changed.unchanged();
+                        check_picked(&changed, (&old, &picked_old), (&new, &picked_new));
+                    }
+                }
+                assert_eq!(seen.len() - before, rows, "a window says how many rows it has");
+            }
+        }
+        let expected = self.model.iter().map(|(&id, &generation)| (id, values(id, generation)));
+        assert!(seen.into_iter().eq(expected), "windows have every row once, the newest");
+    }
+}
+
+/// These rows of a batch, by id.
+fn rows_of(batch: &RecordBatch, wanted: impl Fn(usize) -> bool) -> BTreeMap<i64, Vec<Value>> {
+    let values = |row: usize| -> Vec<Value> {
+        batch.columns().iter().map(|array| value_at(array, row).to_owned()).collect()
+    };
+    let rows = (0..batch.num_rows()).filter(|row| wanted(*row));
+    rows.map(|row| (value_at(batch.column(0), row).as_i64().unwrap(), values(row))).collect()
+}
+
+/// What is picked of both sides comes in key order, all columns or the first ones.
+fn check_picked(
+    changed: &ChangedRows,
+    (old, picked_old): (&RecordBatch, &BooleanBuffer),
+    (new, picked_new): (&RecordBatch, &BooleanBuffer),
+) {
+    let mut expected = rows_of(old, |row| picked_old.value(row));
+    expected.extend(rows_of(new, |row| picked_new.value(row)));
+    for count in [old.num_columns(), 2, 0] {
+        let columns = changed.picked(count, picked_old, picked_new).unwrap();
+        assert_eq!(columns.len(), count);
+        for (place, column) in columns.iter().enumerate() {
+            let values = (0..column.len()).map(|row| value_at(column, row).to_owned());
+            assert!(values.eq(expected.values().map(|row| row[place].clone())), "column {place}");
+        }
+    }
 }
 
 #[test]
@@ -150,13 +212,35 @@ fn a_scan_gives_every_row_once_in_key_order() {
             fixture.change(&mut tx, count, chunk_keys * 3 + 2_000, generation);
             // The writer's own rows lie on top; then the same rows, committed.
             fixture.check(&tx, 2);
+            fixture.check_windows(&tx);
             tx.commit().unwrap();
             let reader = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+            fixture.check_windows(&reader);
             for parts in [1, 3] {
                 fixture.check(&reader, parts);
             }
         }
     }
+}
+
+#[test]
+fn a_window_without_changes_is_slices_of_its_chunk() {
+    let mut fixture = Fixture::new(4, 65_536);
+    fixture.insert_all(0..40_000);
+    fixture.checkpoint();
+    let store = fixture.store.clone();
+    let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    tx.update(fixture.def.id, &fixture.key(9_000), row(&fixture.def, 9_000, 1)).unwrap();
+    fixture.model.insert(9_000, 1);
+    fixture.check_windows(&tx);
+    let view = tx.view(fixture.def.id).unwrap();
+    let part = view.partition(1).pop().unwrap();
+    let mut scan = view.scan(part, &[0], |_: &ChunkStats| true);
+    let mut changed = Vec::new();
+    while let Some(window) = scan.next_window().unwrap() {
+        changed.push(matches!(window, ScanWindow::Changed(_)));
+    }
+    assert_eq!(changed, [false, true, false, false, false]);
 }
 
 #[test]
