@@ -79,6 +79,10 @@ pub fn with_integer_joins(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
 }
 
 /// See the module.
+///
+/// # Locking
+/// `building` is held while the built side begins to be executed, by the first part that asks; what is below has locks of its own, and none of
+/// it asks for this one.
 #[derive(Debug)]
 pub struct IntegerHashJoinExec {
     /// What it stands for.
@@ -111,7 +115,7 @@ impl IntegerHashJoinExec {
         let sought =
             filter.and_then(|filter| filter.downcast::<DynamicFilterPhysicalExpr>().ok()).map(|filter| {
                 let keys = join.on().iter().map(|(_, key)| Arc::clone(key));
-                Arc::new(Sought::new(filter, keys.zip(types).collect(), parts))
+                Arc::new(Sought::new(filter, keys.zip(types).collect(), join.right().schema(), parts))
             });
         let shape = Arc::new(Shape::of(join));
         let (building, metrics) = (Mutex::new(None), ExecutionPlanMetricsSet::new());
@@ -136,6 +140,7 @@ impl IntegerHashJoinExec {
 
     /// The built side that this part of the looked-up side looks into.
     fn building(&self, partition: usize, task: &Arc<TaskContext>) -> Result<Building> {
+        let options = &task.session_config().options().optimizer;
         let shares = *self.join.partition_mode() == PartitionMode::CollectLeft;
         let begin = |partition, parts| -> Result<Building> {
             let plan = Plan {
@@ -144,6 +149,7 @@ impl IntegerHashJoinExec {
                 parts,
                 memory: MemoryConsumer::new(CONSUMER).register(task.memory_pool()),
                 sought: self.sought.clone(),
+                listed_max: options.hash_join_inlist_pushdown_max_distinct_values,
                 metrics: BuildMetrics::new(&self.metrics, partition),
             };
             Ok(plan.building())

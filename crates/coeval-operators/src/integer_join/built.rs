@@ -18,6 +18,9 @@ use futures::future::{BoxFuture, FutureExt, Shared};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the module.
+///
+/// # Locking
+/// `met` is taken when a part of the other side ends, while nothing else is held.
 #[derive(Debug)]
 pub(super) struct Built {
     /// All rows.
@@ -70,6 +73,8 @@ pub(super) struct Plan {
     pub(super) memory: MemoryReservation,
     /// Who is told what is looked for.
     pub(super) sought: Option<Arc<Sought>>,
+    /// How many keys may be told as a list.
+    pub(super) listed_max: usize,
     pub(super) metrics: BuildMetrics,
 }
 
@@ -105,7 +110,7 @@ impl Plan {
         let table = Table::of(&keys, &self.memory).await?.map(Arc::new);
         self.metrics.bytes.add(self.memory.size() - before);
         if let Some(sought) = &self.sought {
-            sought.note(table.as_ref())?;
+            sought.note(table.as_ref(), &keys, self.listed_max)?;
         }
         timer.done();
         let met = Met { rows: BooleanBufferBuilder::new(0), parts: self.parts };

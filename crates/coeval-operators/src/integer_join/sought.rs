@@ -2,29 +2,35 @@
 //! What a join tells scans of its other side: the keys that it looks for.
 //!
 //! DataFusion's join hands a filter down when it is planned, and says what the filter asks once its side is built: that a key's columns are
-//! within their extents, which rules out chunks, and that the key is there. So does this one; of a join that is divided among threads the
-//! filter has the extents alone, of all of its parts.
+//! within their extents, which rules out chunks, and that the key is there; a few keys of one column are a list, which can be sent to where
+//! bricks are. So does this one; of a join that is divided among threads the filter has the extents alone, of all of its parts.
 
 use super::built::key_columns;
 use super::codes::Extent;
 use super::table::{NONE, Table};
-use arrow::array::{BooleanArray, RecordBatch};
-use arrow::datatypes::{DataType, Schema, TimeUnit};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
+use arrow::compute::take;
+use arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
 use datafusion::common::{ScalarValue, internal_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, Operator};
-use datafusion::physical_expr::expressions::{BinaryExpr, DynamicFilterPhysicalExpr, lit};
+use datafusion::physical_expr::expressions::{BinaryExpr, DynamicFilterPhysicalExpr, InListExpr, lit};
 use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef, conjunction};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the module.
+///
+/// # Locking
+/// `noted` is held while the filter is told, which takes the filter's own lock; nobody else takes both.
 #[derive(Debug)]
 pub(super) struct Sought {
     filter: Arc<DynamicFilterPhysicalExpr>,
     /// The keys of the other side, with their types.
     keys: Vec<(PhysicalExprRef, DataType)>,
+    /// The columns of that side.
+    schema: SchemaRef,
     noted: Mutex<Noted>,
 }
 
@@ -43,13 +49,19 @@ impl Sought {
     pub(super) fn new(
         filter: Arc<DynamicFilterPhysicalExpr>,
         keys: Vec<(PhysicalExprRef, DataType)>,
+        schema: SchemaRef,
         parts: usize,
     ) -> Self {
-        Self { filter, keys, noted: Mutex::new(Noted { parts, all: parts, extents: None }) }
+        Self { filter, keys, schema, noted: Mutex::new(Noted { parts, all: parts, extents: None }) }
     }
 
-    /// Notes that a part is built.
-    pub(super) fn note(&self, table: Option<&Arc<Table>>) -> Result<()> {
+    /// Notes that a part is built, of rows with these keys. So many keys may be a list.
+    pub(super) fn note(
+        &self,
+        table: Option<&Arc<Table>>,
+        keys: &[ArrayRef],
+        listed_max: usize,
+    ) -> Result<()> {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(table) = table {
             noted.extents = Some(match noted.extents.take() {
@@ -79,6 +91,16 @@ impl Sought {
             asked.push(bound(Operator::LtEq, extent.most())?);
         }
         if let Some(table) = table.filter(|_| noted.all == 1) {
+            if let ([(key, _)], [column]) = (self.keys.as_slice(), keys)
+                && table.count() <= listed_max
+            {
+                let values = take(column, &UInt32Array::from(table.first_rows(column)), None)?;
+                let list = InListExpr::try_new_from_array(Arc::clone(key), values, false, &self.schema)?;
+                asked.push(Arc::new(list));
+                self.filter.update(conjunction(asked))?;
+                self.filter.mark_complete();
+                return Ok(());
+            }
             let keys = self.keys.iter().map(|(key, _)| Arc::clone(key)).collect();
             asked.push(Arc::new(IsKey { keys, table: Arc::clone(table) }));
         }

@@ -40,6 +40,8 @@ pub(super) struct Table {
     places: Places,
     /// Rows by groups, where a key has several.
     groups: Option<Groups>,
+    /// How many keys there are.
+    count: usize,
 }
 
 /// Entries of keys, each one more than it is, so that memory that nobody has written to has none.
@@ -90,7 +92,11 @@ impl Table {
             Places::Hashed(hashed) => entering.enter(hashed).await?,
             Places::HashedWide(hashed) => entering.enter(hashed).await?,
         };
-        Ok(Some(Self { layout, extents, places, groups }))
+        let count = match &groups {
+            Some(groups) => groups.starts.len() - 1,
+            None => rows - nulls_of(columns).map_or(0, |nulls| nulls.null_count()),
+        };
+        Ok(Some(Self { layout, extents, places, groups, count }))
     }
 
     /// The extents of the columns of keys.
@@ -101,6 +107,21 @@ impl Table {
     /// Whether each key has one row at most, and its entry is that row.
     pub(super) const fn is_unique(&self) -> bool {
         self.groups.is_none()
+    }
+
+    /// How many keys there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The first row of each key, of these rows, whose only column this is.
+    pub(super) fn first_rows(&self, column: &ArrayRef) -> Vec<u32> {
+        match &self.groups {
+            Some(groups) => {
+                groups.starts[..self.count].iter().map(|start| groups.rows[*start as usize]).collect()
+            }
+            None => (0..column.len() as u32).filter(|row| column.is_valid(*row as usize)).collect(),
+        }
     }
 
     /// The rows of an entry, in order.

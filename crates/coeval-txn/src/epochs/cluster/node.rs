@@ -269,6 +269,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
             let mut nodes = places(load.started(), &self.placement, brick, self.rules);
             nodes.sort_unstable();
             nodes.dedup();
+            debug_assert!(nodes.is_sorted_by(|one, next| one < next), "places can be compared");
             nodes
         };
         Ok(bricks.into_iter().map(of_brick).collect())
@@ -567,5 +568,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
 fn places(started: &View, placement: &impl Placement, brick: BrickAddress, rules: Rules) -> Vec<NodeId> {
     let receiving = started.receiving(placement, brick).into_iter();
     let receiving = receiving.filter(|_| rules.keep(Rule::AppendToBoth));
-    started.serving(placement, brick).into_iter().chain(receiving).collect()
+    let nodes: Vec<NodeId> = started.serving(placement, brick).into_iter().chain(receiving).collect();
+    assert!(!nodes.is_empty(), "rows of a brick go to some node");
+    nodes
 }
