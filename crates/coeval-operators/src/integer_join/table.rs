@@ -335,7 +335,7 @@ fn is_first(place: &mut u32, row: usize) -> bool {
 }
 
 /// Lets others have a turn, and whoever waits for the end of the statement stop it.
-async fn give_way() {
+pub(super) async fn give_way() {
     let mut has_given = false;
     futures::future::poll_fn(|context| {
         if std::mem::replace(&mut has_given, true) {

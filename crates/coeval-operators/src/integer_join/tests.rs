@@ -18,10 +18,12 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::StreamExt;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::task::Poll;
 
 /// What a column has.
 #[derive(Clone, Copy)]
@@ -237,6 +239,41 @@ async fn a_side_that_does_not_fit_is_an_error_and_gives_its_memory_back() -> Res
     let refused = collect(plan, context.task_ctx()).await.unwrap_err();
     assert!(matches!(refused.find_root(), DataFusionError::ResourcesExhausted(_)), "{refused}");
     assert_eq!(pool.reserved(), 0);
+    Ok(())
+}
+
+/// To break it: go from pairs to pairs without a stop.
+#[tokio::test]
+async fn others_have_turns_while_no_pair_passes_the_filter() -> Result<()> {
+    let random = random_batch(&mut SmallRng::seed_from_u64(5), 300, 20, Values::Any);
+    let mut columns = random.columns().to_vec();
+    columns[0] = Arc::new(Int32Array::from(vec![1; 300]));
+    let rows = RecordBatch::try_new(random.schema(), columns)?;
+    let config = SessionConfig::new().with_target_partitions(1).with_batch_size(64);
+    let context = SessionContext::new_with_config(config);
+    for name in ["a", "b"] {
+        let table = MemTable::try_new(rows.schema(), vec![vec![rows.clone()]])?;
+        context.register_table(name, Arc::new(table))?;
+    }
+    let on = "a.small = b.small AND a.text || b.text = ''";
+    for query in [
+        format!("SELECT a.rest, b.rest FROM a JOIN b ON {on}"),
+        format!("SELECT rest FROM a WHERE EXISTS (SELECT FROM b WHERE {on})"),
+    ] {
+        let plan = with_integer_joins(context.sql(&query).await?.create_physical_plan().await?)?;
+        assert_eq!(operators(&plan), 1, "{query}");
+        let mut batches = plan.execute(0, context.task_ctx())?;
+        let mut turns = 0;
+        loop {
+            match futures::poll!(batches.next()) {
+                Poll::Ready(None) => break,
+                Poll::Ready(Some(batch)) => assert_eq!(batch?.num_rows(), 0, "{query}"),
+                Poll::Pending => turns += 1,
+            }
+            tokio::task::yield_now().await;
+        }
+        assert!(turns > 1_000, "{turns}: {query}");
+    }
     Ok(())
 }
 
