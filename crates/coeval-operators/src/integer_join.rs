@@ -45,7 +45,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, replace_children_if_necessary};
-use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::utils::{JoinFilter, JoinOnRef};
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder, PartitionMode};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
@@ -116,6 +116,12 @@ impl IntegerHashJoinExec {
         let shape = Arc::new(Shape::of(join));
         let (building, metrics) = (Mutex::new(None), ExecutionPlanMetricsSet::new());
         Some(Self { join: Arc::clone(join), shape, sought, building, metrics })
+    }
+
+    /// What makes the keys of both sides.
+    #[must_use]
+    pub fn on(&self) -> JoinOnRef<'_> {
+        self.join.on()
     }
 
     /// What a pair of rows must satisfy beside having equal keys.
