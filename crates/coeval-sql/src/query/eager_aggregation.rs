@@ -23,7 +23,7 @@ use datafusion::common::{Column, Result};
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{
-    Aggregate, AggregateUDF, Cast, Expr, ExprSchemable, Filter, Join, LogicalPlan, Projection, lit,
+    Aggregate, AggregateUDF, Expr, ExprSchemable, Filter, Join, LogicalPlan, Projection, lit,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
@@ -87,11 +87,7 @@ impl<'a> Call<'a> {
             return Ok(None);
         };
         let [argument] = args.as_slice() else { return Ok(None) };
-        let is_cast_column = match argument {
-            Expr::Cast(Cast { expr, .. }) => matches!(expr.as_ref(), Expr::Column(_)),
-            _ => false,
-        };
-        if !is_cast_column && !cannot_fail(argument, input.schema()) {
+        if !cannot_fail(argument, input.schema()) {
             return Ok(None);
         }
         let mut columns: Vec<&Column> = argument.column_refs().into_iter().collect();
