@@ -111,7 +111,7 @@ impl IntegerHashJoinExec {
         let sought =
             filter.and_then(|filter| filter.downcast::<DynamicFilterPhysicalExpr>().ok()).map(|filter| {
                 let keys = join.on().iter().map(|(_, key)| Arc::clone(key));
-                Arc::new(Sought::new(filter, keys.zip(types).collect(), parts))
+                Arc::new(Sought::new(filter, keys.zip(types).collect(), join.right().schema(), parts))
             });
         let shape = Arc::new(Shape::of(join));
         let (building, metrics) = (Mutex::new(None), ExecutionPlanMetricsSet::new());
@@ -142,6 +142,8 @@ impl IntegerHashJoinExec {
 
     /// The built side that this part of the looked-up side looks into.
     fn building(&self, partition: usize, task: &Arc<TaskContext>) -> Result<Building> {
+        let options = task.session_config().options();
+        let listed_max = options.optimizer.hash_join_inlist_pushdown_max_distinct_values;
         let shares = *self.join.partition_mode() == PartitionMode::CollectLeft;
         let begin = |partition, parts| -> Result<Building> {
             let plan = Plan {
@@ -150,6 +152,7 @@ impl IntegerHashJoinExec {
                 parts,
                 memory: MemoryConsumer::new(CONSUMER).register(task.memory_pool()),
                 sought: self.sought.clone(),
+                listed_max,
                 metrics: BuildMetrics::new(&self.metrics, partition),
             };
             Ok(plan.building())

@@ -70,6 +70,8 @@ pub(super) struct Plan {
     pub(super) memory: MemoryReservation,
     /// Who is told what is looked for.
     pub(super) sought: Option<Arc<Sought>>,
+    /// So many keys are told one by one.
+    pub(super) listed_max: usize,
     pub(super) metrics: BuildMetrics,
 }
 
@@ -105,7 +107,7 @@ impl Plan {
         let table = Table::of(&keys, &self.memory).await?.map(Arc::new);
         self.metrics.bytes.add(self.memory.size() - before);
         if let Some(sought) = &self.sought {
-            sought.note(table.as_ref())?;
+            sought.note(table.as_ref(), &keys, self.listed_max)?;
         }
         timer.done();
         let met = Met { rows: BooleanBufferBuilder::new(0), parts: self.parts };

@@ -13,6 +13,7 @@
 use super::codes::{Code, Extent, Layout, distance, extents, nulls_of};
 use crate::join_keys::Numbers;
 use arrow::array::ArrayRef;
+use arrow::buffer::NullBuffer;
 use datafusion::common::{exec_datafusion_err, resources_err};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -109,6 +110,19 @@ impl Table {
         let Some(groups) = &self.groups else { return &[] };
         let entry = entry as usize;
         &groups.rows[groups.starts[entry] as usize..groups.starts[entry + 1] as usize]
+    }
+
+    /// A row of each key, if there are so many keys at most. These are the columns that the table was made of.
+    pub(super) fn rows_of_keys(&self, columns: &[ArrayRef], most: usize) -> Option<Vec<u32>> {
+        if let Some(Groups { starts, rows }) = &self.groups {
+            let firsts = &starts[..starts.len() - 1];
+            return (firsts.len() <= most).then(|| firsts.iter().map(|first| rows[*first as usize]).collect());
+        }
+        let rows = columns.first().map_or(0, |column| column.len());
+        let nulls = nulls_of(columns);
+        let missing = nulls.as_ref().map_or(0, NullBuffer::null_count);
+        let has_key = |row: &u32| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row as usize));
+        (rows - missing <= most).then(|| (0..rows as u32).filter(has_key).collect())
     }
 
     /// The entry of each row with these columns as its key.

@@ -2,19 +2,22 @@
 //! Random tables joined in all ways, by the operator and by DataFusion's; and keys at the ends of their types.
 
 use super::codes::{Extent, Layout, extents};
+use super::sought::Sought;
 use super::table::{NONE, Table};
 use super::{IntegerHashJoinExec, with_integer_joins};
 use arrow::array::{
     ArrayRef, AsArray, Date32Array, Int16Array, Int32Array, Int64Array, RecordBatch, StringViewArray,
     TimestampMicrosecondArray,
 };
-use arrow::datatypes::Int64Type;
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use arrow::util::display::array_value_to_string;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::MemTable;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryConsumer, MemoryPool, UnboundedMemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, InListExpr, lit};
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -324,6 +327,33 @@ async fn rows_of_a_key_lie_together_in_their_order() {
     assert_eq!(table.rows(entries[0]), [0, 3, 5]);
     assert_eq!((table.rows(entries[1]), table.rows(entries[4])), (&[1][..], &[4][..]));
     assert!(super::tests::table(&[Arc::new(Int32Array::new_null(3)) as ArrayRef]).await.is_none());
+}
+
+/// To break it: tell extents alone, from which other nodes and chunks do not see that most numbers between are no keys.
+#[tokio::test]
+async fn few_keys_are_told_one_by_one() -> Result<()> {
+    let key: Arc<dyn PhysicalExpr> = Arc::new(Column::new("key", 0));
+    let schema = Arc::new(Schema::new(vec![Field::new("key", DataType::Int64, true)]));
+    let looked_up: ArrayRef = Arc::new(Int64Array::from(vec![Some(3), Some(4), Some(900), None]));
+    let looked_up = RecordBatch::try_new(Arc::clone(&schema), vec![looked_up])?;
+    for values in [vec![Some(900), None, Some(3), Some(900)], vec![None, Some(900), Some(3)]] {
+        let columns: [ArrayRef; 1] = [Arc::new(Int64Array::from(values))];
+        let built = Arc::new(table(&columns).await.unwrap());
+        for (most, listed) in [(2, 2), (1, 0)] {
+            let filter = Arc::new(DynamicFilterPhysicalExpr::new(vec![Arc::clone(&key)], lit(true)));
+            let keys = vec![(Arc::clone(&key), DataType::Int64)];
+            let sought = Sought::new(Arc::clone(&filter), keys, Arc::clone(&schema), 1);
+            sought.note(Some(&built), &columns, most)?;
+            let asked = filter.current()?;
+            let parts = split_conjunction(&asked).into_iter();
+            let lists = parts.filter_map(|part| part.downcast_ref::<InListExpr>());
+            assert_eq!(lists.map(|list| list.list().len()).sum::<usize>(), listed);
+            let found = asked.evaluate(&looked_up)?.into_array(4)?;
+            let found: Vec<bool> = found.as_boolean().iter().map(|found| found == Some(true)).collect();
+            assert_eq!(found, [true, false, true, false]);
+        }
+    }
+    Ok(())
 }
 
 #[test]
