@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random tables joined in all ways, by the operator and by DataFusion's; and keys at the ends of their types.
 
-use super::codes::{Extent, Layout, extents};
+use super::codes::{Code, Extent, Layout, extents};
 use super::sought::Sought;
 use super::table::{NONE, Table};
 use super::{IntegerHashJoinExec, with_integer_joins};
@@ -24,7 +24,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -327,6 +327,19 @@ async fn rows_of_a_key_lie_together_in_their_order() {
     assert_eq!(table.rows(entries[0]), [0, 3, 5]);
     assert_eq!((table.rows(entries[1]), table.rows(entries[4])), (&[1][..], &[4][..]));
     assert!(super::tests::table(&[Arc::new(Int32Array::new_null(3)) as ArrayRef]).await.is_none());
+}
+
+/// To break it: multiply once.
+#[test]
+fn keys_at_equal_distances_have_different_places_whatever_factor_is_drawn() {
+    let good = 0x9e37_79b9_7f4a_7c15;
+    for odd in [[1, good], [good, 1], [(1 << 63) + 1, good], [(1 << 40) + 1, good]] {
+        for distance in [1, 100, 3_600_000_000] {
+            let places: HashSet<u64> =
+                (0..10_000_u64).map(|key| (key * distance).mixed(odd) >> (u64::BITS - 15)).collect();
+            assert!(places.len() > 5_000, "{} places at {distance} by {odd:?}", places.len());
+        }
+    }
 }
 
 /// To break it: tell extents alone, from which other nodes and chunks do not see that most numbers between are no keys.
