@@ -164,6 +164,10 @@ fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
     named.extend(aggregate.group_expr.iter().flat_map(Expr::column_refs).cloned());
     named.retain(|column| chosen_plan.schema().has_column(column));
     let keys: Vec<Column> = named.into_iter().collect();
+    // Without keys there is a row even if the table has none, and it would make groups of the other tables' rows.
+    if keys.is_empty() && !aggregate.group_expr.is_empty() {
+        return Ok(None);
+    }
     if !pays(aggregate, chosen_plan, &keys, config)? {
         return Ok(None);
     }

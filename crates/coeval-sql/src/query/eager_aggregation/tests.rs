@@ -130,6 +130,8 @@ fn what_pays_not_or_may_not_be_stays_above() {
     stays("an order", &format!("SELECT o.day, string_agg(o.id::text, ',') {joined} GROUP BY o.day"));
     let outer = "FROM orders o LEFT JOIN lines l ON l.order_id = o.id";
     stays("an outer join", &format!("SELECT o.day, sum(l.amount), count(*) {outer} GROUP BY o.day"));
+    let product = "FROM orders o CROSS JOIN lines l WHERE l.number >= 0";
+    stays("groups that nothing links", &format!("SELECT o.day, sum(l.amount) {product} GROUP BY o.day"));
     stays("grouping sets", &format!("SELECT o.day, sum(l.amount) {joined} GROUP BY ROLLUP (o.day)"));
 }
 
