@@ -93,15 +93,15 @@ impl Sought {
                 let keys = self.keys.iter().map(|(key, _)| Arc::clone(key)).collect();
                 Arc::new(IsKey { keys, table: Arc::clone(table) }) as PhysicalExprRef
             };
-            asked.push(self.is_listed(table, columns, listed_max)?.unwrap_or_else(is_key));
+            asked.push(self.listed(table, columns, listed_max)?.unwrap_or_else(is_key));
         }
         self.filter.update(conjunction(asked))?;
         self.filter.mark_complete();
         Ok(())
     }
 
-    /// Whether the key is one of a list, if it is of one column, and there are so many keys at most.
-    fn is_listed(&self, table: &Table, columns: &[ArrayRef], most: usize) -> Result<Option<PhysicalExprRef>> {
+    /// That the key is one of a list, if it is of one column, and there are so many keys at most.
+    fn listed(&self, table: &Table, columns: &[ArrayRef], most: usize) -> Result<Option<PhysicalExprRef>> {
         let ([(key, _)], [column]) = (self.keys.as_slice(), columns) else { return Ok(None) };
         let Some(rows) = table.rows_of_keys(columns, most) else { return Ok(None) };
         let values = take(column, &UInt32Array::from(rows), None)?;
