@@ -8,7 +8,7 @@
 //! aggregated above the joins becomes the aggregate of these parts.
 //!
 //! It is right because the joins are inner: rows of the table that agree in all columns that are named elsewhere meet the
-//! same rows of the other tables and end in the same group. What is aggregated is computed of rows that the joins would have left out, too,
+//! same rows of the other tables and end in the same group, if nothing is volatile. What is aggregated is computed of rows that the joins would have left out, too,
 //! so it is a column, or something else that cannot fail.
 //!
 //! It is done where it is estimated to pay: if the table has [`ROWS_PER_GROUP_MIN`] rows in each group, and what comes out
@@ -147,6 +147,10 @@ fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
     if aggregate.aggr_expr.is_empty() || matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) {
         return Ok(None);
     }
+    // Each row has a value of its own.
+    if aggregate.group_expr.iter().any(Expr::is_volatile) {
+        return Ok(None);
+    }
     let mut calls = Vec::with_capacity(aggregate.aggr_expr.len());
     for expression in &aggregate.aggr_expr {
         match Call::of(expression, &aggregate.input)? {
@@ -155,7 +159,7 @@ fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
         }
     }
     let mut joins = Parts::default();
-    if !joins.take_apart(&aggregate.input) {
+    if !joins.take_apart(&aggregate.input) || !joins.are_of_columns() {
         return Ok(None);
     }
     let Some(chosen) = aggregated(&joins.relations, &calls) else { return Ok(None) };

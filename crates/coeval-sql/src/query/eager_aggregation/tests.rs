@@ -132,6 +132,8 @@ fn what_pays_not_or_may_not_be_stays_above() {
     stays("an outer join", &format!("SELECT o.day, sum(l.amount), count(*) {outer} GROUP BY o.day"));
     let product = "FROM orders o CROSS JOIN lines l WHERE l.number >= 0";
     stays("groups that nothing links", &format!("SELECT o.day, sum(l.amount) {product} GROUP BY o.day"));
+    stays("lots by rows", &format!("SELECT o.day, sum(l.amount) {joined} AND random() < 0.5 GROUP BY o.day"));
+    stays("groups by lots", &format!("SELECT random() < 0.5, sum(l.amount) {joined} GROUP BY 1"));
     stays("grouping sets", &format!("SELECT o.day, sum(l.amount) {joined} GROUP BY ROLLUP (o.day)"));
 }
 
