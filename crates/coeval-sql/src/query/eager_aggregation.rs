@@ -8,8 +8,8 @@
 //! aggregated above the joins becomes the aggregate of these parts.
 //!
 //! It is right because the joins are inner: rows of the table that agree in all columns that are named elsewhere meet the
-//! same rows of the other tables and end in the same group, if nothing is volatile. What is aggregated is computed of rows that the joins would have left out, too,
-//! so it is a column, or something else that cannot fail.
+//! same rows of the other tables and end in the same group, if nothing is volatile. What is aggregated is computed of rows that
+//! the joins would have left out, too, so it is a column, or something else that cannot fail.
 //!
 //! It is done where it is estimated to pay: if the table has [`ROWS_PER_GROUP_MIN`] rows in each group, and what comes out
 //! of the joins is more than [`JOINED_PER_GROUP_MIN`] times the groups. Joins that let little through are better done
