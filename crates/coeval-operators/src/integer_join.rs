@@ -94,18 +94,21 @@ impl IntegerHashJoinExec {
     /// The operator that does what this one does; `None` if it cannot.
     #[must_use]
     pub fn in_place_of(join: &Arc<HashJoinExec>) -> Option<Self> {
+        let [parts, looked_up_parts] =
+            [join.left(), join.right()].map(|side| side.output_partitioning().partition_count());
+        // DataFusion's says what is wrong with sides that are divided otherwise; rows would be missing here.
+        let is_divided_for_it = match join.partition_mode() {
+            PartitionMode::CollectLeft => parts == 1,
+            PartitionMode::Partitioned => parts == looked_up_parts,
+            PartitionMode::Auto => false,
+        };
         let is_of_the_kind = join.null_equality() == NullEquality::NullEqualsNothing
             && !join.null_aware
-            && join.fetch().is_none()
-            && *join.partition_mode() != PartitionMode::Auto;
-        if !is_of_the_kind {
+            && join.fetch().is_none();
+        if !is_divided_for_it || !is_of_the_kind {
             return None;
         }
         let types = key_types(join)?;
-        let parts = match join.partition_mode() {
-            PartitionMode::CollectLeft => 1,
-            _ => join.left().output_partitioning().partition_count(),
-        };
         let filter = join.dynamic_expressions_produced().into_iter().next();
         let filter: Option<Arc<dyn Any + Send + Sync>> = filter.map(|filter| filter as _);
         let sought =

@@ -12,13 +12,16 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use arrow::util::display::array_value_to_string;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, NullEquality};
 use datafusion::datasource::MemTable;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryConsumer, MemoryPool, UnboundedMemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, InListExpr, lit};
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
@@ -193,6 +196,26 @@ async fn joins_that_it_cannot_do_stay() -> Result<()> {
     for query in stay {
         let plan = with_integer_joins(context.sql(query).await?.create_physical_plan().await?)?;
         assert_eq!(operators(&plan), 0, "{query}");
+    }
+    Ok(())
+}
+
+#[test]
+fn sides_that_are_divided_otherwise_are_left_to_datafusion() -> Result<()> {
+    let schema = Arc::new(Schema::new(vec![Field::new("key", DataType::Int64, true)]));
+    let side = |parts| Arc::new(EmptyExec::new(Arc::clone(&schema)).with_partitions(parts));
+    let key = || Arc::new(Column::new("key", 0)) as Arc<dyn PhysicalExpr>;
+    let (kind, nulls) = (JoinType::Inner, NullEquality::NullEqualsNothing);
+    for (mode, parts, is_done) in [
+        (PartitionMode::CollectLeft, [1, 2], true),
+        (PartitionMode::CollectLeft, [2, 2], false),
+        (PartitionMode::Partitioned, [2, 2], true),
+        (PartitionMode::Partitioned, [2, 3], false),
+    ] {
+        let [left, right] = parts.map(side);
+        let join =
+            HashJoinExec::try_new(left, right, vec![(key(), key())], None, &kind, None, mode, nulls, false)?;
+        assert_eq!(IntegerHashJoinExec::in_place_of(&Arc::new(join)).is_some(), is_done, "{mode:?} {parts:?}");
     }
     Ok(())
 }
