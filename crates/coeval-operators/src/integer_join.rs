@@ -45,7 +45,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, replace_children_if_necessary};
-use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::utils::{JoinFilter, JoinOnRef};
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder, PartitionMode};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
@@ -98,18 +98,21 @@ impl IntegerHashJoinExec {
     /// The operator that does what this one does; `None` if it cannot.
     #[must_use]
     pub fn in_place_of(join: &Arc<HashJoinExec>) -> Option<Self> {
+        let [parts, looked_up_parts] =
+            [join.left(), join.right()].map(|side| side.output_partitioning().partition_count());
+        // DataFusion's says what is wrong with sides that are divided otherwise; rows would be missing here.
+        let is_divided_for_it = match join.partition_mode() {
+            PartitionMode::CollectLeft => parts == 1,
+            PartitionMode::Partitioned => parts == looked_up_parts,
+            PartitionMode::Auto => false,
+        };
         let is_of_the_kind = join.null_equality() == NullEquality::NullEqualsNothing
             && !join.null_aware
-            && join.fetch().is_none()
-            && *join.partition_mode() != PartitionMode::Auto;
-        if !is_of_the_kind {
+            && join.fetch().is_none();
+        if !is_divided_for_it || !is_of_the_kind {
             return None;
         }
         let types = key_types(join)?;
-        let parts = match join.partition_mode() {
-            PartitionMode::CollectLeft => 1,
-            _ => join.left().output_partitioning().partition_count(),
-        };
         let filter = join.dynamic_expressions_produced().into_iter().next();
         let filter: Option<Arc<dyn Any + Send + Sync>> = filter.map(|filter| filter as _);
         let sought =
@@ -120,6 +123,12 @@ impl IntegerHashJoinExec {
         let shape = Arc::new(Shape::of(join));
         let (building, metrics) = (Mutex::new(None), ExecutionPlanMetricsSet::new());
         Some(Self { join: Arc::clone(join), shape, sought, building, metrics })
+    }
+
+    /// What makes the keys of both sides.
+    #[must_use]
+    pub fn on(&self) -> JoinOnRef<'_> {
+        self.join.on()
     }
 
     /// What a pair of rows must satisfy beside having equal keys.
@@ -140,7 +149,8 @@ impl IntegerHashJoinExec {
 
     /// The built side that this part of the looked-up side looks into.
     fn building(&self, partition: usize, task: &Arc<TaskContext>) -> Result<Building> {
-        let options = &task.session_config().options().optimizer;
+        let options = task.session_config().options();
+        let listed_max = options.optimizer.hash_join_inlist_pushdown_max_distinct_values;
         let shares = *self.join.partition_mode() == PartitionMode::CollectLeft;
         let begin = |partition, parts| -> Result<Building> {
             let plan = Plan {
@@ -149,7 +159,7 @@ impl IntegerHashJoinExec {
                 parts,
                 memory: MemoryConsumer::new(CONSUMER).register(task.memory_pool()),
                 sought: self.sought.clone(),
-                listed_max: options.hash_join_inlist_pushdown_max_distinct_values,
+                listed_max,
                 metrics: BuildMetrics::new(&self.metrics, partition),
             };
             Ok(plan.building())

@@ -73,7 +73,7 @@ pub(super) struct Plan {
     pub(super) memory: MemoryReservation,
     /// Who is told what is looked for.
     pub(super) sought: Option<Arc<Sought>>,
-    /// How many keys may be told as a list.
+    /// So many keys are told one by one.
     pub(super) listed_max: usize,
     pub(super) metrics: BuildMetrics,
 }

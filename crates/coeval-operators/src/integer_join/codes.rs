@@ -30,7 +30,9 @@ impl Code for u64 {
 
     #[inline(always)]
     fn mixed(self, odd: [u64; 2]) -> u64 {
-        self.wrapping_mul(odd[0])
+        // With some factors, numbers at equal distances have products close together; the second one parts those.
+        let first = self.wrapping_mul(odd[0]);
+        (first ^ (first >> 32)).wrapping_mul(odd[1])
     }
 }
 

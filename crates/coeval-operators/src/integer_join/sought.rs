@@ -2,8 +2,9 @@
 //! What a join tells scans of its other side: the keys that it looks for.
 //!
 //! DataFusion's join hands a filter down when it is planned, and says what the filter asks once its side is built: that a key's columns are
-//! within their extents, which rules out chunks, and that the key is there; a few keys of one column are a list, which can be sent to where
-//! bricks are. So does this one; of a join that is divided among threads the filter has the extents alone, of all of its parts.
+//! within their extents, which rules out chunks, and that the key is there. So does this one: few keys of one column are a list, which rules
+//! out chunks as well and can be told to other nodes. Of a join that is divided among threads the filter has the extents alone, of all of its
+//! parts.
 
 use super::built::key_columns;
 use super::codes::Extent;
@@ -29,8 +30,8 @@ pub(super) struct Sought {
     filter: Arc<DynamicFilterPhysicalExpr>,
     /// The keys of the other side, with their types.
     keys: Vec<(PhysicalExprRef, DataType)>,
-    /// The columns of that side.
-    schema: SchemaRef,
+    /// Of the other side.
+    looked_up: SchemaRef,
     noted: Mutex<Noted>,
 }
 
@@ -45,21 +46,21 @@ struct Noted {
 }
 
 impl Sought {
-    /// What this filter is to ask of keys with these types, once so many parts of the join are built.
+    /// What this filter is to ask of keys with these types, of rows with this schema, once so many parts of the join are built.
     pub(super) fn new(
         filter: Arc<DynamicFilterPhysicalExpr>,
         keys: Vec<(PhysicalExprRef, DataType)>,
-        schema: SchemaRef,
+        looked_up: SchemaRef,
         parts: usize,
     ) -> Self {
-        Self { filter, keys, schema, noted: Mutex::new(Noted { parts, all: parts, extents: None }) }
+        Self { filter, keys, looked_up, noted: Mutex::new(Noted { parts, all: parts, extents: None }) }
     }
 
-    /// Notes that a part is built, of rows with these keys. So many keys may be a list.
+    /// Notes that a part is built, whose rows have these columns as their key. So many keys are told one by one.
     pub(super) fn note(
         &self,
         table: Option<&Arc<Table>>,
-        keys: &[ArrayRef],
+        columns: &[ArrayRef],
         listed_max: usize,
     ) -> Result<()> {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,22 +92,24 @@ impl Sought {
             asked.push(bound(Operator::LtEq, extent.most())?);
         }
         if let Some(table) = table.filter(|_| noted.all == 1) {
-            if let ([(key, _)], [column]) = (self.keys.as_slice(), keys)
-                && table.count() <= listed_max
-            {
-                let values = take(column, &UInt32Array::from(table.first_rows(column)), None)?;
-                let list = InListExpr::try_new_from_array(Arc::clone(key), values, false, &self.schema)?;
-                asked.push(Arc::new(list));
-                self.filter.update(conjunction(asked))?;
-                self.filter.mark_complete();
-                return Ok(());
-            }
-            let keys = self.keys.iter().map(|(key, _)| Arc::clone(key)).collect();
-            asked.push(Arc::new(IsKey { keys, table: Arc::clone(table) }));
+            let is_key = || {
+                let keys = self.keys.iter().map(|(key, _)| Arc::clone(key)).collect();
+                Arc::new(IsKey { keys, table: Arc::clone(table) }) as PhysicalExprRef
+            };
+            asked.push(self.listed(table, columns, listed_max)?.unwrap_or_else(is_key));
         }
         self.filter.update(conjunction(asked))?;
         self.filter.mark_complete();
         Ok(())
+    }
+
+    /// That the key is one of a list, if it is of one column, and there are so many keys at most.
+    fn listed(&self, table: &Table, columns: &[ArrayRef], most: usize) -> Result<Option<PhysicalExprRef>> {
+        let ([(key, _)], [column]) = (self.keys.as_slice(), columns) else { return Ok(None) };
+        let Some(rows) = table.rows_of_keys(columns, most) else { return Ok(None) };
+        let values = take(column, &UInt32Array::from(rows), None)?;
+        let list = InListExpr::try_new_from_array(Arc::clone(key), values, false, &self.looked_up)?;
+        Ok(Some(Arc::new(list)))
     }
 }
 

@@ -13,6 +13,7 @@
 use super::codes::{Code, Extent, Layout, distance, extents, nulls_of};
 use crate::join_keys::Numbers;
 use arrow::array::ArrayRef;
+use arrow::buffer::NullBuffer;
 use datafusion::common::{exec_datafusion_err, resources_err};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -40,8 +41,6 @@ pub(super) struct Table {
     places: Places,
     /// Rows by groups, where a key has several.
     groups: Option<Groups>,
-    /// How many keys there are.
-    count: usize,
 }
 
 /// Entries of keys, each one more than it is, so that memory that nobody has written to has none.
@@ -92,11 +91,7 @@ impl Table {
             Places::Hashed(hashed) => entering.enter(hashed).await?,
             Places::HashedWide(hashed) => entering.enter(hashed).await?,
         };
-        let count = match &groups {
-            Some(groups) => groups.starts.len() - 1,
-            None => rows - nulls_of(columns).map_or(0, |nulls| nulls.null_count()),
-        };
-        Ok(Some(Self { layout, extents, places, groups, count }))
+        Ok(Some(Self { layout, extents, places, groups }))
     }
 
     /// The extents of the columns of keys.
@@ -109,27 +104,26 @@ impl Table {
         self.groups.is_none()
     }
 
-    /// How many keys there are.
-    pub(super) fn count(&self) -> usize {
-        self.count
-    }
-
-    /// The first row of each key, of these rows, whose only column this is.
-    pub(super) fn first_rows(&self, column: &ArrayRef) -> Vec<u32> {
-        match &self.groups {
-            Some(groups) => {
-                groups.starts[..self.count].iter().map(|start| groups.rows[*start as usize]).collect()
-            }
-            None => (0..column.len() as u32).filter(|row| column.is_valid(*row as usize)).collect(),
-        }
-    }
-
     /// The rows of an entry, in order.
     #[inline]
     pub(super) fn rows(&self, entry: u32) -> &[u32] {
         let Some(groups) = &self.groups else { return &[] };
         let entry = entry as usize;
         &groups.rows[groups.starts[entry] as usize..groups.starts[entry + 1] as usize]
+    }
+
+    /// A row of each key, if there are so many keys at most. These are the columns that the table was made of.
+    pub(super) fn rows_of_keys(&self, columns: &[ArrayRef], most: usize) -> Option<Vec<u32>> {
+        if let Some(Groups { starts, rows }) = &self.groups {
+            let firsts = &starts[..starts.len() - 1];
+            return (firsts.len() <= most)
+                .then(|| firsts.iter().map(|first| rows[*first as usize]).collect());
+        }
+        let rows = columns.first().map_or(0, |column| column.len());
+        let nulls = nulls_of(columns);
+        let missing = nulls.as_ref().map_or(0, NullBuffer::null_count);
+        let has_key = |row: &u32| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row as usize));
+        (rows - missing <= most).then(|| (0..rows as u32).filter(has_key).collect())
     }
 
     /// The entry of each row with these columns as its key.
@@ -356,7 +350,7 @@ fn is_first(place: &mut u32, row: usize) -> bool {
 }
 
 /// Lets others have a turn, and whoever waits for the end of the statement stop it.
-async fn give_way() {
+pub(super) async fn give_way() {
     let mut has_given = false;
     futures::future::poll_fn(|context| {
         if std::mem::replace(&mut has_given, true) {

@@ -1,27 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random tables joined in all ways, by the operator and by DataFusion's; and keys at the ends of their types.
 
-use super::codes::{Extent, Layout, extents};
+use super::codes::{Code, Extent, Layout, extents};
+use super::sought::Sought;
 use super::table::{NONE, Table};
 use super::{IntegerHashJoinExec, with_integer_joins};
 use arrow::array::{
     ArrayRef, AsArray, Date32Array, Int16Array, Int32Array, Int64Array, RecordBatch, StringViewArray,
     TimestampMicrosecondArray,
 };
-use arrow::datatypes::Int64Type;
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use arrow::util::display::array_value_to_string;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, NullEquality};
 use datafusion::datasource::MemTable;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryConsumer, MemoryPool, UnboundedMemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, InListExpr, lit};
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::StreamExt;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::task::Poll;
 
 /// What a column has.
 #[derive(Clone, Copy)]
@@ -192,6 +200,27 @@ async fn joins_that_it_cannot_do_stay() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn sides_that_are_divided_otherwise_are_left_to_datafusion() -> Result<()> {
+    let schema = Arc::new(Schema::new(vec![Field::new("key", DataType::Int64, true)]));
+    let side = |parts| Arc::new(EmptyExec::new(Arc::clone(&schema)).with_partitions(parts));
+    let key = || Arc::new(Column::new("key", 0)) as Arc<dyn PhysicalExpr>;
+    let (kind, nulls) = (JoinType::Inner, NullEquality::NullEqualsNothing);
+    for (mode, parts, is_done) in [
+        (PartitionMode::CollectLeft, [1, 2], true),
+        (PartitionMode::CollectLeft, [2, 2], false),
+        (PartitionMode::Partitioned, [2, 2], true),
+        (PartitionMode::Partitioned, [2, 3], false),
+    ] {
+        let [left, right] = parts.map(side);
+        let join =
+            HashJoinExec::try_new(left, right, vec![(key(), key())], None, &kind, None, mode, nulls, false)?;
+        let ours = IntegerHashJoinExec::in_place_of(&Arc::new(join));
+        assert_eq!(ours.is_some(), is_done, "{mode:?} {parts:?}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn rows_come_in_the_order_of_the_looked_up_side() -> Result<()> {
     let mut random = SmallRng::seed_from_u64(7);
@@ -237,6 +266,41 @@ async fn a_side_that_does_not_fit_is_an_error_and_gives_its_memory_back() -> Res
     let refused = collect(plan, context.task_ctx()).await.unwrap_err();
     assert!(matches!(refused.find_root(), DataFusionError::ResourcesExhausted(_)), "{refused}");
     assert_eq!(pool.reserved(), 0);
+    Ok(())
+}
+
+/// To break it: go from pairs to pairs without a stop.
+#[tokio::test]
+async fn others_have_turns_while_no_pair_passes_the_filter() -> Result<()> {
+    let random = random_batch(&mut SmallRng::seed_from_u64(5), 300, 20, Values::Any);
+    let mut columns = random.columns().to_vec();
+    columns[0] = Arc::new(Int32Array::from(vec![1; 300]));
+    let rows = RecordBatch::try_new(random.schema(), columns)?;
+    let config = SessionConfig::new().with_target_partitions(1).with_batch_size(64);
+    let context = SessionContext::new_with_config(config);
+    for name in ["a", "b"] {
+        let table = MemTable::try_new(rows.schema(), vec![vec![rows.clone()]])?;
+        context.register_table(name, Arc::new(table))?;
+    }
+    let on = "a.small = b.small AND a.text || b.text = ''";
+    for query in [
+        format!("SELECT a.rest, b.rest FROM a JOIN b ON {on}"),
+        format!("SELECT rest FROM a WHERE EXISTS (SELECT FROM b WHERE {on})"),
+    ] {
+        let plan = with_integer_joins(context.sql(&query).await?.create_physical_plan().await?)?;
+        assert_eq!(operators(&plan), 1, "{query}");
+        let mut batches = plan.execute(0, context.task_ctx())?;
+        let mut turns = 0;
+        loop {
+            match futures::poll!(batches.next()) {
+                Poll::Ready(None) => break,
+                Poll::Ready(Some(batch)) => assert_eq!(batch?.num_rows(), 0, "{query}"),
+                Poll::Pending => turns += 1,
+            }
+            tokio::task::yield_now().await;
+        }
+        assert!(turns > 1_000, "{turns}: {query}");
+    }
     Ok(())
 }
 
@@ -287,6 +351,46 @@ async fn rows_of_a_key_lie_together_in_their_order() {
     assert_eq!(table.rows(entries[0]), [0, 3, 5]);
     assert_eq!((table.rows(entries[1]), table.rows(entries[4])), (&[1][..], &[4][..]));
     assert!(super::tests::table(&[Arc::new(Int32Array::new_null(3)) as ArrayRef]).await.is_none());
+}
+
+/// To break it: multiply once.
+#[test]
+fn keys_at_equal_distances_have_different_places_whatever_factor_is_drawn() {
+    let good = 0x9e37_79b9_7f4a_7c15;
+    for odd in [[1, good], [good, 1], [(1 << 63) + 1, good], [(1 << 40) + 1, good]] {
+        for distance in [1, 100, 3_600_000_000] {
+            let places: HashSet<u64> =
+                (0..10_000_u64).map(|key| (key * distance).mixed(odd) >> (u64::BITS - 15)).collect();
+            assert!(places.len() > 5_000, "{} places at {distance} by {odd:?}", places.len());
+        }
+    }
+}
+
+/// To break it: tell extents alone, from which other nodes and chunks do not see that most numbers between are no keys.
+#[tokio::test]
+async fn few_keys_are_told_one_by_one() -> Result<()> {
+    let key: Arc<dyn PhysicalExpr> = Arc::new(Column::new("key", 0));
+    let schema = Arc::new(Schema::new(vec![Field::new("key", DataType::Int64, true)]));
+    let looked_up: ArrayRef = Arc::new(Int64Array::from(vec![Some(3), Some(4), Some(900), None]));
+    let looked_up = RecordBatch::try_new(Arc::clone(&schema), vec![looked_up])?;
+    for values in [vec![Some(900), None, Some(3), Some(900)], vec![None, Some(900), Some(3)]] {
+        let columns: [ArrayRef; 1] = [Arc::new(Int64Array::from(values))];
+        let built = Arc::new(table(&columns).await.unwrap());
+        for (most, listed) in [(2, 2), (1, 0)] {
+            let filter = Arc::new(DynamicFilterPhysicalExpr::new(vec![Arc::clone(&key)], lit(true)));
+            let keys = vec![(Arc::clone(&key), DataType::Int64)];
+            let sought = Sought::new(Arc::clone(&filter), keys, Arc::clone(&schema), 1);
+            sought.note(Some(&built), &columns, most)?;
+            let asked = filter.current()?;
+            let parts = split_conjunction(&asked).into_iter();
+            let lists = parts.filter_map(|part| part.downcast_ref::<InListExpr>());
+            assert_eq!(lists.map(|list| list.list().len()).sum::<usize>(), listed);
+            let found = asked.evaluate(&looked_up)?.into_array(4)?;
+            let found: Vec<bool> = found.as_boolean().iter().map(|found| found == Some(true)).collect();
+            assert_eq!(found, [true, false, true, false]);
+        }
+    }
+    Ok(())
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::built::{Building, Built, key_columns};
 use super::shape::{Rows, Shape};
-use super::table::{NONE, Table};
+use super::table::{NONE, Table, give_way};
 use arrow::array::{Array, BooleanArray, RecordBatch, UInt32Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::BatchCoalescer;
@@ -92,17 +92,22 @@ impl Work {
                 Some(rows) if self.pairing.is_none() => Some(rows.next().await.transpose()?),
                 _ => None,
             };
+            let is_pairing = batch.is_none() && self.pairing.is_some();
             let time = self.time.clone();
             let timer = time.timer();
             match batch {
                 Some(Some(batch)) => self.look_up(batch)?,
                 Some(None) => self.end()?,
-                None if self.pairing.is_some() => self.pair()?,
+                None if is_pairing => self.pair()?,
                 None if self.last.is_some() => self.give_last()?,
                 None if self.coalescer.is_empty() => return Ok(None),
                 None => self.coalescer.finish_buffered_batch()?,
             }
             timer.done();
+            // One batch may have millions of pairs, of which the filter lets none through.
+            if is_pairing && !self.coalescer.has_completed_batch() {
+                give_way().await;
+            }
         }
     }
 

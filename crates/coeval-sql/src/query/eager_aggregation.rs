@@ -8,8 +8,8 @@
 //! aggregated above the joins becomes the aggregate of these parts.
 //!
 //! It is right because the joins are inner: rows of the table that agree in all columns that are named elsewhere meet the
-//! same rows of the other tables and end in the same group. What is aggregated is computed of rows that the joins would have left out, too,
-//! so it is a column, or something else that cannot fail.
+//! same rows of the other tables and end in the same group, if nothing is volatile. What is aggregated is computed of rows that
+//! the joins would have left out, too, so it is a column, or something else that cannot fail.
 //!
 //! It is done where it is estimated to pay: if the table has [`ROWS_PER_GROUP_MIN`] rows in each group, and what comes out
 //! of the joins is more than [`JOINED_PER_GROUP_MIN`] times the groups. Joins that let little through are better done
@@ -23,7 +23,7 @@ use datafusion::common::{Column, Result};
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{
-    Aggregate, AggregateUDF, Cast, Expr, ExprSchemable, Filter, Join, LogicalPlan, Projection, lit,
+    Aggregate, AggregateUDF, Expr, ExprSchemable, Filter, Join, LogicalPlan, Projection, lit,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
@@ -87,11 +87,7 @@ impl<'a> Call<'a> {
             return Ok(None);
         };
         let [argument] = args.as_slice() else { return Ok(None) };
-        let is_cast_column = match argument {
-            Expr::Cast(Cast { expr, .. }) => matches!(expr.as_ref(), Expr::Column(_)),
-            _ => false,
-        };
-        if !is_cast_column && !cannot_fail(argument, input.schema()) {
+        if !cannot_fail(argument, input.schema()) {
             return Ok(None);
         }
         let mut columns: Vec<&Column> = argument.column_refs().into_iter().collect();
@@ -152,6 +148,10 @@ fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
     if aggregate.aggr_expr.is_empty() || matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) {
         return Ok(None);
     }
+    // Each row has a value of its own.
+    if aggregate.group_expr.iter().any(Expr::is_volatile) {
+        return Ok(None);
+    }
     let mut calls = Vec::with_capacity(aggregate.aggr_expr.len());
     for expression in &aggregate.aggr_expr {
         match Call::of(expression, &aggregate.input)? {
@@ -160,7 +160,7 @@ fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
         }
     }
     let mut joins = Parts::default();
-    if !joins.take_apart(&aggregate.input) {
+    if !joins.take_apart(&aggregate.input) || !joins.are_of_columns() {
         return Ok(None);
     }
     let Some(chosen) = aggregated(&joins.relations, &calls) else { return Ok(None) };
@@ -169,6 +169,10 @@ fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
     named.extend(aggregate.group_expr.iter().flat_map(Expr::column_refs).cloned());
     named.retain(|column| chosen_plan.schema().has_column(column));
     let keys: Vec<Column> = named.into_iter().collect();
+    // Without keys there is a row even if the table has none, and it would make groups of the other tables' rows.
+    if keys.is_empty() && !aggregate.group_expr.is_empty() {
+        return Ok(None);
+    }
     if !pays(aggregate, chosen_plan, &keys, config)? {
         return Ok(None);
     }

@@ -15,6 +15,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBa
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use bytes::Format;
+use coeval_operators::integer_join::IntegerHashJoinExec;
 use coeval_operators::join_filter::with_changed_filter;
 use coeval_operators::over_one_input;
 use datafusion::common::Result;
@@ -107,6 +108,9 @@ fn kept_columns(node: &dyn ExecutionPlan) -> Option<Vec<HashSet<usize>>> {
         vec![of(&|key| Arc::clone(&on[key].0)), of(&|key| Arc::clone(&on[key].1))]
     };
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        return Some(keys(join.on()));
+    }
+    if let Some(join) = node.downcast_ref::<IntegerHashJoinExec>() {
         return Some(keys(join.on()));
     }
     // The condition of this one is not ours to make anew.
@@ -459,5 +463,37 @@ impl PhysicalExpr for Condition {
 
     fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt_sql(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coeval_operators::integer_join::with_integer_joins;
+    use datafusion::common::{JoinType, NullEquality};
+    use datafusion::physical_expr::expressions::Column;
+    use datafusion::physical_plan::empty::EmptyExec;
+    use datafusion::physical_plan::joins::PartitionMode;
+
+    #[test]
+    fn arrays_go_as_values_through_all_joins_by_hashes() {
+        let list = DataType::new_list(DataType::Int32, true);
+        let fields = vec![Field::new("key", DataType::Int64, true), Field::new("list", list, true)];
+        let schema = Arc::new(Schema::new(fields));
+        let side = || Arc::new(EmptyExec::new(Arc::clone(&schema)));
+        let key = || Arc::new(Column::new("key", 0)) as Arc<dyn PhysicalExpr>;
+        let (on, kind) = (vec![(key(), key())], JoinType::Inner);
+        let (mode, nulls) = (PartitionMode::CollectLeft, NullEquality::NullEqualsNothing);
+        let join = HashJoinExec::try_new(side(), side(), on, None, &kind, None, mode, nulls, false).unwrap();
+        let hashed: Arc<dyn ExecutionPlan> = Arc::new(join);
+        let by_numbers = with_integer_joins(Arc::clone(&hashed)).unwrap();
+        assert!(hashed.is::<HashJoinExec>() && by_numbers.is::<IntegerHashJoinExec>());
+        for join in [hashed, by_numbers] {
+            let around = with_packed_lists(Arc::clone(&join), Ok).unwrap();
+            let unpacked = around.downcast_ref::<Unpacked>().expect("arrays are made behind the join");
+            assert_eq!(unpacked.inner.name(), join.name());
+            assert!(unpacked.inner.children().into_iter().all(|input| input.is::<Packed>()));
+            assert_eq!(around.schema(), join.schema());
+        }
     }
 }

@@ -130,5 +130,25 @@ fn what_pays_not_or_may_not_be_stays_above() {
     stays("an order", &format!("SELECT o.day, string_agg(o.id::text, ',') {joined} GROUP BY o.day"));
     let outer = "FROM orders o LEFT JOIN lines l ON l.order_id = o.id";
     stays("an outer join", &format!("SELECT o.day, sum(l.amount), count(*) {outer} GROUP BY o.day"));
+    let product = "FROM orders o CROSS JOIN lines l WHERE l.number >= 0";
+    stays("groups that nothing links", &format!("SELECT o.day, sum(l.amount) {product} GROUP BY o.day"));
+    stays("lots by rows", &format!("SELECT o.day, sum(l.amount) {joined} AND random() < 0.5 GROUP BY o.day"));
+    stays("groups by lots", &format!("SELECT random() < 0.5, sum(l.amount) {joined} GROUP BY 1"));
     stays("grouping sets", &format!("SELECT o.day, sum(l.amount) {joined} GROUP BY ROLLUP (o.day)"));
+}
+
+#[test]
+fn texts_are_read_as_numbers_behind_the_join() {
+    let mut session = session();
+    session.execute("ALTER TABLE lines ADD COLUMN note text DEFAULT '7'").unwrap();
+    session.execute("CHECKPOINT").unwrap();
+    let joined = "FROM orders o JOIN lines l ON l.order_id = o.id";
+    for aggregate in ["count(l.note::int)", "sum(l.note::float8)"] {
+        let sql = format!("SELECT o.day, {aggregate} {joined} GROUP BY o.day");
+        assert!(!begins_below(&mut session, &sql), "{sql}");
+    }
+    // Lines of these numbers have no order.
+    session.execute("UPDATE lines SET note = 'seven' WHERE order_id > 2000").unwrap();
+    let sql = format!("SELECT count(l.note::int) = count(*), sum(l.note::float8) = 7 * count(*) {joined}");
+    assert_eq!(rows(&mut session, &sql), [["true", "true"]]);
 }

@@ -492,8 +492,18 @@ pub(in crate::query) struct Parts {
 impl Parts {
     /// The columns that joins and the filters between them name.
     pub(in crate::query) fn named(&self) -> BTreeSet<Column> {
+        self.conditions().flat_map(Expr::column_refs).cloned().collect()
+    }
+
+    /// Whether joins and the filters between them may be asked of groups of rows as well as of rows: none is volatile, or names more than
+    /// its columns tell.
+    pub(in crate::query) fn are_of_columns(&self) -> bool {
+        !self.conditions().any(stays_above)
+    }
+
+    fn conditions(&self) -> impl Iterator<Item = &Expr> {
         let sides = self.equations.iter().flat_map(|(left, right)| [left, right]);
-        sides.chain(&self.predicates).flat_map(Expr::column_refs).cloned().collect()
+        sides.chain(&self.predicates)
     }
 
     /// Adds what is in a plan; false if a join in it treats NULLs as equal.
