@@ -57,6 +57,7 @@ pub(crate) fn execute(
     }
     let tables = locked_tables(context, query, select, &clauses)?;
     for LockedTable { target, .. } in &tables {
+        target.refuse_inner_names(query, None)?;
         match target.view() {
             Some(view) => {
                 view.require(context, &[Privilege::Select, Privilege::Update])?;

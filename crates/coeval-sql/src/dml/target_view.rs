@@ -7,14 +7,16 @@
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::names::fold;
+use crate::names::{fold, unknown_table};
 use crate::rights::{CHANGED_VIEW, Checks, Object, Rights};
 use crate::scalar::ScopeTable;
 use crate::select::quoted;
-use crate::stored::updatable::{BASE, NotUpdatable, Updatable, UpdatableColumn, operand, renamed_base};
-use crate::walk::try_change_expressions;
+use crate::stored::updatable::{
+    BASE, NotUpdatable, Updatable, UpdatableColumn, key_name, operand, renamed_base,
+};
+use crate::walk::{find_expression, find_relation, try_change_expressions};
 use coeval_store::{Privilege, TableDef, ViewDef};
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Visit};
 use std::sync::Arc;
 
 /// What the row that was proposed goes by in DO UPDATE.
@@ -132,6 +134,30 @@ impl TargetView {
     /// The name of what stands for the view in the query that finds its rows.
     pub(super) fn found_by(&self) -> ObjectName {
         ObjectName::from(vec![quoted(CHANGED_VIEW), quoted(self.name())])
+    }
+
+    /// Refuses syntax of the statement that names what only the query which finds its rows has: the keys of the table below are none of
+    /// the view's columns.
+    ///
+    /// # Errors
+    /// `42703` for a key, `42P01` for what stands for the view.
+    pub(super) fn refuse_inner_names(&self, syntax: &impl Visit) -> Result<(), SqlError> {
+        let keys: Vec<String> = (0..self.table().primary_key.len()).map(key_name).collect();
+        let is_key = |name: &String| keys.contains(name);
+        let key_in = |expression: &Expr| match expression {
+            Expr::Identifier(name) => Some(fold(name)).filter(is_key),
+            Expr::CompoundIdentifier(names) => names.iter().map(fold).find(is_key),
+            _ => None,
+        };
+        if let Some(key) = find_expression(syntax, key_in) {
+            let message = format!("column \"{key}\" does not exist");
+            return Err(SqlError::new(SqlState::UndefinedColumn, message));
+        }
+        let is_inner = |name: &ObjectName| {
+            let mut parts = name.0.iter().filter_map(ObjectNamePart::as_ident);
+            parts.any(|part| fold(part) == CHANGED_VIEW).then(|| name.to_string())
+        };
+        find_relation(syntax, is_inner).map_or(Ok(()), |name| Err(unknown_table(&name.replace('"', ""))))
     }
 
     /// The table below for expressions of one row.
