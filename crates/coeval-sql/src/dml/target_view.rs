@@ -181,7 +181,13 @@ impl TargetView {
             require_all(&rights, Object::View(view), needs)?;
             rights = Rights::of_view(view, &authority)?;
         }
-        require_all(&rights, Object::Table(self.table()), needs)
+        require_all(&rights, Object::Table(self.table()), needs)?;
+        // The query that finds rows may read the table, but a subquery in it is the view's like that of any other table.
+        if self.change != ViewChange::Insert && self.updatable.reads_table_besides() {
+            let rights = Rights::of_view(&self.view, &authority)?;
+            require_all(&rights, Object::Table(self.table()), &[Privilege::Select])?;
+        }
+        Ok(())
     }
 
     /// What is checked of the reads of the query that finds its rows.

@@ -11,7 +11,9 @@ use crate::functions::is_aggregate;
 use crate::json::set_columns;
 use crate::names::{fold, split_name};
 use crate::select::{self, column, item, quoted};
-use crate::walk::{any_expression, any_outside_queries, change_expressions, try_change_expressions};
+use crate::walk::{
+    any_expression, any_outside_queries, change_expressions, find_relation, try_change_expressions,
+};
 use coeval_store::{CheckOption, ObjectRef, QualifiedName, TableDef, Transaction, ViewDef};
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Function, FunctionArguments, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr,
@@ -146,6 +148,22 @@ impl Updatable {
             level.selection.iter().chain(level.outputs.iter().map(|(_, output)| output)).any(has_subquery)
         };
         self.levels.iter().skip(1).find(has_one).map(|level| level.view.name.name.as_str())
+    }
+
+    /// Whether a subquery of the view names the table below: it reads other rows than the view's own.
+    pub(crate) fn reads_table_besides(&self) -> bool {
+        let table = &self.table.name;
+        let is_table = |(schema, name): (Option<String>, String)| {
+            name == table.name && schema.is_none_or(|schema| schema == table.schema)
+        };
+        let names_it = |expression: &Expr| {
+            find_relation(expression, |name| split_name(name).map_or(true, is_table).then_some(())).is_some()
+        };
+        let mut levels = self.levels.iter();
+        levels.any(|level| {
+            let outputs = level.outputs.iter().map(|(_, output)| output);
+            level.selection.iter().chain(outputs).any(names_it)
+        })
     }
 
     /// The query of the view with the primary key of the table in front, its columns as [`key_name`] calls them.
