@@ -137,7 +137,7 @@ impl Target {
         Ok(())
     }
 
-    /// Refuses a statement, with what is in front of it, that names what only the query has which finds the rows of a view.
+    /// Refuses a statement, with what is in front of it, that names what only the queries and expressions have by which a view is changed.
     ///
     /// # Errors
     /// `42703`, `42P01`.

@@ -136,28 +136,29 @@ impl TargetView {
         ObjectName::from(vec![quoted(CHANGED_VIEW), quoted(self.name())])
     }
 
-    /// Refuses syntax of the statement that names what only the query which finds its rows has: the keys of the table below are none of
-    /// the view's columns.
+    /// Refuses syntax of the statement with names that are none of a user's: of the keys of the table below and of what stands for the
+    /// view in the query that finds its rows, and of the table in expressions of one row. By them columns were read that the view has not.
     ///
     /// # Errors
-    /// `42703` for a key, `42P01` for what stands for the view.
+    /// `42703`; `42P01` for what stands for the view.
     pub(super) fn refuse_inner_names(&self, syntax: &impl Visit) -> Result<(), SqlError> {
-        let keys: Vec<String> = (0..self.table().primary_key.len()).map(key_name).collect();
-        let is_key = |name: &String| keys.contains(name);
-        let key_in = |expression: &Expr| match expression {
-            Expr::Identifier(name) => Some(fold(name)).filter(is_key),
-            Expr::CompoundIdentifier(names) => names.iter().map(fold).find(is_key),
+        let mut inner: Vec<String> = (0..self.table().primary_key.len()).map(key_name).collect();
+        inner.push(BASE.to_owned());
+        let is_inner = |name: &String| inner.contains(name);
+        let named = |expression: &Expr| match expression {
+            Expr::Identifier(name) => Some(fold(name)).filter(is_inner),
+            Expr::CompoundIdentifier(names) => names.iter().map(fold).find(is_inner),
             _ => None,
         };
-        if let Some(key) = find_expression(syntax, key_in) {
-            let message = format!("column \"{key}\" does not exist");
+        if let Some(name) = find_expression(syntax, named) {
+            let message = format!("column \"{name}\" does not exist");
             return Err(SqlError::new(SqlState::UndefinedColumn, message));
         }
-        let is_inner = |name: &ObjectName| {
+        let stands_for_it = |name: &ObjectName| {
             let mut parts = name.0.iter().filter_map(ObjectNamePart::as_ident);
             parts.any(|part| fold(part) == CHANGED_VIEW).then(|| name.to_string())
         };
-        find_relation(syntax, is_inner).map_or(Ok(()), |name| Err(unknown_table(&name.replace('"', ""))))
+        find_relation(syntax, stands_for_it).map_or(Ok(()), |name| Err(unknown_table(&name.replace('"', ""))))
     }
 
     /// The table below for expressions of one row.
