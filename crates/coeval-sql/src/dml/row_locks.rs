@@ -18,6 +18,7 @@ use crate::result::{RowSet, StatementResult};
 use crate::row_locking::RowLocking;
 use crate::select::{column, item};
 use crate::stored::ROW_ID_COLUMN;
+use crate::stored::updatable::KEYS;
 use crate::walk::find_outside_queries;
 use arrow::array::{RecordBatch, UInt64Array};
 use coeval_store::{IfLocked, Privilege, RowLock};
@@ -129,7 +130,7 @@ fn add_keys(select: &mut Select, tables: &[LockedTable]) {
         select.from = vec![target.from()];
     }
     for (number, table) in tables.iter().enumerate() {
-        select.projection.extend(table.target.key_items_named(&format!("lock {number} key")));
+        select.projection.extend(table.target.key_items_named(&format!("{KEYS}of lock {number}")));
     }
 }
 

@@ -11,9 +11,7 @@ use crate::names::{fold, unknown_table};
 use crate::rights::{CHANGED_VIEW, Checks, Object, Rights};
 use crate::scalar::ScopeTable;
 use crate::select::quoted;
-use crate::stored::updatable::{
-    BASE, NotUpdatable, Updatable, UpdatableColumn, key_name, operand, renamed_base,
-};
+use crate::stored::updatable::{BASE, KEYS, NotUpdatable, Updatable, UpdatableColumn, operand, renamed_base};
 use crate::walk::{find_expression, find_relation, try_change_expressions};
 use coeval_store::{Privilege, TableDef, ViewDef};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Visit};
@@ -142,9 +140,7 @@ impl TargetView {
     /// # Errors
     /// `42703`; `42P01` for what stands for the view.
     pub(super) fn refuse_inner_names(&self, syntax: &impl Visit) -> Result<(), SqlError> {
-        let mut inner: Vec<String> = (0..self.table().primary_key.len()).map(key_name).collect();
-        inner.push(BASE.to_owned());
-        let is_inner = |name: &String| inner.contains(name);
+        let is_inner = |name: &String| name.starts_with(KEYS) || name == BASE;
         let named = |expression: &Expr| match expression {
             Expr::Identifier(name) => Some(fold(name)).filter(is_inner),
             Expr::CompoundIdentifier(names) => names.iter().map(fold).find(is_inner),

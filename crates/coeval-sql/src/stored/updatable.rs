@@ -220,9 +220,12 @@ fn with_defaults(mut table: Arc<TableDef>, view: &ViewDef, columns: &[UpdatableC
     table
 }
 
+/// What names begin with of columns that are keys of the table below a view, in queries that find its rows.
+pub(crate) const KEYS: &str = "coeval key ";
+
 /// What a column of the table's primary key is called in [`Updatable::keyed`].
 pub(crate) fn key_name(number: usize) -> String {
-    format!("coeval key {number}")
+    format!("{KEYS}{number}")
 }
 
 /// The columns of a table, of themselves.
