@@ -7,7 +7,10 @@ use crate::error::SqlError;
 use crate::rights::Object;
 use crate::walk::{any_expression, any_query};
 use coeval_store::{Privilege, TableDef};
-use datafusion::sql::sqlparser::ast::{Delete, Expr, Insert, OnConflictAction, OnInsert, Update};
+use datafusion::sql::sqlparser::ast::{
+    Delete, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Insert, OnConflictAction,
+    OnInsert, Update,
+};
 
 /// Of an INSERT.
 pub(crate) fn needs_of_insert(insert: &Insert) -> &'static [Privilege] {
@@ -105,14 +108,28 @@ pub(crate) fn require_written(
     })
 }
 
-/// Whether expressions name columns, or have subqueries, which may read them without a name.
+/// Whether expressions name columns or whole rows, or have subqueries, which may read them without a name.
 fn names_columns(expressions: &[Expr]) -> bool {
     let names_one = |expression: &Expr| match expression {
-        // DEFAULT is read as a name.
-        Expr::Identifier(ident) => !ident.value.eq_ignore_ascii_case("default"),
-        Expr::CompoundIdentifier(_) => true,
+        // DEFAULT is read as a name; a column of that name has quotes.
+        Expr::Identifier(ident) => {
+            ident.quote_style.is_some() || !ident.value.eq_ignore_ascii_case("default")
+        }
+        Expr::CompoundIdentifier(_) | Expr::QualifiedWildcard(..) | Expr::Wildcard(_) => true,
+        Expr::Function(function) => takes_rows(function),
         _ => false,
     };
     let reads = |expression: &Expr| any_query(expression, |_| true) || any_expression(expression, names_one);
     expressions.iter().any(reads)
+}
+
+/// Whether a call has a star among its arguments, as in `row_to_json(t.*)`: a row, and no expression.
+fn takes_rows(function: &Function) -> bool {
+    let FunctionArguments::List(list) = &function.args else { return false };
+    list.args.iter().any(|argument| {
+        let (FunctionArg::Unnamed(value)
+        | FunctionArg::Named { arg: value, .. }
+        | FunctionArg::ExprNamed { arg: value, .. }) = argument;
+        !matches!(value, FunctionArgExpr::Expr(_))
+    })
 }

@@ -134,7 +134,7 @@ fn selected_columns(
     if is_grouped || select.having.is_some() || select.distinct.is_some() || target.view().is_some() {
         return None;
     }
-    let [TableWithJoins { relation: TableFactor::Table { name, args: None, .. }, joins }] =
+    let [TableWithJoins { relation: TableFactor::Table { name, alias, args: None, .. }, joins }] =
         select.from.as_slice()
     else {
         return None;
@@ -143,6 +143,7 @@ fn selected_columns(
     if !joins.is_empty() || table.id != target.id() {
         return None;
     }
+    let has_other_names = alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
     let mut selected = Vec::with_capacity(select.projection.len());
     for output in &select.projection {
         match output {
@@ -151,6 +152,8 @@ fn selected_columns(
             }
             SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } => {
                 selected.push(match expression {
+                    // What is called as a column of the table may be another one.
+                    _ if has_other_names => None,
                     Expr::Identifier(name) => Some(fold(name)),
                     Expr::CompoundIdentifier(parts) => parts.last().map(fold),
                     _ => None,

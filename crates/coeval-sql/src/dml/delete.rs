@@ -34,6 +34,7 @@ pub(super) fn run(
         return Err(SqlError::unsupported("DELETE from several tables"));
     };
     let target = Target::of_from(context, table, ViewChange::Delete)?;
+    target.refuse_inner_names(delete, with)?;
     // Of bricks the condition is evaluated without a query.
     let reads = if target.def.bricks.is_some() { Reads::Otherwise } else { needs::reads_of_delete(delete) };
     target.require_to_find(context, needs::needs_of_delete(delete), &[], reads)?;

@@ -200,6 +200,7 @@ pub(super) fn run(
 ) -> Result<StatementResult, SqlError> {
     refuse_clauses(insert)?;
     let shape = Shape::new(context, insert)?;
+    shape.target.refuse_inner_names(insert, with)?;
     shape.require(context, insert)?;
     let options = CheckOptions::compile(context, &shape.target)?;
     let list = if insert.columns.is_empty() { ColumnList::Implied } else { ColumnList::Given };

@@ -18,14 +18,15 @@ use crate::result::{RowSet, StatementResult};
 use crate::row_locking::RowLocking;
 use crate::select::{column, item};
 use crate::stored::ROW_ID_COLUMN;
+use crate::stored::updatable::KEYS;
 use crate::walk::find_outside_queries;
 use arrow::array::{RecordBatch, UInt64Array};
 use coeval_store::{IfLocked, Privilege, RowLock};
 use coeval_txn::LockStrength;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, GroupByExpr, JoinOperator, LimitClause, ObjectName, Query, Select, SelectItem, SetExpr,
-    TableFactor, TableWithJoins, Value as AstValue,
+    Expr, Fetch, GroupByExpr, JoinOperator, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query,
+    Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Value as AstValue,
 };
 use std::sync::Arc;
 
@@ -57,6 +58,7 @@ pub(crate) fn execute(
     }
     let tables = locked_tables(context, query, select, &clauses)?;
     for LockedTable { target, .. } in &tables {
+        target.refuse_inner_names(query, None)?;
         match target.view() {
             Some(view) => {
                 view.require(context, &[Privilege::Select, Privilege::Update])?;
@@ -87,7 +89,7 @@ pub(crate) fn execute(
         extended.fetch = None;
     }
     let mut select = select.clone();
-    add_keys(&mut select, &tables);
+    add_keys(&mut select, &tables, query.order_by.as_ref())?;
     *extended.body = SetExpr::Select(select);
     let hidden = tables.iter().any(|table| !table.target.def.has_declared_primary_key());
     let found = if hidden {
@@ -111,8 +113,11 @@ pub(crate) fn execute(
 }
 
 /// Selects the primary keys of the tables to lock behind the outputs. A view is read with the key of the table below it, which is none of
-/// its columns.
-fn add_keys(select: &mut Select, tables: &[LockedTable]) {
+/// its columns, nor ordered by.
+///
+/// # Errors
+/// `42P10` for the place of a key of such a table in ORDER BY.
+fn add_keys(select: &mut Select, tables: &[LockedTable], order: Option<&OrderBy>) -> Result<(), SqlError> {
     if let Some(target) = tables.iter().map(|table| &table.target).find(|target| target.view().is_some()) {
         let columns: Vec<&str> = target.view().into_iter().flat_map(|view| view.column_names()).collect();
         let outputs = std::mem::take(&mut select.projection).into_iter();
@@ -126,9 +131,30 @@ fn add_keys(select: &mut Select, tables: &[LockedTable]) {
             })
             .collect();
         select.from = vec![target.from()];
+        refuse_places_behind(select.projection.len(), order)?;
     }
     for (number, table) in tables.iter().enumerate() {
-        select.projection.extend(table.target.key_items_named(&format!("lock {number} key")));
+        select.projection.extend(table.target.key_items_named(&format!("{KEYS}of lock {number}")));
+    }
+    Ok(())
+}
+
+/// Refuses to order by places behind so many outputs.
+fn refuse_places_behind(outputs: usize, order: Option<&OrderBy>) -> Result<(), SqlError> {
+    let Some(OrderByKind::Expressions(order)) = order.map(|order| &order.kind) else { return Ok(()) };
+    let place_of = |ordered: &OrderByExpr| match &ordered.expr {
+        Expr::Value(value) => match &value.value {
+            AstValue::Number(digits, _) => digits.parse::<usize>().ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    match order.iter().filter_map(place_of).find(|place| *place > outputs) {
+        Some(place) => {
+            let message = format!("ORDER BY position {place} is not in select list");
+            Err(SqlError::new(SqlState::InvalidColumnReference, message))
+        }
+        None => Ok(()),
     }
 }
 

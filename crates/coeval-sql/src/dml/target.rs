@@ -12,7 +12,7 @@ use crate::select::{self, quoted};
 use crate::stored::updatable::key_name;
 use coeval_store::{Privilege, SpaceId, TableDef};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, SelectItem, TableAlias, TableFactor, TableWithJoins,
+    Expr, Ident, ObjectName, ObjectNamePart, SelectItem, TableAlias, TableFactor, TableWithJoins, Visit, With,
 };
 use std::sync::Arc;
 
@@ -135,6 +135,20 @@ impl Target {
             }
         };
         Ok(())
+    }
+
+    /// Refuses a statement, with what is in front of it, that names what only the queries and expressions have by which a view is changed.
+    ///
+    /// # Errors
+    /// `42703`, `42P01`.
+    pub(super) fn refuse_inner_names(
+        &self,
+        statement: &impl Visit,
+        with: Option<&With>,
+    ) -> Result<(), SqlError> {
+        let Some(view) = &self.view else { return Ok(()) };
+        view.refuse_inner_names(statement)?;
+        with.map_or(Ok(()), |with| view.refuse_inner_names(with))
     }
 
     /// The columns that an INSERT without a list gives values for, in order; an error in the place of one that takes none.

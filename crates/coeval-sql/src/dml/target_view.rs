@@ -7,14 +7,14 @@
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::names::fold;
+use crate::names::{fold, unknown_table};
 use crate::rights::{CHANGED_VIEW, Checks, Object, Rights};
 use crate::scalar::ScopeTable;
 use crate::select::quoted;
-use crate::stored::updatable::{BASE, NotUpdatable, Updatable, UpdatableColumn, operand, renamed_base};
-use crate::walk::try_change_expressions;
+use crate::stored::updatable::{BASE, KEYS, NotUpdatable, Updatable, UpdatableColumn, operand, renamed_base};
+use crate::walk::{find_expression, find_relation, try_change_expressions};
 use coeval_store::{Privilege, TableDef, ViewDef};
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Visit};
 use std::sync::Arc;
 
 /// What the row that was proposed goes by in DO UPDATE.
@@ -134,6 +134,29 @@ impl TargetView {
         ObjectName::from(vec![quoted(CHANGED_VIEW), quoted(self.name())])
     }
 
+    /// Refuses syntax of the statement with names that are none of a user's: of the keys of the table below and of what stands for the
+    /// view in the query that finds its rows, and of the table in expressions of one row. By them columns were read that the view has not.
+    ///
+    /// # Errors
+    /// `42703`; `42P01` for what stands for the view.
+    pub(super) fn refuse_inner_names(&self, syntax: &impl Visit) -> Result<(), SqlError> {
+        let is_inner = |name: &String| name.starts_with(KEYS) || name == BASE;
+        let named = |expression: &Expr| match expression {
+            Expr::Identifier(name) => Some(fold(name)).filter(is_inner),
+            Expr::CompoundIdentifier(names) => names.iter().map(fold).find(is_inner),
+            _ => None,
+        };
+        if let Some(name) = find_expression(syntax, named) {
+            let message = format!("column \"{name}\" does not exist");
+            return Err(SqlError::new(SqlState::UndefinedColumn, message));
+        }
+        let stands_for_it = |name: &ObjectName| {
+            let mut parts = name.0.iter().filter_map(ObjectNamePart::as_ident);
+            parts.any(|part| fold(part) == CHANGED_VIEW).then(|| name.to_string())
+        };
+        find_relation(syntax, stands_for_it).map_or(Ok(()), |name| Err(unknown_table(&name.replace('"', ""))))
+    }
+
     /// The table below for expressions of one row.
     pub(super) fn scope_table(&self) -> ScopeTable {
         ScopeTable::of_table(self.table()).with_alias(BASE)
@@ -155,7 +178,13 @@ impl TargetView {
             require_all(&rights, Object::View(view), needs)?;
             rights = Rights::of_view(view, &authority)?;
         }
-        require_all(&rights, Object::Table(self.table()), needs)
+        require_all(&rights, Object::Table(self.table()), needs)?;
+        // The query that finds rows may read the table, but a subquery in it is the view's like that of any other table.
+        if self.change != ViewChange::Insert && self.updatable.reads_table_besides() {
+            let rights = Rights::of_view(&self.view, &authority)?;
+            require_all(&rights, Object::Table(self.table()), &[Privilege::Select])?;
+        }
+        Ok(())
     }
 
     /// What is checked of the reads of the query that finds its rows.

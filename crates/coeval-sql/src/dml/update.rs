@@ -60,6 +60,7 @@ pub(super) fn run(
 ) -> Result<StatementResult, SqlError> {
     refuse_clauses(update)?;
     let target = Target::of_from(context, &update.table, ViewChange::Update)?;
+    target.refuse_inner_names(update, with)?;
     let sets = assignments::resolve(&target, &update.assignments)?;
     let updated: Vec<usize> = sets.iter().map(|set| set.column).collect();
     let reads = needs::reads_of_update(update);

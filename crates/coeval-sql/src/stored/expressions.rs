@@ -5,7 +5,7 @@ use super::view_query::quoted;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
 use crate::parse::parse_expression;
-use crate::walk::{any_expression, change_expressions, each_expression, find_expression};
+use crate::walk::{any_expression, any_query, change_expressions, each_expression, find_expression};
 use coeval_store::{QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Value as AstValue, Visit,
@@ -22,13 +22,9 @@ pub(crate) fn parse(text: &str) -> Result<Expr, SqlError> {
         .map_err(|error| SqlError::internal(format!("a stored expression cannot be read: {error}")))
 }
 
-fn is_subquery(expr: &Expr) -> bool {
-    matches!(expr, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. })
-}
-
-/// Refuses what neither a default nor a check can hold.
+/// Refuses what neither a default nor a check can hold: a query, whatever the expression is that has it, such as `ARRAY(SELECT ...)`.
 pub(crate) fn refuse_subquery(expr: &Expr, place: &str) -> Result<(), SqlError> {
-    if any_expression(expr, is_subquery) {
+    if any_query(expr, |_| true) {
         return Err(SqlError::new(SqlState::FeatureNotSupported, format!("cannot use subquery in {place}")));
     }
     Ok(())

@@ -11,7 +11,9 @@ use crate::functions::is_aggregate;
 use crate::json::set_columns;
 use crate::names::{fold, split_name};
 use crate::select::{self, column, item, quoted};
-use crate::walk::{any_expression, any_outside_queries, change_expressions, try_change_expressions};
+use crate::walk::{
+    any_expression, any_outside_queries, change_expressions, find_relation, try_change_expressions,
+};
 use coeval_store::{CheckOption, ObjectRef, QualifiedName, TableDef, Transaction, ViewDef};
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Function, FunctionArguments, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr,
@@ -148,6 +150,22 @@ impl Updatable {
         self.levels.iter().skip(1).find(has_one).map(|level| level.view.name.name.as_str())
     }
 
+    /// Whether a subquery of the view names the table below: it reads other rows than the view's own.
+    pub(crate) fn reads_table_besides(&self) -> bool {
+        let table = &self.table.name;
+        let is_table = |(schema, name): (Option<String>, String)| {
+            name == table.name && schema.is_none_or(|schema| schema == table.schema)
+        };
+        let names_it = |expression: &Expr| {
+            find_relation(expression, |name| split_name(name).map_or(true, is_table).then_some(())).is_some()
+        };
+        let mut levels = self.levels.iter();
+        levels.any(|level| {
+            let outputs = level.outputs.iter().map(|(_, output)| output);
+            level.selection.iter().chain(outputs).any(names_it)
+        })
+    }
+
     /// The query of the view with the primary key of the table in front, its columns as [`key_name`] calls them.
     pub(crate) fn keyed(&self) -> Query {
         self.keyed_from(0)
@@ -202,9 +220,12 @@ fn with_defaults(mut table: Arc<TableDef>, view: &ViewDef, columns: &[UpdatableC
     table
 }
 
+/// What names begin with of columns that are keys of the table below a view, in queries that find its rows.
+pub(crate) const KEYS: &str = "coeval key ";
+
 /// What a column of the table's primary key is called in [`Updatable::keyed`].
 pub(crate) fn key_name(number: usize) -> String {
-    format!("coeval key {number}")
+    format!("{KEYS}{number}")
 }
 
 /// The columns of a table, of themselves.

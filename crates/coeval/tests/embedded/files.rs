@@ -149,6 +149,9 @@ fn files_of_the_server_are_for_superusers() {
     // Whether a file is there is not told either.
     let sql = format!("SELECT * FROM '{}'", path_in(dir.path(), "missing.csv"));
     assert_eq!(state(&mut session, &sql), SqlState::InsufficientPrivilege);
+    // Nor what its columns are, to who asks for those of a statement that does not run.
+    let locking = format!("SELECT * FROM '{}' FOR UPDATE", path_in(dir.path(), "t.csv"));
+    assert!(session.prepare(&locking).map_or(true, |prepared| prepared.columns().is_none()));
     session.run("RESET ROLE").unwrap();
     assert_eq!(rows(&mut session, &sql.replace("missing", "t")), [["1"]]);
 }
