@@ -25,8 +25,8 @@ use coeval_store::{IfLocked, Privilege, RowLock};
 use coeval_txn::LockStrength;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, GroupByExpr, JoinOperator, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query,
-    Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Value as AstValue,
+    Expr, Fetch, GroupByExpr, JoinOperator, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind,
+    Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Value as AstValue,
 };
 use std::sync::Arc;
 

@@ -249,10 +249,10 @@ impl Clauses {
         sequence.into_iter().chain(of_cycle.into_iter().flatten())
     }
 
-    /// What a row has of the one that it follows from: columns of that, and their names in the row.
-    fn carried(&self) -> impl Iterator<Item = (String, &'static str)> {
-        let sequence = self.search.as_ref().map(|search| (fold(&search.sequence), SEQUENCE_BEFORE));
-        let path = self.cycle.as_ref().map(|cycle| (fold(&cycle.path), PATH_BEFORE));
+    /// What a row has of the one of this table that it follows from, and the names in the row.
+    fn carried(&self, table: &Ident) -> impl Iterator<Item = (Expr, &'static str)> {
+        let sequence = self.search.as_ref().map(|search| (search.carried(table), SEQUENCE_BEFORE));
+        let path = self.cycle.as_ref().map(|cycle| (column(table, &fold(&cycle.path)), PATH_BEFORE));
         sequence.into_iter().chain(path)
     }
 
@@ -294,7 +294,7 @@ impl Clauses {
                 projection.push(output);
             }
         }
-        let carried = self.carried().map(|(name, before)| item(column(recursion, &name), before.to_owned()));
+        let carried = self.carried(recursion).map(|(value, before)| item(value, before.to_owned()));
         projection.extend(carried);
         select.projection = projection;
         let Some(cycle) = &self.cycle else { return Ok(()) };
@@ -313,7 +313,7 @@ impl Clauses {
         let sequence = self.search.as_ref().map(|search| search.next(&table));
         let of_cycle = self.cycle.as_ref().map(|cycle| cycle.next(&table));
         let values = sequence.into_iter().chain(of_cycle.into_iter().flatten());
-        let before = self.carried().map(|(_, before)| before.to_owned());
+        let before = self.carried(&table).map(|(_, before)| before.to_owned());
         let inner = names.iter().cloned().chain(before).collect();
         self.around(right.clone(), &table, inner, names, values)
     }

@@ -5,7 +5,7 @@
 //! | | of rows that nothing leads to | of rows that follow from others |
 //! |---|---|---|
 //! | depth first | `ARRAY[row(a)]` | `array_append(seq, row(a))` |
-//! | breadth first | `row(0, a)` | `row(depth + 1, a)`, with the first field of `seq` as the depth |
+//! | breadth first | `row(0, a)` | `row(depth + 1, a)`, with the first field of `seq` of the row before as the depth |
 //!
 //! [`cycles`](super::cycles) writes it into the query, together with a `CYCLE` that may stand behind it.
 
@@ -16,7 +16,7 @@ use crate::select::{call, cast, column};
 use datafusion::sql::sqlparser::ast::{Array, BinaryOperator, DataType, Expr, Ident, Value};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// The sequence of the row that a row follows from.
+/// What is carried of the sequence of the row that a row follows from.
 pub(super) const SEQUENCE_BEFORE: &str = "coeval sequence";
 
 /// In which order rows are found.
@@ -132,16 +132,27 @@ impl Search {
         }
     }
 
-    /// The sequence of a row of this table, which has that of the row before beside it.
+    /// What the sequence of a row that follows from one of this table is made of: the sequence of that, or its depth alone. A field is read
+    /// where the rows are, as DataFusion cannot tell columns apart if it moves such a read there from above a subquery's name.
+    pub(super) fn carried(&self, table: &Ident) -> Expr {
+        let sequence = column(table, &fold(&self.sequence));
+        match self.order {
+            Order::Depth => sequence,
+            Order::Breadth => {
+                let field = Expr::Value(Value::SingleQuotedString("c0".to_owned()).into());
+                call("get_field", vec![sequence, field])
+            }
+        }
+    }
+
+    /// The sequence of a row of this table, which has beside it what is carried of the row before.
     pub(super) fn next(&self, table: &Ident) -> Expr {
         let before = column(table, SEQUENCE_BEFORE);
         match self.order {
             Order::Depth => call("array_append", vec![before, self.row(None, table)]),
             Order::Breadth => {
-                let field = Expr::Value(Value::SingleQuotedString("c0".to_owned()).into());
-                let depth = call("get_field", vec![before, field]);
                 let next = Expr::BinaryOp {
-                    left: Box::new(depth),
+                    left: Box::new(before),
                     op: BinaryOperator::Plus,
                     right: Box::new(number("1")),
                 };

@@ -80,7 +80,9 @@ pub(super) struct Call<'a> {
 impl<'a> Call<'a> {
     /// `None` if its parts do not make it, or might fail where it would not.
     pub(super) fn of(whole: &'a Expr, input: &LogicalPlan) -> Result<Option<Self>> {
-        let Expr::AggregateFunction(AggregateFunction { func, params }) = whole else { return Ok(None) };
+        // What was given another type on the way has the name that it had before.
+        let call = if let Expr::Alias(alias) = whole { alias.expr.as_ref() } else { whole };
+        let Expr::AggregateFunction(AggregateFunction { func, params }) = call else { return Ok(None) };
         let AggregateFunctionParams { args, distinct: false, filter: None, order_by, null_treatment: None } =
             params
         else {

@@ -115,17 +115,17 @@ impl Merge {
     /// # Errors
     /// If the columns are of different types.
     pub(super) fn column(&self, old: &ArrayRef, new: &ArrayRef) -> Result<ArrayRef, ArrowError> {
-        macro_rules! copied {
-            ($type:ty) => {
-                Ok(Arc::new(self.primitives::<$type>(old.as_primitive(), new.as_primitive())))
-            };
-        }
         if old.data_type() != new.data_type() {
             let what = format!("a column of {} has new values of {}", old.data_type(), new.data_type());
             return Err(ArrowError::InvalidArgumentError(what));
         }
         let filtered = self.filter.as_ref().map(|filter| filter.filter(old)).transpose()?;
         let old = filtered.as_ref().unwrap_or(old);
+        macro_rules! copied {
+            ($type:ty) => {
+                Ok(Arc::new(self.primitives::<$type>(old.as_primitive(), new.as_primitive())))
+            };
+        }
         downcast_primitive! {
             old.data_type() => (copied),
             _ => self.others(old, new),

@@ -112,7 +112,6 @@ fn times_one(expression: &Expr) -> Option<&Expr> {
     if !matches!(checked_operators(&call.func), Some([Operator::Multiply])) {
         return None;
     }
-    let is_one = |factor: &Expr| matches!(factor, Expr::Literal(ScalarValue::Float64(Some(value)), _) if *value == 1.0);
     match call.args.as_slice() {
         [kept, factor] | [factor, kept] if is_one(factor) => Some(kept),
         _ => None,
@@ -150,6 +149,18 @@ struct Digits {
 /// How many digits the values of a decimal may have before the point; `None` if it is no decimal.
 pub(in crate::query) fn digits_before(expression: &Expr, schema: &DFSchema) -> Option<u32> {
     digits(expression, schema).map(|digits| digits.before)
+}
+
+fn is_one(factor: &Expr) -> bool {
+    match factor {
+        Expr::Alias(alias) => is_one(&alias.expr),
+        Expr::Cast(cast) => is_one(&cast.expr),
+        Expr::Literal(ScalarValue::Float64(Some(value)), _) => *value == 1.0,
+        Expr::Literal(ScalarValue::Decimal128(Some(value), _, scale), _) => {
+            u32::try_from(*scale).is_ok_and(|scale| *value == 10_i128.pow(scale))
+        }
+        _ => false,
+    }
 }
 
 /// Whether a divisor is a number whose quotients are no longer than what is divided.
