@@ -5,10 +5,12 @@
 //! entries of that chunk's key range, then the rows behind the last chunk. It is TiQuE's anti-join as a merge of
 //! two sorted sequences. A chunk whose range has no changed key costs nothing beyond its slices.
 
+mod codes;
 mod merge;
 mod sample;
 mod scan;
 
+pub use codes::coded_text_type;
 pub use sample::TableSample;
 pub use scan::{BatchScan, ScanCounters};
 
@@ -98,6 +100,15 @@ impl TableView {
     #[must_use]
     pub fn summary(&self) -> &Arc<TableSummary> {
         self.table.summary()
+    }
+
+    /// Whether most rows have one of few different texts in this column, as far as the files of chunks tell without being read.
+    #[must_use]
+    pub fn has_few_texts(&self, column: usize) -> bool {
+        let chunks = self.table.pieces().iter().filter_map(Piece::chunk);
+        let few = chunks.filter(|chunk| chunk.has_few_texts(column));
+        let rows: u64 = few.map(|chunk| chunk.rows() as u64).sum();
+        rows > 0 && rows * 2 >= self.row_count()
     }
 
     /// Cuts the table into at most `count` parts of about equal numbers of rows, in key order.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A running scan of a part of a table: batches of rows in key order, out of chunks and their changes.
 
+use super::codes::{CODES, SharedTexts, coded_text_type, each_its_own, texts_of, with_texts};
 use super::merge::Merge;
 use super::{SCAN_BATCH_ROWS, ScanPart};
 use crate::chunk::Chunk;
@@ -10,7 +11,8 @@ use crate::error::StoreError;
 use crate::pieces::{Changes, Piece};
 use crate::table::Table;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -31,11 +33,15 @@ pub struct BatchScan<P> {
     table: Arc<Table>,
     schema: SchemaRef,
     projection: Box<[usize]>,
+    /// The places in the projection of texts that go out as codes.
+    coded: Box<[usize]>,
     may_match: P,
     pieces: Arc<[Piece]>,
     /// Those that have not been opened.
     waiting: Range<usize>,
     open: Option<OpenPiece>,
+    /// Rows that the last batch had no room for.
+    rest: Option<Rows>,
     counters: ScanCounters,
 }
 
@@ -45,9 +51,23 @@ struct OpenPiece {
     chunk: Option<Vec<ArrayRef>>,
     /// The new rows' columns, if there are any changes.
     new: Option<Vec<ArrayRef>>,
+    /// Where columns of both are codes, what they are codes of, with the column's place.
+    texts: Vec<(usize, ArrayRef)>,
     index: usize,
     rows: usize,
     next: usize,
+}
+
+/// Columns of so many rows.
+struct Rows {
+    columns: Vec<ArrayRef>,
+    count: usize,
+}
+
+impl Rows {
+    fn slice(&self, start: usize, count: usize) -> Self {
+        Self { columns: self.columns.iter().map(|column| column.slice(start, count)).collect(), count }
+    }
 }
 
 impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
@@ -62,12 +82,31 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             table,
             schema,
             projection: projection.into(),
+            coded: Box::default(),
             may_match,
             pieces: part.pieces,
             waiting: part.range,
             open: None,
+            rest: None,
             counters: ScanCounters::default(),
         }
+    }
+
+    /// The same scan, which gives the columns of texts at these places of its projection as codes: `Dictionary(UInt16, Utf8View)`.
+    ///
+    /// All batches of a chunk have the same array of texts, as far as codes number them, so that it pays to note something of each. Where
+    /// the chunk is a dictionary in its file, each text is there once, and maybe some that no row has. Otherwise each row has a text of
+    /// its own, and codes ascend by one until rows are filtered.
+    #[must_use]
+    pub fn with_codes(mut self, places: &[usize]) -> Self {
+        let field = |(place, field): (usize, &Arc<Field>)| match places.contains(&place) {
+            true => Arc::new(field.as_ref().clone().with_data_type(coded_text_type())),
+            false => Arc::clone(field),
+        };
+        let fields: Vec<Arc<Field>> = self.schema.fields().iter().enumerate().map(field).collect();
+        self.schema = Arc::new(Schema::new(fields));
+        self.coded = places.into();
+        self
     }
 
     /// The schema of the batches.
@@ -98,23 +137,34 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         self.counters.chunks_read += usize::from(is_read);
         self.counters.chunks_pruned += usize::from(chunk.is_some() && !is_read);
         self.counters.delta_rows += new_rows;
-        self.open = Some(OpenPiece { chunk: columns, new, index, rows, next: 0 });
+        let mut open = OpenPiece { chunk: columns, new, texts: Vec::new(), index, rows, next: 0 };
+        for place in &self.coded {
+            open.encode(*place)?;
+        }
+        self.open = Some(open);
         Ok(true)
     }
 
     fn chunk_columns(&self, chunk: &Chunk) -> Result<Vec<ArrayRef>, StoreError> {
-        let columns = self.projection.iter().zip(chunk.read_columns(&self.projection)?);
-        let or_missing = columns.map(|(&column, array)| {
-            array.unwrap_or_else(|| {
+        let mut columns = Vec::with_capacity(self.projection.len());
+        for (place, &column) in self.projection.iter().enumerate() {
+            let array = match self.coded.contains(&place) {
+                true => chunk.read_coded(column)?,
+                false => chunk.read_columns(&[column])?.pop().flatten(),
+            };
+            columns.push(array.unwrap_or_else(|| {
                 let ty = self.table.def().columns[column].ty;
                 constant_column(ty.stored(), &self.table.missing()[column], chunk.rows())
-            })
-        });
-        Ok(or_missing.collect())
+            }));
+        }
+        Ok(columns)
     }
 
     /// The next rows of the open piece; `None` at its end.
-    fn next_of_piece(&mut self) -> Result<Option<RecordBatch>, StoreError> {
+    fn next_of_piece(&mut self) -> Result<Option<Rows>, StoreError> {
+        if let Some(rest) = self.rest.take() {
+            return Ok(Some(rest));
+        }
         let Some(open) = &mut self.open else { return Ok(None) };
         let window = open.next..open.rows.min(open.next + SCAN_BATCH_ROWS);
         if window.is_empty() {
@@ -126,7 +176,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             columns.iter().map(|column| column.slice(window.start, window.len())).collect()
         };
         let (index, rows) = (open.index, open.rows);
-        let (columns, length): (Vec<ArrayRef>, usize) = match (&open.chunk, &open.new) {
+        let (mut columns, count): (Vec<ArrayRef>, usize) = match (&open.chunk, &open.new) {
             (None, None) => return Ok(None),
             (Some(columns), None) | (None, Some(columns)) => (slices(columns), window.len()),
             (Some(chunk), Some(new)) => {
@@ -138,16 +188,34 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
                 (columns.collect::<Result<_, _>>()?, merge.rows())
             }
         };
+        for (place, texts) in &open.texts {
+            columns[*place] = with_texts(&columns[*place], texts)?;
+        }
+        Ok(Some(Rows { columns, count }))
+    }
+
+    /// The batch of these rows, or of as many of them as codes number; the others come next.
+    fn batch(&mut self, mut rows: Rows) -> Result<RecordBatch, StoreError> {
+        if !self.coded.is_empty() && rows.count > CODES {
+            self.rest = Some(rows.slice(CODES, rows.count - CODES));
+            rows = rows.slice(0, CODES);
+        }
+        for place in &self.coded {
+            let column = &mut rows.columns[*place];
+            if *column.data_type() == DataType::Utf8View {
+                *column = each_its_own(column)?;
+            }
+        }
         let types = self.projection.iter().map(|&column| self.table.def().columns[column].ty);
-        let columns = columns.into_iter().zip(types).map(|(column, ty)| shown(column, ty)).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(length));
-        Ok(Some(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?))
+        let columns = rows.columns.into_iter().zip(types).map(|(column, ty)| shown(column, ty)).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.count));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
     }
 
     fn read(&mut self) -> Result<Option<RecordBatch>, StoreError> {
         loop {
             match self.next_of_piece()? {
-                Some(batch) if batch.num_rows() > 0 => return Ok(Some(batch)),
+                Some(rows) if rows.count > 0 => return self.batch(rows).map(Some),
                 // A window whose rows are all deleted.
                 Some(_) => {}
                 None if self.open_next()? => {}
@@ -165,7 +233,31 @@ impl<P: Fn(&ChunkStats) -> bool> Iterator for BatchScan<P> {
         if item.is_err() {
             self.waiting = 0..0;
             self.open = None;
+            self.rest = None;
         }
         item.transpose()
+    }
+}
+
+impl OpenPiece {
+    /// Gives the texts at this place codes, if they have none: for all batches of the piece at once where codes number all that it has.
+    fn encode(&mut self, place: usize) -> Result<(), ArrowError> {
+        match (&mut self.chunk, &mut self.new) {
+            (Some(chunk), Some(new)) => match SharedTexts::of(&chunk[place], &new[place])? {
+                Some(shared) => {
+                    (chunk[place], new[place]) = (shared.chunk, shared.new);
+                    self.texts.push((place, shared.texts));
+                }
+                None => chunk[place] = texts_of(&chunk[place])?,
+            },
+            (Some(columns), None) | (None, Some(columns)) => {
+                let column = &mut columns[place];
+                if *column.data_type() == DataType::Utf8View && column.len() <= CODES {
+                    *column = each_its_own(column)?;
+                }
+            }
+            (None, None) => {}
+        }
+        Ok(())
     }
 }
