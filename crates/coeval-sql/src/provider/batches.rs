@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The batches of one partition of a scan: read, filtered, gathered to full size.
 
+use super::coded_columns::CodedColumns;
 use super::join_keys::ScanKeys;
 use super::prune::{Pruner, SourceColumn};
 use super::row_filter::Filter;
@@ -17,6 +18,7 @@ use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A filter that leaves fewer rows than one in this many is applied before the next one is evaluated.
@@ -71,6 +73,8 @@ pub(super) struct ScanTask {
     pub(super) source: SchemaRef,
     /// How many of the columns go out; those behind them are only for filters.
     pub(super) output: SchemaRef,
+    /// The places of the texts that go out as codes.
+    pub(super) coded: Arc<[usize]>,
     pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
     pub(super) join_keys: Vec<ScanKeys>,
     pub(super) limit: Option<usize>,
@@ -84,7 +88,10 @@ pub(super) struct Batches {
     filters: Vec<Filter>,
     source: SchemaRef,
     output: SchemaRef,
+    codes: CodedColumns,
     coalescer: BatchCoalescer,
+    /// What was gathered before others came, which have codes of other texts.
+    gathered: VecDeque<RecordBatch>,
     rows_left: usize,
     batches_read: usize,
     metrics: ScanMetrics,
@@ -111,7 +118,7 @@ impl Batches {
                 && join_keys.iter().all(|keys| keys.may_match(stats, &columns))
         });
         let indexes: Vec<usize> = task.columns.iter().map(|column| column.index).collect();
-        let scan = task.view.scan(part, &indexes, may_match);
+        let scan = task.view.scan(part, &indexes, may_match).with_codes(&task.coded);
         let mut filters = Filter::required(fixed, &task.source);
         let several = task.join_keys.iter().filter(|keys| !keys.are_instead_of_any(&dynamic));
         filters.extend(several.flat_map(Filter::of_join_keys));
@@ -119,14 +126,17 @@ impl Batches {
             let keys = task.join_keys.iter().find(|keys| keys.are_instead_of(&filter)).cloned();
             Filter::optional(filter, keys)
         }));
-        let coalescer = BatchCoalescer::new(task.output.clone(), SCAN_BATCH_ROWS)
+        let codes = CodedColumns::new(&task.output, &task.coded);
+        let coalescer = BatchCoalescer::new(Arc::clone(codes.gathered()), SCAN_BATCH_ROWS)
             .with_biggest_coalesce_batch_size(Some(SCAN_BATCH_ROWS / 2));
         Self {
             scan,
             filters,
             source: task.source,
             output: task.output,
+            codes,
             coalescer,
+            gathered: VecDeque::new(),
             rows_left: task.limit.unwrap_or(usize::MAX),
             batches_read: 0,
             metrics,
@@ -149,7 +159,11 @@ impl Batches {
     /// Reads on until there is a batch to give.
     fn read(&mut self) -> Result<Option<RecordBatch>> {
         loop {
+            if let Some(batch) = self.gathered.pop_front() {
+                return Ok(Some(self.limited(batch)));
+            }
             if let Some(batch) = self.coalescer.next_completed_batch() {
+                let batch = self.codes.coded(batch)?;
                 return Ok(Some(self.limited(batch)));
             }
             if self.done || self.rows_left == 0 {
@@ -262,6 +276,14 @@ impl Batches {
     /// Puts the rows that are left, or all, into the coalescer.
     fn push(&mut self, batch: &RecordBatch, left: Option<BooleanArray>) -> Result<()> {
         let outgoing = self.outgoing(batch)?;
+        if self.codes.are_of_others(&outgoing) {
+            self.coalescer.finish_buffered_batch()?;
+            while let Some(gathered) = self.coalescer.next_completed_batch() {
+                self.gathered.push_back(self.codes.coded(gathered)?);
+            }
+            self.codes.note_texts_of(&outgoing);
+        }
+        let outgoing = self.codes.numbered(outgoing)?;
         match left {
             Some(mask) if mask.true_count() < mask.len() => {
                 self.coalescer.push_batch_with_filter(outgoing, &mask)?;

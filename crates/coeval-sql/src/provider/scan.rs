@@ -3,6 +3,7 @@
 
 use super::answers::{Answers, AskedScan};
 use super::batches::{Batches, ScanMetrics, ScanTask};
+use super::coded_columns::with_codes;
 use super::join_keys::ScanKeys;
 use super::prune::SourceColumn;
 use super::request::ScanRequest;
@@ -57,6 +58,8 @@ pub(super) struct Scan {
     /// What is read; filters are over these.
     source: SchemaRef,
     columns: Arc<[SourceColumn]>,
+    /// The texts of the output that go out as codes, which no filter reads.
+    coded: Arc<[usize]>,
     filters: Vec<Arc<dyn PhysicalExpr>>,
     /// What joins on several columns look for. Hints like filters that move: rows without them are never missed.
     join_keys: Vec<ScanKeys>,
@@ -109,6 +112,7 @@ impl Scan {
             output,
             source,
             columns,
+            coded: Arc::default(),
             filters,
             join_keys: Vec::new(),
             rows_max: limit,
@@ -151,6 +155,28 @@ impl Scan {
         let mut scan = self.clone();
         scan.join_keys.push(keys);
         scan
+    }
+
+    /// The same scan, which gives as many of these columns of its output as codes of their texts as have few texts and no filter: `None` if
+    /// there are none.
+    pub(super) fn with_codes(&self, columns: &[usize]) -> Option<Self> {
+        let is_coded = |column: &usize| {
+            *self.output.field(*column).data_type() == DataType::Utf8View
+                && !self.filters.iter().any(|filter| reads(filter, *column))
+                && !self.join_keys.iter().any(|keys| keys.columns().contains(column))
+                && self.view.has_few_texts(self.columns[*column].index)
+        };
+        let mut coded: Vec<usize> = columns.iter().copied().filter(is_coded).collect();
+        coded.sort_unstable();
+        coded.dedup();
+        if coded.is_empty() {
+            return None;
+        }
+        let mut scan = self.clone();
+        (scan.output, scan.source) = (with_codes(&self.output, &coded), with_codes(&self.source, &coded));
+        scan.properties = Arc::new(properties(&scan.view, &scan.output, &scan.columns, scan.parts.len()));
+        scan.coded = coded.into();
+        Some(scan)
     }
 
     /// Its filters, which are over its [source](Self::source).
@@ -200,6 +226,9 @@ impl Scan {
             let of_column = |column: &Column| has_elements(self.output.field(column.index()).data_type());
             collect_columns(filter).iter().any(of_column)
         };
+        if self.coded.iter().any(|column| reads(filter, *column)) {
+            return FilterUse::Above;
+        }
         if !is_moving(filter) {
             return self.use_unless_limited();
         }
@@ -262,6 +291,11 @@ impl Scan {
 /// Whether a filter changes while the query runs.
 fn is_moving(filter: &Arc<dyn PhysicalExpr>) -> bool {
     DynamicFilterTracking::classify(filter).contains_dynamic_filter()
+}
+
+/// Whether a filter reads this column.
+fn reads(filter: &Arc<dyn PhysicalExpr>, column: usize) -> bool {
+    collect_columns(filter).iter().any(|read| read.index() == column)
 }
 
 /// The filter of a join, made of what it has seen, with zeros let through. The join takes `-0` and `0` for equal; the filter
@@ -331,6 +365,10 @@ impl DisplayAs for Scan {
         match t {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
                 write!(f, "CoevalScan: table={}, columns=[{}]", self.view.def().name, names.join(", "))?;
+                if !self.coded.is_empty() {
+                    let coded: Vec<&str> = self.coded.iter().map(|column| names[*column]).collect();
+                    write!(f, ", codes=[{}]", coded.join(", "))?;
+                }
                 if !filters.is_empty() {
                     write!(f, ", filter={}", filters.join(" AND "))?;
                 }
@@ -391,6 +429,7 @@ impl ExecutionPlan for Scan {
             columns: Arc::clone(&self.columns),
             source: self.source.clone(),
             output: self.output.clone(),
+            coded: Arc::clone(&self.coded),
             filters: self.filters.clone(),
             join_keys: self.join_keys.clone(),
             limit: self.limit.or(self.rows_max),
