@@ -49,7 +49,8 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("db");
     let mut session = open(&folder);
-    run(&mut session, "CREATE TABLE x (id bigint PRIMARY KEY, id1 text, id2 text, id3 text, id4 int, v1 int)");
+    let columns = "id bigint PRIMARY KEY, id1 text, id2 text, id3 text, id4 int, v1 int";
+    run(&mut session, &format!("CREATE TABLE x ({columns})"));
     // Numbers that are spread as if they were drawn.
     let drawn = |step: u64, count: u64| format!("i * {step} % 1000003 % {count}");
     run(

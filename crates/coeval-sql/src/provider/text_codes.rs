@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Texts from the scan of a row table to GROUP BY as the codes that chunks have them as in their files.
+//! Columns of few different texts that go from the scan of a row table to GROUP BY as the codes that its files have of them.
 //!
 //! ```text
 //! CodedGroupsExec: gby=[id1]                  groups by id1, and reads it for nothing else

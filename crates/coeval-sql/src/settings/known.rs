@@ -193,7 +193,7 @@ pub(super) const KNOWN: &[Known] = &[
     switch(
         "coeval.text_codes",
         "on",
-        "Whether GROUP BY takes texts of which few differ as the codes that chunks have them as in their files.",
+        "Whether GROUP BY takes columns of few different texts as the codes that files have of them.",
     ),
     known("coeval.wait_for_token", "", Domain::Text, "SET waits until the token's snapshot is there."),
     duration(

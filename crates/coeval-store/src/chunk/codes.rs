@@ -52,8 +52,8 @@ impl Chunk {
         }
     }
 
-    /// Reads a column from its file, and keeps it in the form that it has if there is room. `None` if there is none, and its views are in
-    /// memory.
+    /// Reads a column from its file, and keeps it in the form that it has if there is room. `None` if there is no room, and its views are in
+    /// memory already.
     fn read_codes(&self, column: usize, source: &ChunkSource) -> Result<Option<ArrayRef>, StoreError> {
         let (memory, views_bytes) = (source.segment.memory(), source.memory_bytes(column + 1));
         let read = || source.segment.read_coded(source.batch, column);

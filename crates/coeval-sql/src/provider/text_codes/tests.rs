@@ -15,7 +15,8 @@ fn session() -> (Session, TempDir) {
     session
         .execute(
             "CREATE TABLE t (id int PRIMARY KEY, b int NOT NULL, g text NOT NULL, h text, k text);
-             INSERT INTO t SELECT i, i % 11, 'g' || i * 7 % 5, 'longer than a view, ' || nullif(i % 13, 4), 'text ' || i
+             INSERT INTO t
+             SELECT i, i % 11, 'g' || i * 7 % 5, 'longer than a view, ' || nullif(i % 13, 4), 'text ' || i
              FROM generate_series(1, 100000) i;
              CHECKPOINT",
         )
@@ -99,7 +100,8 @@ fn groups_by_codes_are_those_by_texts() {
         .execute(
             "UPDATE t SET g = 'new in ' || g, h = NULL WHERE id % 997 = 3;
              DELETE FROM t WHERE id BETWEEN 30000 AND 41000;
-             INSERT INTO t SELECT i, i % 200, 'g1', 'new ' || i % 50, 'k' FROM generate_series(100001, 103000) i",
+             INSERT INTO t
+             SELECT i, i % 200, 'g1', 'new ' || i % 50, 'k' FROM generate_series(100001, 103000) i",
         )
         .unwrap();
     check(&mut session);
