@@ -14,6 +14,7 @@
 use super::scan::Scan;
 use crate::plan_rule::PlanRule;
 use coeval_operators::coded_groups::CodedGroupsExec;
+use coeval_operators::unordered::UnorderedExec;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::Column;
@@ -48,9 +49,10 @@ fn coded(rows: &Arc<dyn ExecutionPlan>, columns: &[usize]) -> Result<Option<Arc<
     if let Some(scan) = rows.downcast_ref::<Scan>() {
         return Ok(scan.with_codes(columns).map(|scan| Arc::new(scan) as _));
     }
-    if let Some(cooperative) = rows.downcast_ref::<CooperativeExec>() {
-        let input = coded(cooperative.input(), columns)?;
-        return Ok(input.map(|input| Arc::new(CooperativeExec::new(input)) as _));
+    if rows.is::<CooperativeExec>() || rows.is::<UnorderedExec>() {
+        let input = coded(rows.children()[0], columns)?;
+        let changed = input.map(|input| replace_children_if_necessary(Arc::clone(rows), vec![input]));
+        return changed.transpose();
     }
     if let Some(projection) = rows.downcast_ref::<ProjectionExec>() {
         let expressions = projection.expr();

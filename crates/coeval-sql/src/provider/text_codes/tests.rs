@@ -67,6 +67,21 @@ fn few_texts_that_are_grouped_by_come_as_codes() {
     assert_eq!(codes(&mut session, "SELECT g, sum(b) FROM t GROUP BY g"), None);
 }
 
+#[test]
+fn texts_of_a_key_that_are_grouped_by_with_others_come_as_codes() {
+    let (mut session, _folder) = session();
+    session
+        .execute(
+            "CREATE TABLE u (g text, id int, b int, PRIMARY KEY (g, id));
+             INSERT INTO u SELECT g, id, b FROM t; CHECKPOINT",
+        )
+        .unwrap();
+    let query = "SELECT g, b, count(*) FROM u GROUP BY g, b";
+    assert_eq!(codes(&mut session, query).as_deref(), Some("g"));
+    let without = rows(&mut session, &query.replace("FROM u", "FROM t"));
+    assert_eq!(rows(&mut session, query), without);
+}
+
 /// The queries give the same rows with codes and without.
 fn check(session: &mut Session) {
     for sql in [
