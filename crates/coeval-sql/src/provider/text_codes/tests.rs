@@ -53,6 +53,7 @@ fn few_texts_that_are_grouped_by_come_as_codes() {
         ("SELECT h, g, sum(b) FROM t GROUP BY h, g", Some("g, h")),
         ("SELECT k, g, sum(b) FROM t GROUP BY k, g", Some("g")),
         ("SELECT g, sum(b) FROM t WHERE b % 3 = 1 GROUP BY g", Some("g")),
+        ("SELECT g, c, count(*) FROM (SELECT g, b + 1 AS c FROM t) q GROUP BY g, c", Some("g")),
         ("SELECT count(DISTINCT g) FROM t", Some("g")),
         ("SELECT DISTINCT g FROM t", Some("g")),
         ("SELECT k, count(*) FROM t GROUP BY k", None),
@@ -120,10 +121,14 @@ fn groups_by_codes_are_those_by_texts() {
         )
         .unwrap();
     check(&mut session);
-    session.execute("BEGIN; UPDATE t SET h = 'of the transaction' WHERE id % 500 = 1").unwrap();
+    session.execute("BEGIN").unwrap();
+    session.execute("UPDATE t SET h = 'of the transaction' WHERE id % 500 = 1").unwrap();
     check(&mut session);
-    session.execute("COMMIT; ALTER TABLE t DROP COLUMN k").unwrap();
-    session.execute("ALTER TABLE t ADD COLUMN k text DEFAULT 'added'; CHECKPOINT").unwrap();
+    session.execute("COMMIT").unwrap();
+    session.execute("ALTER TABLE t DROP COLUMN k").unwrap();
+    session.execute("ALTER TABLE t ADD COLUMN k text DEFAULT 'added'").unwrap();
+    check(&mut session);
+    session.execute("CHECKPOINT").unwrap();
     check(&mut session);
     session.execute("DELETE FROM t").unwrap();
     check(&mut session);
