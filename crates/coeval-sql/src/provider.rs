@@ -22,6 +22,7 @@ mod spread;
 mod statistics;
 mod table;
 mod text_codes;
+mod text_filter;
 
 pub(crate) use answers::{Answers, Question};
 pub(crate) use brick_aggregate::BEGIN_BRICK_AGGREGATES;

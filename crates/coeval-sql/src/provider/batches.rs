@@ -5,6 +5,7 @@ use super::coded_columns::CodedColumns;
 use super::join_keys::ScanKeys;
 use super::prune::{Pruner, SourceColumn};
 use super::row_filter::Filter;
+use super::text_filter::TextFilter;
 use crate::error::SqlError;
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
@@ -99,7 +100,7 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    pub(super) fn new(task: ScanTask, part: ScanPart, metrics: ScanMetrics) -> Self {
+    pub(super) fn new(task: ScanTask, part: ScanPart, metrics: ScanMetrics) -> Result<Self> {
         let (dynamic, fixed): (Vec<_>, Vec<_>) = task
             .filters
             .iter()
@@ -119,7 +120,14 @@ impl Batches {
         });
         let indexes: Vec<usize> = task.columns.iter().map(|column| column.index).collect();
         let scan = task.view.scan(part, &indexes, may_match).with_codes(&task.coded);
-        let mut filters = Filter::required(fixed, &task.source);
+        let (mut filters, mut others) = (Vec::new(), Vec::new());
+        for filter in fixed {
+            match TextFilter::of(&filter, &task.source, &task.coded)? {
+                Some(of_texts) => filters.push(Filter::of_texts(of_texts)),
+                None => others.push(filter),
+            }
+        }
+        filters.extend(Filter::required(others, &task.source));
         let several = task.join_keys.iter().filter(|keys| !keys.are_instead_of_any(&dynamic));
         filters.extend(several.flat_map(Filter::of_join_keys));
         filters.extend(dynamic.into_iter().map(|filter| {
@@ -129,7 +137,7 @@ impl Batches {
         let codes = CodedColumns::new(&task.output, &task.coded);
         let coalescer = BatchCoalescer::new(Arc::clone(codes.gathered()), SCAN_BATCH_ROWS)
             .with_biggest_coalesce_batch_size(Some(SCAN_BATCH_ROWS / 2));
-        Self {
+        Ok(Self {
             scan,
             filters,
             source: task.source,
@@ -141,7 +149,7 @@ impl Batches {
             batches_read: 0,
             metrics,
             done: false,
-        }
+        })
     }
 
     fn note_counters(&mut self) {
@@ -217,7 +225,7 @@ impl Batches {
             }
             filter.prepare(&self.source, batch.num_rows());
             let asked = left.as_ref().map_or(batch.num_rows(), BooleanArray::true_count);
-            if let Some(passing) = filter.passing(&batch, left.as_ref().map(BooleanArray::values)) {
+            if let Some(passing) = filter.passing(&batch, left.as_ref().map(BooleanArray::values))? {
                 left = Some(BooleanArray::new(passing, None));
             }
             if let Some(rest) = filter.rest().cloned()

@@ -27,6 +27,9 @@ pub(super) fn with_codes(schema: &SchemaRef, places: &[usize]) -> SchemaRef {
 }
 
 fn with_types(schema: &SchemaRef, places: &[usize], ty: &DataType) -> SchemaRef {
+    if places.is_empty() {
+        return Arc::clone(schema);
+    }
     let field = |(place, field): (usize, &Arc<Field>)| match places.contains(&place) {
         true => Arc::new(field.as_ref().clone().with_data_type(ty.clone())),
         false => Arc::clone(field),

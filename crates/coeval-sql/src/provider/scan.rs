@@ -9,6 +9,7 @@ use super::prune::SourceColumn;
 use super::request::ScanRequest;
 use super::selectivity::selectivity;
 use super::statistics;
+use super::text_filter::is_of_text;
 use crate::types::has_elements;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use coeval_store::{ColumnType, ScanPart, TableView};
@@ -55,10 +56,10 @@ pub(super) struct Scan {
     view: TableView,
     /// What goes out: the first columns of `source`.
     output: SchemaRef,
-    /// What is read; filters are over these.
+    /// What is read, without codes; filters are over these.
     source: SchemaRef,
     columns: Arc<[SourceColumn]>,
-    /// The texts of the output that go out as codes, which no filter reads.
+    /// The texts of the output that go out as codes, and come so: filters read them for nothing that is not asked of texts.
     coded: Arc<[usize]>,
     filters: Vec<Arc<dyn PhysicalExpr>>,
     /// What joins on several columns look for. Hints like filters that move: rows without them are never missed.
@@ -157,12 +158,12 @@ impl Scan {
         scan
     }
 
-    /// The same scan, which gives as many of these columns of its output as codes of their texts as have few texts and no filter: `None` if
-    /// there are none.
+    /// The same scan, which gives those of these columns of its output as codes of their texts that have few texts, and of which filters and
+    /// joins ask nothing that has to be asked of rows; `None` if there are none.
     pub(super) fn with_codes(&self, columns: &[usize]) -> Option<Self> {
         let is_coded = |column: &usize| {
             *self.output.field(*column).data_type() == DataType::Utf8View
-                && !self.filters.iter().any(|filter| reads(filter, *column))
+                && self.filters.iter().all(|filter| !reads(filter, *column) || is_of_text(filter, *column))
                 && !self.join_keys.iter().any(|keys| keys.columns().contains(column))
                 && self.view.has_few_texts(self.columns[*column].index)
         };
@@ -173,7 +174,7 @@ impl Scan {
             return None;
         }
         let mut scan = self.clone();
-        (scan.output, scan.source) = (with_codes(&self.output, &coded), with_codes(&self.source, &coded));
+        scan.output = with_codes(&self.output, &coded);
         scan.properties = Arc::new(properties(&scan.view, &scan.output, &scan.columns, scan.parts.len()));
         scan.coded = coded.into();
         Some(scan)
@@ -427,7 +428,7 @@ impl ExecutionPlan for Scan {
         let task = ScanTask {
             view: self.view.clone(),
             columns: Arc::clone(&self.columns),
-            source: self.source.clone(),
+            source: with_codes(&self.source, &self.coded),
             output: self.output.clone(),
             coded: Arc::clone(&self.coded),
             filters: self.filters.clone(),
@@ -438,7 +439,7 @@ impl ExecutionPlan for Scan {
         if !self.join_keys.is_empty() {
             metrics = metrics.with_join_keys(&self.metrics, partition);
         }
-        let batches = Batches::new(task, part.clone(), metrics);
+        let batches = Batches::new(task, part.clone(), metrics)?;
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.output.clone(), futures::stream::iter(batches))))
     }
 

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! A text then costs a row the load of its number, where it cost a hash and a comparison, and two bytes of memory instead of sixteen. It pays
-//! where few texts are in most chunks ([`coeval_store::TableView::has_few_texts`]); other columns stay what they are. What filters and joins
-//! ask of a text is asked of the text, so columns that a scan's own filters read stay, too.
+//! where few texts are in most chunks ([`coeval_store::TableView::has_few_texts`]); other columns stay what they are. A scan's filter that
+//! compares such a column with constants is asked once for each text (`text_filter.rs`); what has other filters, or is looked for by joins,
+//! stays, too.
 
 use super::scan::Scan;
 use crate::plan_rule::PlanRule;
