@@ -14,9 +14,7 @@ use crate::ids::SpaceId;
 use crate::log::{ChecksumPolicy, Found, Lsn, walk};
 use crate::manifest::Manifest;
 use crate::record::{self, Record};
-use crate::segment::{
-    Segment, SegmentRef, decode_coded_column, decode_column, encode_column, segment_path,
-};
+use crate::segment::{Segment, SegmentRef, decode_coded_column, decode_column, encode_column, segment_path};
 use crate::types::{ColumnType, ElementType};
 use arrow::array::Array;
 use arrow::compute::cast;

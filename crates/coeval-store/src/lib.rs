@@ -236,7 +236,5 @@ pub use value::{
     kept_place, place_of, value_at,
 };
 pub use verify::{Problem, VerifyReport, verify};
-pub use view::{
-    BatchScan, SCAN_BATCH_ROWS, ScanCounters, ScanPart, TableSample, TableView, coded_text_type,
-};
+pub use view::{BatchScan, SCAN_BATCH_ROWS, ScanCounters, ScanPart, TableSample, TableView, coded_text_type};
 pub use world::World;

@@ -73,9 +73,7 @@ pub(super) fn with_texts(rows: &RecordBatch, schema: &SchemaRef) -> Result<Recor
 pub(super) fn text_of_each_row(coded: &CodedTexts) -> Result<ArrayRef, ArrowError> {
     let numbers = coded.keys();
     match numbers.values().first() {
-        Some(first) if ascend_by_one(numbers) => {
-            Ok(coded.values().slice(usize::from(*first), numbers.len()))
-        }
+        Some(first) if ascend_by_one(numbers) => Ok(coded.values().slice(usize::from(*first), numbers.len())),
         _ => take(coded.values(), numbers, None),
     }
 }

@@ -43,13 +43,7 @@ struct Shared {
 
 impl Texts {
     pub(super) fn new() -> Self {
-        Self {
-            codes: Dictionary::new(),
-            long: HashMap::default(),
-            texts: Vec::new(),
-            bytes: 0,
-            shared: None,
-        }
+        Self { codes: Dictionary::new(), long: HashMap::default(), texts: Vec::new(), bytes: 0, shared: None }
     }
 
     fn encode_each(&mut self, texts: &StringViewArray, codes: &mut Vec<u32>) {

@@ -2,7 +2,9 @@
 //! Filters asked of texts and of rows say the same, whatever texts are there that no row has.
 
 use super::{TextFilter, is_of_text};
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringViewArray, UInt16Array, UInt16DictionaryArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, RecordBatch, StringViewArray, UInt16Array, UInt16DictionaryArray,
+};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Field, Schema, UInt16Type};
 use datafusion::common::ScalarValue;
@@ -57,7 +59,9 @@ fn texts_are_asked_once_and_rows_have_their_answers() {
         (binary(column(), Operator::GtEq, text("b")), |text| text.is_some_and(|text| text >= "b")),
         (is_null(column()).unwrap(), |text| text.is_none()),
         (is_not_null(column()).unwrap(), |text| text.is_some()),
-        (not(binary(column(), Operator::Eq, text("a"))).unwrap(), |text| text.is_some_and(|text| text != "a")),
+        (not(binary(column(), Operator::Eq, text("a"))).unwrap(), |text| {
+            text.is_some_and(|text| text != "a")
+        }),
         (in_list(column(), list, &false, &schema).unwrap(), |text| {
             matches!(text, Some("b" | "longer than a view"))
         }),
