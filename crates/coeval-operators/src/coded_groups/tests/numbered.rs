@@ -5,7 +5,7 @@
 use crate::coded_groups::CodedGroupsExec;
 use crate::coded_groups::coded_rows::CodedTexts;
 use crate::over_one_input;
-use arrow::array::{ArrayRef, AsArray, RecordBatch, StringViewArray, UInt16Array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringViewArray, UInt16Array};
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::{DataFusionError, Result};
