@@ -48,7 +48,7 @@ pub(super) fn measure(
 ) -> Result<(), BenchError> {
     let count = stage.of_population(NODES, TINY_NODES);
     progress.begin(&format!("start {count} nodes that wait for no disk"), None);
-    let nodes = stage.nodes("commit", count as usize, REPLICAS, Durability::None)?;
+    let nodes = stage.nodes("commit", 0..count as usize, REPLICAS, Durability::None)?;
     nodes.create(TABLE, CREATE)?;
     progress.end();
     let clients: Vec<Client> = nodes.all().iter().map(Client::new).collect::<Result<_, _>>()?;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! COPY into a spread table: through two nodes, through one, and through two that both have each brick.
+//! COPY into a spread table: through two nodes, through one, through two that both have each brick, and into two clusters of one node
+//! each at once. The last is what the machine gives: its nodes share all that two nodes of one cluster share, and say nothing to each other.
 //!
-//! Each node has the same number of clients in all three. One client would not keep a core busy: while its load waits for logs, and for
+//! Each node has the same number of clients in all of them. One client would not keep a core busy: while its load waits for logs, and for
 //! another node, the core has nothing to do. With as many clients for one node as for two together, that would count against two.
 //!
 //! What a row costs is told beside how fast rows come: processor time of the nodes and of the clients, bytes between nodes, and which
 //! share of their cores all of them kept busy. What is missing there was waited for.
 
-use super::messages::ForLoads;
+use super::messages::{ForLoads, Messages};
 use super::nodes::{Node, Nodes};
 use super::{Stage, order, ratio, tell};
 use crate::error::BenchError;
@@ -23,16 +24,22 @@ const TABLE: &str = "arrivals";
 const CREATE: &str = "CREATE TABLE arrivals (slot int, m1 bigint, m2 bigint) USING brick \
      PARTITION BY (slot CARDINALITY 1024 RANGE SIZE 16)";
 const COPY: &str = "COPY arrivals FROM STDIN";
-/// Clients of each node: as many as keep its core busy while loads wait.
-const LOADERS: u64 = 4;
+/// Clients of each node: as many as keep its core busy while loads wait. Behind its last row a load through two nodes waits for two answers
+/// of the other node, on a core that others keep busy, and for both logs; a load through one waits for its own. With few clients the waits
+/// would be compared, and not what nodes can do.
+const LOADERS: u64 = 8;
 const TINY_LOADERS: u64 = 2;
 /// Rows of a load.
 const LOAD_ROWS: u64 = 16_384;
 const TINY_LOAD_ROWS: u64 = 256;
+/// For how long the nodes are to have done nothing before others are measured, in milliseconds: longer than a node waits until it flushes
+/// what was loaded last, and drops what was deleted.
+const QUIET_MS: u64 = 6_000;
+const TINY_QUIET_MS: u64 = 250;
 /// The warm-up, as a part of what is measured.
 const WARM_UP: f64 = 0.1;
 
-/// Measures all three in turn.
+/// Measures all of them in turn.
 ///
 /// # Errors
 /// If a server does not start, or refuses something.
@@ -42,27 +49,36 @@ pub(super) fn measure(
     report: &mut Report,
 ) -> Result<(), BenchError> {
     let durability = stage.options.durability;
-    progress.begin("start one node, two, and two with two replicas", None);
-    let clusters = [
-        ("load_two_nodes", stage.nodes("load-two", 2, 1, durability)?),
-        ("load_one_node", stage.nodes("load-one", 1, 1, durability)?),
-        ("load_two_replicas", stage.nodes("load-replicas", 2, 2, durability)?),
-    ];
-    clusters.iter().try_for_each(|(_, nodes)| nodes.create(TABLE, CREATE))?;
+    progress.begin("start one node, two, two with two replicas, and one on the other core", None);
+    let two = stage.nodes("load-two", 0..2, 1, durability)?;
+    let one = stage.nodes("load-one", 0..1, 1, durability)?;
+    let replicas = stage.nodes("load-replicas", 0..2, 2, durability)?;
+    let other = stage.nodes("load-other", 1..2, 1, durability)?;
+    [&two, &one, &replicas, &other].into_iter().try_for_each(|nodes| nodes.create(TABLE, CREATE))?;
     progress.end();
+    let ways: [(&str, Vec<&Nodes>); 4] = [
+        ("load_two_nodes", vec![&two]),
+        ("load_one_node", vec![&one]),
+        ("load_two_replicas", vec![&replicas]),
+        ("load_two_clusters", vec![&one, &other]),
+    ];
     let rows = stage.of_population(LOAD_ROWS, TINY_LOAD_ROWS);
     let loaders = stage.of_population(LOADERS, TINY_LOADERS) as usize;
+    let quiet = Duration::from_millis(stage.of_population(QUIET_MS, TINY_QUIET_MS));
     let load = Load { rows, text: text_of(rows), loaders, seconds: stage.options.seconds };
-    let (mut phases, mut missing) = (vec![Vec::new(); clusters.len()], 0);
+    let (mut phases, mut missing) = (vec![Vec::new(); ways.len()], 0);
     for round in 0..stage.rounds() {
-        for place in order(round, clusters.len()) {
-            let (name, nodes) = &clusters[place];
+        for place in order(round, ways.len()) {
+            let (name, clusters) = &ways[place];
             progress.begin(&format!("round {}, {name}", round + 1), None);
-            let (loaded, spent) = load.phase(nodes)?;
-            missing += nodes.missing(TABLE, loaded.rows)?;
-            nodes.first().connect()?.execute(&format!("TRUNCATE {TABLE}"))?;
-            missing += nodes.missing(TABLE, 0)?;
-            phases[place].push((loaded, spent));
+            let (loaded, spent) = load.phase(clusters)?;
+            for (nodes, loaded) in clusters.iter().zip(&loaded) {
+                missing += nodes.missing(TABLE, loaded.rows)?;
+                nodes.first().connect()?.execute(&format!("TRUNCATE {TABLE}"))?;
+                missing += nodes.missing(TABLE, 0)?;
+            }
+            clusters.iter().try_for_each(|nodes| nodes.rest(quiet))?;
+            phases[place].push((loaded.into_iter().sum::<Loaded>(), spent));
             progress.end();
         }
         if progress.is_cancelled() {
@@ -71,15 +87,17 @@ pub(super) fn measure(
     }
     report.count("load_rows", rows);
     report.count("loaders_per_node", loaders as u64);
-    let [two_nodes, one_node, two_replicas] =
-        [0, 1, 2].map(|place| tell_phases(clusters[place].0, &phases[place], report));
+    let [two_nodes, one_node, two_replicas, two_clusters] =
+        [0, 1, 2, 3].map(|place| tell_phases(ways[place].0, &phases[place], report));
     report.figure("load_two_nodes_ratio", ratio(two_nodes, one_node));
     report.figure("load_two_replicas_ratio", ratio(two_replicas, two_nodes));
+    report.figure("load_two_clusters_ratio", ratio(two_clusters, one_node));
+    report.figure("load_two_nodes_over_clusters_ratio", ratio(two_nodes, two_clusters));
     report.check("load_rows_missing", missing);
     Ok(())
 }
 
-/// Tells how fast rows came in the phases of one cluster, and what they cost. Gives the median of the rows per second.
+/// Tells how fast rows came in the phases of one way, and what they cost. Gives the median of the rows per second.
 fn tell_phases(name: &str, phases: &[(Loaded, Spent)], report: &mut Report) -> f64 {
     let rates: Vec<f64> = phases.iter().map(|(loaded, _)| loaded.rows_per_s).collect();
     type Cost = fn(&Spent) -> f64;
@@ -153,42 +171,55 @@ impl Spent {
     }
 }
 
+/// What all nodes of these clusters have sent each other so far.
+fn messages(clusters: &[&Nodes]) -> Result<Messages, BenchError> {
+    clusters.iter().try_fold(Messages::default(), |sum, nodes| Ok(sum.with(&nodes.messages()?)))
+}
+
 /// The processor time of this process, whose threads are the clients.
 fn own_cpu() -> Duration {
     process_cpu(ProcessId(std::process::id()))
 }
 
 impl Load {
-    /// All clients at once.
-    fn phase(&self, nodes: &Nodes) -> Result<(Loaded, Spent), BenchError> {
-        let (sent, servers, clients) = (nodes.messages()?, nodes.cpu(), own_cpu());
+    /// All clients of all these clusters at once; what came to each of these.
+    fn phase(&self, clusters: &[&Nodes]) -> Result<(Vec<Loaded>, Spent), BenchError> {
+        let cpu = || clusters.iter().flat_map(|nodes| nodes.cpu()).collect::<Vec<Duration>>();
+        let (sent, servers, clients) = (messages(clusters)?, cpu(), own_cpu());
         let begun = Instant::now();
-        let loaded = self.all_clients(nodes)?;
+        let loaded = self.all_clients(clusters)?;
         let took = begun.elapsed();
         let clients = own_cpu().saturating_sub(clients);
-        let servers =
-            nodes.cpu().iter().zip(servers).map(|(now, before)| now.saturating_sub(before)).collect();
-        let now = nodes.messages()?;
+        let servers = cpu().iter().zip(servers).map(|(now, before)| now.saturating_sub(before)).collect();
+        let now = messages(clusters)?;
+        let rows: u64 = loaded.iter().map(|loaded| loaded.rows).sum();
         let spent = Spent {
-            rows: loaded.rows,
-            loads: ratio(loaded.rows as f64, self.rows as f64),
+            rows,
+            loads: ratio(rows as f64, self.rows as f64),
             took,
             servers,
             clients,
-            cores: nodes.cores(),
+            cores: clusters.iter().map(|nodes| nodes.cores()).sum(),
             sent_bytes: now.bytes_since(&sent),
             messages: ForLoads::sum(now.for_loads_since(&sent)),
         };
         Ok((loaded, spent))
     }
 
-    fn all_clients(&self, nodes: &Nodes) -> Result<Loaded, BenchError> {
+    fn all_clients(&self, clusters: &[&Nodes]) -> Result<Vec<Loaded>, BenchError> {
         std::thread::scope(|scope| {
-            let of_node = |node| std::iter::repeat_n(node, self.loaders);
-            let nodes = nodes.all().iter().flat_map(of_node);
-            let clients: Vec<_> = nodes.map(|node| scope.spawn(move || self.client(node))).collect();
-            let loaded = clients.into_iter().map(|client| client.join().expect("a client does not panic"));
-            loaded.sum::<Result<Loaded, BenchError>>()
+            let mut started = Vec::new();
+            for nodes in clusters {
+                let nodes = nodes.all().iter().flat_map(|node| std::iter::repeat_n(node, self.loaders));
+                let clients: Vec<_> = nodes.map(|node| scope.spawn(move || self.client(node))).collect();
+                started.push(clients);
+            }
+            let of_clusters = started.into_iter().map(|clients| {
+                let clients = clients.into_iter();
+                let loaded = clients.map(|client| client.join().expect("a client does not panic"));
+                loaded.sum::<Result<Loaded, BenchError>>()
+            });
+            of_clusters.collect()
         })
     }
 

@@ -13,7 +13,12 @@ use crate::wire::Server;
 use coeval::Durability;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether nodes are at rest.
+const REST_LOOK: Duration = Duration::from_millis(250);
+/// The processor time that nodes at rest may use between two looks, all together: for signs of life, and what the clock has them do.
+const REST_CPU: Duration = Duration::from_millis(50);
 
 const LIVE: &str = "SELECT count(*) FROM coeval_cluster_nodes WHERE state = 'live'";
 
@@ -135,6 +140,25 @@ impl Nodes {
             }
         }
         Ok(missing)
+    }
+
+    /// Waits until the nodes have used next to no processor time for so long. What loads leave behind would be counted to whoever is
+    /// measured next: rows that are flushed, and deleted ones that go.
+    ///
+    /// # Errors
+    /// If they do not come to rest.
+    pub(super) fn rest(&self, quiet: Duration) -> Result<(), BenchError> {
+        let all = || self.cpu().iter().sum::<Duration>();
+        let (mut since, mut before) = (Instant::now(), all());
+        until("nodes do not come to rest", || {
+            std::thread::sleep(REST_LOOK);
+            let now = all();
+            if now.saturating_sub(before) > REST_CPU {
+                since = Instant::now();
+            }
+            before = now;
+            Ok(since.elapsed() >= quiet)
+        })
     }
 
     /// The share of all rows that the node with the most of them has: what no scan by all nodes can be faster than.

@@ -70,8 +70,8 @@ pub(super) fn measure(
 ) -> Result<(), BenchError> {
     let durability = stage.options.durability;
     progress.begin("start a node of one cluster, and two of another", None);
-    let one = stage.nodes("scan-one", 1, 1, durability)?;
-    let two = stage.nodes("scan-two", 2, 1, durability)?;
+    let one = stage.nodes("scan-one", 0..1, 1, durability)?;
+    let two = stage.nodes("scan-two", 0..2, 1, durability)?;
     progress.end();
     let rows = stage.rows();
     report.count("scan_rows", rows);

@@ -36,31 +36,45 @@ impl RoutedLoad {
     /// How many rows there are.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.own_rows().len()
+        self.pieces.iter().map(|piece| piece.rows.len()).sum()
     }
 
-    /// Which of the values are the load's: all, unless it is a part of another load.
-    pub(crate) fn own_rows(&self) -> Range<usize> {
-        let first = self.pieces.iter().map(|piece| piece.rows.start).min().unwrap_or_default();
-        let end = self.pieces.iter().map(|piece| piece.rows.end).max().unwrap_or_default();
-        first..end
+    /// Which of the values are the load's, in the order of its bricks: all, unless it is a part of another load. What lies together is one
+    /// range.
+    pub(crate) fn own_rows(&self) -> Vec<Range<usize>> {
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for Piece { rows, .. } in &self.pieces {
+            match ranges.last_mut() {
+                Some(last) if last.end == rows.start => last.end = rows.end,
+                _ => ranges.push(rows.clone()),
+            }
+        }
+        ranges
     }
 
     /// The load in parts, each with the rows of one brick, in the order of [`bricks`](Self::bricks). They share the values: a part keeps
     /// those of the whole load for as long as it is there. Cost: a reference count for each part and column.
     pub fn by_brick(&self) -> impl Iterator<Item = Self> + '_ {
-        let shards = self.shard_pieces.len();
-        self.shard_pieces.iter().enumerate().flat_map(move |(shard, pieces)| {
-            self.pieces[pieces.clone()].iter().map(move |piece| Self {
-                schema: Arc::clone(&self.schema),
-                values: self.values.clone(),
-                pieces: vec![piece.clone()],
-                // Those of shards behind begin where the one piece ends.
-                shard_pieces: (0..shards)
-                    .map(|other| usize::from(other > shard)..usize::from(other >= shard))
-                    .collect(),
-            })
-        })
+        (0..self.pieces.len()).map(move |place| self.part(&[place]))
+    }
+
+    /// The rows of some of its bricks, which are named by their places among [`bricks`](Self::bricks), ascending. They share the values, as
+    /// those of [`by_brick`](Self::by_brick) do.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many bricks, or the places do not ascend.
+    #[must_use]
+    pub fn part(&self, places: &[usize]) -> Self {
+        assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "each brick is in a part once");
+        let before = |end: usize| places.partition_point(|place| *place < end);
+        let shard_pieces = self.shard_pieces.iter().map(|pieces| before(pieces.start)..before(pieces.end));
+        Self {
+            schema: Arc::clone(&self.schema),
+            values: self.values.clone(),
+            pieces: places.iter().map(|place| self.pieces[*place].clone()).collect(),
+            shard_pieces: shard_pieces.collect(),
+        }
     }
 
     /// The bricks that the load touches, each once: what rollback and the log need to know.
@@ -114,7 +128,8 @@ impl RoutedLoad {
             let bytes = &bytes[row * CODE_BYTES..(row + 1) * CODE_BYTES];
             u32::from_le_bytes(bytes.try_into().expect("codes have four bytes"))
         };
-        self.own_rows().filter(is_there).map(number).collect()
+        let rows = self.pieces.iter().flat_map(|piece| piece.rows.clone());
+        rows.filter(is_there).map(number).collect()
     }
 }
 

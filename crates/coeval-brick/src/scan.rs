@@ -11,7 +11,7 @@ use arrow::array::{
 };
 use arrow::buffer::Buffer;
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use coeval_txn::Epoch;
 
 use crate::block::Block;
@@ -19,7 +19,7 @@ use crate::brick::{BrickView, PlacedBlock};
 use crate::brick_id::BrickId;
 use crate::declaration::DimensionValues;
 use crate::dictionaries::Dictionaries;
-use crate::grouping::{Grouping, with_group};
+use crate::grouping::{Digit, Grouping, is_whole, metric_values, with_group};
 use crate::ordinals::{Offsets, Ordinals};
 use crate::schema::{BrickSchema, Place};
 use crate::statistics::{ColumnStatistics, Number};
@@ -250,10 +250,48 @@ impl TableView {
         })
     }
 
-    /// Groups of rows by these columns; `None` if one of them is no dimension, or a brick can have more than 2^32 groups.
+    /// Groups of the rows of these bricks by these columns: by the offsets of dimensions, the codes of strings, and what lies between
+    /// the least and the greatest value that a metric has in any row, visible or not. `None` if one of them has other
+    /// values, or the groups are more than 2^32. Cost: that of [`statistics`](Self::statistics) of each brick and metric.
     #[must_use]
-    pub fn grouping(&self, columns: &[usize]) -> Option<Grouping> {
-        Grouping::new(&self.schema, columns)
+    pub fn grouping(&self, bricks: &[&BrickView], columns: &[usize]) -> Option<Grouping> {
+        let digits = columns.iter().map(|column| self.digits_of(bricks, *column));
+        Grouping::new(digits.collect::<Option<Vec<_>>>()?)
+    }
+
+    /// What a column's digits are of, and how many there are.
+    fn digits_of(&self, bricks: &[&BrickView], column: usize) -> Option<(Digit, u32)> {
+        let metric = match self.schema.place(column) {
+            Place::Dimension(dimension) => {
+                let range_size = self.schema.layout().dimensions()[dimension].range_size();
+                return Some((Digit::Offset(dimension), u32::try_from(range_size).ok()?));
+            }
+            Place::Metric(metric) => metric,
+        };
+        let (least, count) = match &self.schema.metric(metric).data_type {
+            DataType::Boolean => (0, 2),
+            // The strings of all rows of these bricks are in it by now.
+            DataType::Utf8 => (0, self.dictionaries.get(column)?.count()),
+            data_type if is_whole(data_type) => self.span(bricks, column)?,
+            _ => return None,
+        };
+        Some((Digit::Distance { metric, least }, count.checked_add(1)?))
+    }
+
+    /// The least of a metric's whole numbers in these bricks, and how many there are from it to the greatest one.
+    fn span(&self, bricks: &[&BrickView], column: usize) -> Option<(i64, u32)> {
+        let mut known = ColumnStatistics::default();
+        for brick in bricks {
+            known = known.with(&self.statistics(brick, column)?);
+        }
+        match known.bounds {
+            None => (known.rows == known.null_count).then_some((0, 0)),
+            Some((Number::Integer(least), Number::Integer(greatest))) => {
+                let count = u32::try_from(greatest - least + 1).ok()?;
+                Some((i64::try_from(least).ok()?, count))
+            }
+            Some(_) => None,
+        }
     }
 
     /// The values of the grouping's columns in these groups of `brick`, column by column.
@@ -263,10 +301,19 @@ impl TableView {
     /// If no row of the brick can be in one of the groups.
     #[must_use]
     pub fn group_values(&self, brick: &BrickView, grouping: &Grouping, groups: &[u32]) -> Vec<ArrayRef> {
-        let values = grouping.offsets(groups).map(|(dimension, mut ordinals)| {
-            let first = self.schema.layout().dimensions()[dimension].first(brick.id());
-            ordinals.iter_mut().for_each(|offset| *offset += first);
-            dimension_values(&self.schema, &self.dictionaries, dimension, ordinals.as_slice())
+        let values = grouping.digits(groups).map(|(digit, digits)| match digit {
+            Digit::Offset(dimension) => {
+                let first = self.schema.layout().dimensions()[dimension].first(brick.id());
+                let ordinals: Vec<u64> = digits.iter().map(|offset| first + u64::from(*offset)).collect();
+                dimension_values(&self.schema, &self.dictionaries, dimension, ordinals.as_slice())
+            }
+            Digit::Distance { metric, least } => {
+                let column = self.schema.metric_columns()[metric];
+                let dictionary = self.dictionaries.get(column).map(|dictionary| dictionary.values());
+                let values = metric_values(self.schema.storages()[metric], least, &digits);
+                let data_type = &self.schema.metric(metric).data_type;
+                values.to_array(data_type, digits.len(), dictionary.as_ref())
+            }
         });
         values.collect()
     }
@@ -360,9 +407,8 @@ impl ReadBrick {
                 values.to_array(data_type, rows.len(), dictionary.as_ref())
             }
         });
-        let groups = self.grouping.as_ref().map(|grouping| {
-            grouping.of_rows(self.schema.layout(), &block.read_bess(rows.clone()), rows.len())
-        });
+        let grouping = self.grouping.as_ref();
+        let groups = grouping.map(|grouping| grouping.of_rows(&self.schema, block, rows.clone()));
         let columns: Vec<ArrayRef> = columns.chain(groups).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)

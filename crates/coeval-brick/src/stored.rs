@@ -46,32 +46,46 @@ pub(crate) type Source = (RowValues, Range<usize>);
 impl RoutedLoad {
     /// Appends the load as bytes. Cost: a copy of its values.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        out.reserve(encoded_bytes(&self.values, self.pieces.len(), self.rows()));
         encode_pieces(&self.pieces, out);
-        encode_values(&[(self.values.clone(), self.own_rows())], out);
+        let mut sources: Vec<Source> =
+            self.own_rows().into_iter().map(|rows| (self.values.clone(), rows)).collect();
+        if sources.is_empty() {
+            // A load without rows has its columns all the same.
+            sources.push((self.values.clone(), 0..0));
+        }
+        encode_values(&sources, out);
     }
 
     /// The load in parts, each the rows of one brick as bytes that [`BrickTable::decode`](crate::BrickTable::decode) reads
     /// back as a load. Cost: a copy of its values.
     pub fn encode_by_brick(&self) -> impl Iterator<Item = (BrickId, Vec<u8>)> + '_ {
-        self.pieces.iter().map(|piece| {
-            let mut bytes = Vec::with_capacity(encoded_bytes(&self.values, piece.rows.len()));
-            encode_rows(piece.brick, &[(self.values.clone(), piece.rows.clone())], &mut bytes);
-            (piece.brick, bytes)
+        self.bricks().zip(self.by_brick()).map(|(brick, part)| {
+            let mut bytes = Vec::new();
+            part.encode(&mut bytes);
+            (brick, bytes)
         })
+    }
+
+    /// About as many bytes as the rows of each brick take, in the order of [`bricks`](Self::bricks). NULLs take others besides.
+    pub fn bytes_by_brick(&self) -> impl Iterator<Item = usize> + '_ {
+        self.pieces.iter().map(|piece| encoded_bytes(&self.values, 1, piece.rows.len()))
     }
 }
 
-/// As many bytes as so many rows of these take, or a few more; NULLs take others besides.
-fn encoded_bytes(values: &RowValues, rows: usize) -> usize {
-    /// How many rows there are, of which brick, and how many columns.
-    const HEAD_BYTES: usize = 32;
+/// As many bytes as so many rows of these take, in so many pieces, or a few more; NULLs take others besides.
+fn encoded_bytes(values: &RowValues, pieces: usize, rows: usize) -> usize {
+    /// How many rows there are, in how many pieces, and how many columns.
+    const HEAD_BYTES: usize = 16;
+    /// The brick of a piece, and its rows.
+    const PIECE_BYTES: usize = 12;
     let of_column = |column: &ColumnValues| match &column.values {
         Values::Bytes(width, _) => width * rows,
         Values::Bits(_) => rows.div_ceil(8),
     };
     // Each with its form, and whether there are NULLs.
     let columns = values.bess.iter().chain(&values.columns).map(|column| 2 + of_column(column));
-    HEAD_BYTES + columns.sum::<usize>()
+    HEAD_BYTES + pieces * PIECE_BYTES + columns.sum::<usize>()
 }
 
 /// Appends rows of one brick as a load.
@@ -201,7 +215,7 @@ pub(crate) fn decode_strings<'a>(
     dictionaries: &Dictionaries,
     bytes: &'a [u8],
 ) -> Result<&'a [u8], MalformedLoad> {
-    let mut reader = Reader { bytes };
+    let mut reader = Reader { bytes, kept: None };
     let columns = (0..schema.columns().len()).filter_map(|column| dictionaries.get(column));
     let columns: Vec<_> = columns.collect();
     let count = reader.u32()? as usize;
@@ -223,14 +237,26 @@ pub(crate) fn decode_strings<'a>(
     Ok(reader.bytes)
 }
 
+/// Bytes that are read back as a load.
+#[derive(Clone, Copy)]
+pub(crate) enum LoadBytes<'a> {
+    /// The load gets a copy of its values.
+    Copied(&'a [u8]),
+    /// The load keeps them, and its values lie in them.
+    Kept(&'a Buffer),
+}
+
 /// Reads a load back, in the order of `shard_count` shards. What follows it.
 pub(crate) fn decode_load<'a>(
     schema: &Arc<BrickSchema>,
     dictionaries: &Dictionaries,
     shard_count: usize,
-    bytes: &'a [u8],
+    bytes: LoadBytes<'a>,
 ) -> Result<(RoutedLoad, &'a [u8]), MalformedLoad> {
-    let mut reader = Reader { bytes };
+    let mut reader = match bytes {
+        LoadBytes::Copied(bytes) => Reader { bytes, kept: None },
+        LoadBytes::Kept(kept) => Reader { bytes: kept.as_slice(), kept: Some(kept) },
+    };
     let rows = reader.u32()? as usize;
     let mut pieces = Vec::new();
     let mut row = 0_usize;
@@ -344,6 +370,8 @@ fn check_metrics(
 /// Bytes that are read from the front.
 struct Reader<'a> {
     bytes: &'a [u8],
+    /// What they are the end of, if values are to lie in that.
+    kept: Option<&'a Buffer>,
 }
 
 impl<'a> Reader<'a> {
@@ -376,12 +404,21 @@ impl<'a> Reader<'a> {
 
     fn bytes_of(&mut self, width: usize, rows: usize) -> Result<Values, MalformedLoad> {
         let length = width.checked_mul(rows).ok_or(malformed("it ends too early"))?;
-        // Copied, so that the values are aligned.
-        Ok(Values::Bytes(width, Buffer::from(self.slice(length)?)))
+        Ok(Values::Bytes(width, self.buffer(length)?))
     }
 
     fn bits(&mut self, rows: usize) -> Result<BooleanBuffer, MalformedLoad> {
-        Ok(BooleanBuffer::new(Buffer::from(self.slice(rows.div_ceil(8))?), 0, rows))
+        Ok(BooleanBuffer::new(self.buffer(rows.div_ceil(8))?, 0, rows))
+    }
+
+    /// So many bytes. They may lie anywhere: the values of a load are read byte by byte, and copied into bricks.
+    fn buffer(&mut self, length: usize) -> Result<Buffer, MalformedLoad> {
+        let left = self.bytes.len();
+        let slice = self.slice(length)?;
+        Ok(match self.kept {
+            Some(kept) => kept.slice_with_length(kept.len() - left, length),
+            None => Buffer::from(slice),
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::buffer::Buffer;
 use coeval_txn::Epoch;
 
 use crate::brick::{BrickMemory, BrickView, Deletion};
@@ -16,7 +17,7 @@ use crate::scan::TableView;
 use crate::schema::BrickSchema;
 use crate::selection::{Coverage, CutBrick, Selection};
 use crate::shards::{ShardStopped, Shards, Ticket};
-use crate::stored::{MalformedLoad, decode_load, decode_strings, encode_strings};
+use crate::stored::{LoadBytes, MalformedLoad, decode_load, decode_strings, encode_strings};
 use crate::table_shard::{Operation, TableShard};
 
 /// A brick table in memory.
@@ -176,7 +177,16 @@ impl BrickTable {
     ///
     /// If the bytes are no load of this table.
     pub fn decode<'a>(&self, bytes: &'a [u8]) -> Result<(RoutedLoad, &'a [u8]), MalformedLoad> {
-        decode_load(&self.schema, &self.dictionaries, self.shards.count(), bytes)
+        decode_load(&self.schema, &self.dictionaries, self.shards.count(), LoadBytes::Copied(bytes))
+    }
+
+    /// As [`decode`](Self::decode), of bytes that the load keeps in place of a copy of its values: for rows that are appended at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode).
+    pub fn decode_kept<'a>(&self, bytes: &'a Buffer) -> Result<(RoutedLoad, &'a [u8]), MalformedLoad> {
+        decode_load(&self.schema, &self.dictionaries, self.shards.count(), LoadBytes::Kept(bytes))
     }
 
     /// Appends the rows of one brick that were flushed under their `epochs`, each with the number of its rows.

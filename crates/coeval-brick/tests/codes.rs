@@ -84,6 +84,14 @@ fn a_load_says_which_codes_it_has() {
         let codes = part.codes(1).unwrap();
         assert!(!codes.is_empty() && codes.iter().all(|code| [0, 1, 4].contains(code)), "of {brick}");
     }
+    // Of bricks that do not lie together, and not of those between them.
+    assert_eq!(load.bricks().count(), 3);
+    let ends = load.part(&[0, 2]);
+    let mut bytes = Vec::new();
+    ends.encode(&mut bytes);
+    let (decoded, _) = coded.decode(&bytes).unwrap();
+    assert_eq!((ends.codes(0), ends.codes(1)), (decoded.codes(0), decoded.codes(1)));
+    assert!(ends.codes(1) != load.codes(1) && ends.rows() < load.rows());
     let (no_note, no_city) = (UInt32Array::from(vec![0_u32; 0]), Int64Array::from(vec![0_i64; 0]));
     let nothing = coded.route(&batch(Arc::new(no_note), Arc::new(no_city)), 0).unwrap().load;
     assert_eq!((nothing.codes(0), nothing.codes(1)), (Some(Vec::new()), Some(Vec::new())));

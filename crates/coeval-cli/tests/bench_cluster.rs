@@ -35,6 +35,8 @@ fn scans_loads_and_commits_are_measured_and_nothing_is_wrong_with_them() {
         "scan_two_cores_ratio",
         "scan_largest_share",
         "load_two_nodes_ratio",
+        "load_two_clusters_ratio",
+        "load_two_nodes_over_clusters_ratio",
         "load_two_replicas_ratio",
         "load_two_nodes_rows_per_s",
         "load_two_nodes_busy_share",

@@ -172,7 +172,7 @@ fn sizes_rights_and_databases_are_listed() {
         &["sql"],
         "CREATE TABLE orders (id int PRIMARY KEY);\nINSERT INTO orders VALUES (1), (2);\n\
          COMMENT ON TABLE orders IS 'what was ordered';\nCREATE VIEW opened AS SELECT id FROM orders;\n\
-         CREATE TABLE order_lines (id int);\nCREATE ROLE clerk;\nGRANT SELECT ON orders TO clerk;\n\
+         CREATE TABLE order_lines (id int);\nCREATE ROLE clerk;\nGRANT SELECT, UPDATE (id) ON orders TO clerk;\n\
          \\echo sizes\n\\dt+ orders\n\\echo all\n\\d+\n\\echo rights\n\\dp ord?rs\n\\echo databases\n\\l\n",
     );
     assert_ends_well(&output);
@@ -185,6 +185,7 @@ fn sizes_rights_and_databases_are_listed() {
     assert!(sizes.contains("| what was ordered\n"), "{sizes}");
     assert!(all.contains(" opened ") && all.contains("| view ") && all.contains(" order_lines "), "{all}");
     assert!(rights.contains("clerk=r/") && !rights.contains("order_lines"), "{rights}");
+    assert!(rights.contains("id: clerk=w/"), "{rights}");
     assert!(databases.contains("UTF8"), "{databases}");
 }
 

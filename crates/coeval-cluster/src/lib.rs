@@ -92,7 +92,7 @@ pub use store::{
     BrickRows, ColumnStore, CountBricks, HeldBrick, LogPosition, NodeStore, RoundOptions, StoreFailed,
     StoredBrick, SyncedTo,
 };
-pub use tables::{DefinitionError, RowsRefused, Tables};
+pub use tables::{DefinitionError, RowsOf, RowsRefused, Tables};
 pub use texts::{NoText, RowCodes, RowTexts};
 pub use transport::{
     Answer, AnswerParts, AskOptions, Bounds, CallError, CallRefusal, Certificates, ConfigurationError,

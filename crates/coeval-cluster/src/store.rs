@@ -22,7 +22,7 @@ pub use round::RoundOptions;
 
 use crate::brick_change::BrickChange;
 use crate::log::{Durability, LogError};
-use crate::tables::RowsRefused;
+use crate::tables::{RowsOf, RowsRefused};
 use crate::texts::RowCodes;
 use bytes::Bytes;
 use coeval_brick::{RoutedLoad, ShardStopped};
@@ -81,13 +81,13 @@ pub type CountBricks = Box<dyn FnOnce() -> Result<Vec<HeldBrick>, StoreFailed> +
 ///
 /// No call waits for a disk. Rows are bytes that were checked when they came; what they mean is the store's business.
 pub trait NodeStore: Send + 'static {
-    /// Whether these are rows of a brick, as [`log`](Self::log) takes them. Nobody has rows logged that were not checked,
-    /// unless this node has just made them of a batch. Gives the codes that they have in place of texts: whoever has them logged sees to it
+    /// Whether these are rows of a brick, as [`log`](Self::log) takes them: or of several, if they may be. Nobody has rows logged that were
+    /// not checked, unless this node has just made them of a batch. Gives the codes that they have in place of texts: whoever has them logged sees to it
     /// that the texts are logged before.
     ///
     /// # Errors
     /// If they are not, or not yet: the table may be declared later.
-    fn check(&mut self, brick: BrickAddress, rows: &Bytes) -> Result<Vec<RowCodes>, RowsRefused>;
+    fn check(&mut self, brick: BrickAddress, rows: &Bytes, of: RowsOf) -> Result<Vec<RowCodes>, RowsRefused>;
 
     /// In place of [`check`](Self::check), of rows that this node has just made of a batch: these are the columns that the bytes stand for. If
     /// they are logged next, nothing has to be made of the bytes.
@@ -95,7 +95,7 @@ pub trait NodeStore: Send + 'static {
 
     /// Appends a record to the log, and does to the bricks what it says, before anybody looks at them:
     ///
-    /// - `Append`: the rows, or the delete, go to the end of the brick, with the epoch as label;
+    /// - `Append`: the rows, or the delete, go to the end of the brick, with the epoch as label; rows may be of several bricks;
     /// - `Cut`: rows and deletes with this label go from all bricks;
     /// - `Copied`: in this brick, rows and deletes whose label is in `ended` make room for those that are given;
     /// - the others change no brick.

@@ -4,21 +4,22 @@
 //! Why: what a table is comes from outside (in the product by the log of row tables), at any time, and outlives the lives of
 //! a node. A node that has not heard of a table yet takes no rows of it; whoever sends them asks again.
 //!
-//! Rows are sent, logged and given in the form that `coeval-brick` keeps loads in: column by column, for one brick. It is
-//! checked as a whole when it is decoded and copied in as it is, so a receiver neither routes nor parses. Texts are not among
+//! Rows are sent, logged and given in the form that `coeval-brick` keeps loads in: column by column, for one brick, or for several that
+//! are on the same nodes. It is checked as a whole when it is decoded and copied in as it is, so a receiver neither routes nor parses. Texts are not among
 //! them: bricks have the codes that a dictionary of the cluster gives these, one dictionary for each column.
 
 use crate::brick_change::{BrickChange, LabelledChanges};
 use crate::store::StoredBrick;
 use crate::texts::{ColumnTexts, NoText, RowCodes, TextColumns};
 use arrow::array::RecordBatch;
+use arrow::buffer::Buffer;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 use coeval_brick::{
     BrickId, BrickSchema, BrickTable, Column, LoadError, MalformedLoad, Metric, Nulls, RoutedLoad,
     SchemaError, Shards, Ticket,
 };
-use coeval_txn::cluster::{BrickAddress, Code, DictionaryError, DictionaryId};
+use coeval_txn::cluster::{BrickAddress, Code, DictionaryError, DictionaryId, NodeId};
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -27,6 +28,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Changes that wait for a thread before who makes more waits too.
 const QUEUE_LENGTH: usize = 256;
+
+/// Rows of several bricks are appended together up to so many bytes: what an append costs whatever it has is little beside that. And
+/// small enough that as many as a load may have unanswered take little memory.
+const APPEND_BYTES: usize = 64 << 10;
+
+/// If the texts of a batch have more bytes than that, the rows of each brick are appended by themselves: all texts of an append go into one
+/// message with its rows.
+const TEXTS_TOGETHER_BYTES: usize = 1 << 20;
+
+/// Of which bricks rows may be that are said to be a brick's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsOf {
+    /// Of that one alone.
+    OneBrick,
+    /// Of several of its table, that one among them: they are on the same nodes, and their rows were appended together.
+    SeveralBricks,
+}
 
 /// Why a table is not declared so. What was declared before stays.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,7 +90,7 @@ pub enum RowsRefused {
     /// The bytes are no rows of the table, or of a later definition of it.
     #[error(transparent)]
     Malformed(#[from] MalformedLoad),
-    /// The rows are not of one brick, this one.
+    /// The rows are not of this brick, or not of this one alone.
     #[error("they are not rows of brick {brick} of table {table}")]
     OtherBrick {
         /// The table.
@@ -204,8 +222,8 @@ impl Tables {
         if !definition.texts.is_empty() {
             return Err(RowsRefused::HasTexts(table));
         }
-        let rows = by_brick(table, (&definition.empty, &definition.texts), batch)?;
-        Ok(rows.into_iter().map(RoutedRows::sent).collect())
+        let routed = routed(table, (&definition.empty, &definition.texts), batch, 0)?;
+        Ok(routed.by_brick().map(RoutedRows::sent).collect())
     }
 
     /// Rows of a batch whose texts have no codes yet, if they have some.
@@ -256,8 +274,13 @@ impl Tables {
     ///
     /// # Errors
     /// If they are not.
-    pub(crate) fn decode(&self, at: BrickAddress, rows: &Bytes) -> Result<RoutedLoad, RowsRefused> {
-        decode(at, &self.definition(at.table)?.empty, rows)
+    pub(crate) fn decode(
+        &self,
+        at: BrickAddress,
+        rows: &Bytes,
+        of: RowsOf,
+    ) -> Result<RoutedLoad, RowsRefused> {
+        decode(at, &self.definition(at.table)?.empty, rows, of)
     }
 
     /// What bytes say that are to be rows of a brick, and the codes that these rows have in place of texts.
@@ -268,9 +291,10 @@ impl Tables {
         &self,
         at: BrickAddress,
         rows: &Bytes,
+        of: RowsOf,
     ) -> Result<(RoutedLoad, Vec<RowCodes>), RowsRefused> {
         let Definition { texts, empty, .. } = self.definition(at.table)?;
-        let load = decode(at, &empty, rows)?;
+        let load = decode(at, &empty, rows, of)?;
         let codes = codes_of(&texts, &load)?;
         Ok((load, codes))
     }
@@ -307,7 +331,7 @@ impl Tables {
         for (label, change) in given {
             let BrickChange::Rows(rows) = change else { return Err(RowsRefused::NoRows) };
             // Readers look the codes up, so they are to be such.
-            let (load, _) = self.check(at, rows)?;
+            let (load, _) = self.check(at, rows, RowsOf::OneBrick)?;
             let appended = table.rows.append(*label, load).and_then(Ticket::wait);
             appended.map_err(|stopped| RowsRefused::Load(stopped.to_string()))?;
         }
@@ -334,13 +358,71 @@ impl KnownTable {
     }
 }
 
-/// Rows of one brick that this node has made of a batch.
+/// The rows of a batch in the order of their bricks.
+#[derive(Debug)]
+pub(crate) struct RoutedBatch {
+    table: u64,
+    load: RoutedLoad,
+    texts: Arc<TextColumns>,
+    /// Those of the texts in it, each once.
+    text_bytes: usize,
+}
+
+impl RoutedBatch {
+    /// The bricks that it has rows of, each once.
+    pub(crate) fn bricks(&self) -> impl Iterator<Item = BrickAddress> + '_ {
+        self.load.bricks().map(move |brick| BrickAddress { table: self.table, brick: brick.get() })
+    }
+
+    /// The rows of each brick by themselves.
+    pub(crate) fn by_brick(&self) -> impl Iterator<Item = RoutedRows> + '_ {
+        (0..self.load.bricks().count()).map(move |place| self.rows_of(&[place]))
+    }
+
+    /// The rows as they are appended: those of bricks that are on the same nodes together, up to some bytes. `nodes` has for each of the
+    /// [bricks](Self::bricks) those that it is on. Cost: a copy of the rows.
+    pub(crate) fn together(&self, nodes: &[Vec<NodeId>]) -> Vec<RoutedRows> {
+        assert_eq!(nodes.len(), self.load.bricks().count(), "each brick is somewhere");
+        let bytes_max = if self.text_bytes > TEXTS_TOGETHER_BYTES { 0 } else { APPEND_BYTES };
+        let (mut open, mut full): (BTreeMap<&[NodeId], Together>, Vec<Vec<usize>>) = Default::default();
+        for (place, (nodes, bytes)) in nodes.iter().zip(self.load.bytes_by_brick()).enumerate() {
+            let together = open.entry(nodes).or_default();
+            if !together.places.is_empty() && together.bytes + bytes > bytes_max {
+                full.push(std::mem::take(together).places);
+            }
+            together.places.push(place);
+            together.bytes += bytes;
+        }
+        full.extend(open.into_values().map(|together| together.places));
+        full.iter().map(|places| self.rows_of(places)).collect()
+    }
+
+    /// The rows of the bricks at these places, of which there is one at least.
+    fn rows_of(&self, places: &[usize]) -> RoutedRows {
+        let load = self.load.part(places);
+        let mut bytes = Vec::new();
+        load.encode(&mut bytes);
+        let first = load.bricks().next().expect("rows that are appended are of some brick");
+        let brick = BrickAddress { table: self.table, brick: first.get() };
+        RoutedRows { brick, bytes: bytes.into(), load, texts: Arc::clone(&self.texts) }
+    }
+}
+
+/// Bricks whose rows are appended together, by their places in a batch.
+#[derive(Default)]
+struct Together {
+    places: Vec<usize>,
+    bytes: usize,
+}
+
+/// Rows that this node has made of a batch: of one brick, or of several that are on the same nodes.
 #[derive(Debug)]
 pub(crate) struct RoutedRows {
+    /// One of the bricks.
     pub(crate) brick: BrickAddress,
     /// As they are sent and logged.
     pub(crate) bytes: Bytes,
-    /// As the brick takes them. It keeps the rows of the whole batch for as long as it is there.
+    /// As the bricks take them. It keeps the rows of the whole batch for as long as it is there.
     pub(crate) load: RoutedLoad,
     texts: Arc<TextColumns>,
 }
@@ -375,15 +457,17 @@ impl TextRows {
         &self.texts
     }
 
-    /// The rows by brick; `codes` has for each of the columns one for each text. What has none counts as code 0.
+    /// The rows in the order of their bricks; `codes` has for each of the columns one for each text. What has none counts as code 0.
     ///
     /// # Errors
     /// If one of the rows is none of the table's.
-    pub(crate) fn by_brick(&self, codes: &[Vec<Option<Code>>]) -> Result<Vec<RoutedRows>, RowsRefused> {
+    pub(crate) fn routed(&self, codes: &[Vec<Option<Code>>]) -> Result<RoutedBatch, RowsRefused> {
         assert_eq!(codes.len(), self.texts.len(), "each column of texts has its codes");
         if self.texts.is_empty() {
-            return by_brick(self.table, (&self.empty, &self.columns), &self.batch);
+            return routed(self.table, (&self.empty, &self.columns), &self.batch, 0);
         }
+        let texts = self.texts.iter().flat_map(ColumnTexts::texts);
+        let text_bytes = texts.map(|text| text.len()).sum();
         let mut columns = self.batch.columns().to_vec();
         for (texts, codes) in self.texts.iter().zip(codes) {
             columns[texts.place()] = texts.coded(codes);
@@ -392,7 +476,7 @@ impl TextRows {
         let coded =
             RecordBatch::try_from_iter_with_nullable(fields.map(|(name, column)| (name, column, true)));
         let coded = coded.map_err(|error| RowsRefused::Load(error.to_string()))?;
-        by_brick(self.table, (&self.empty, &self.columns), &coded)
+        routed(self.table, (&self.empty, &self.columns), &coded, text_bytes)
     }
 }
 
@@ -403,18 +487,14 @@ impl std::fmt::Debug for Tables {
 }
 
 /// Rows of a table without texts, or whose texts have become codes.
-fn by_brick(
+fn routed(
     table: u64,
     (empty, texts): (&BrickTable, &Arc<TextColumns>),
     batch: &RecordBatch,
-) -> Result<Vec<RoutedRows>, RowsRefused> {
+    text_bytes: usize,
+) -> Result<RoutedBatch, RowsRefused> {
     let load = empty.route(batch, 0).map_err(refused)?.load;
-    let by_brick = load.encode_by_brick().zip(load.by_brick());
-    let rows = by_brick.map(|((brick, bytes), load)| {
-        let brick = BrickAddress { table, brick: brick.get() };
-        RoutedRows { brick, bytes: bytes.into(), load, texts: Arc::clone(texts) }
-    });
-    Ok(rows.collect())
+    Ok(RoutedBatch { table, load, texts: Arc::clone(texts), text_bytes })
 }
 
 fn codes_of(texts: &TextColumns, load: &RoutedLoad) -> Result<Vec<RowCodes>, RowsRefused> {
@@ -422,13 +502,18 @@ fn codes_of(texts: &TextColumns, load: &RoutedLoad) -> Result<Vec<RowCodes>, Row
 }
 
 /// What bytes say that are to be rows of a brick.
-fn decode(at: BrickAddress, empty: &BrickTable, rows: &Bytes) -> Result<RoutedLoad, RowsRefused> {
+fn decode(at: BrickAddress, empty: &BrickTable, rows: &Bytes, of: RowsOf) -> Result<RoutedLoad, RowsRefused> {
     let BrickAddress { table, brick } = at;
-    let (load, rest) = empty.decode(rows)?;
-    let mut bricks = load.bricks();
-    let is_of_brick = bricks.next().is_some_and(|first| first.get() == brick) && bricks.next().is_none();
-    drop(bricks);
-    if is_of_brick && rest.is_empty() { Ok(load) } else { Err(RowsRefused::OtherBrick { table, brick }) }
+    // The rows are copied once, into the brick.
+    let bytes = Buffer::from(rows.clone());
+    let (load, rest) = empty.decode_kept(&bytes)?;
+    let is_of_brick = load.bricks().any(|of_rows| of_rows.get() == brick);
+    let is_of_others = of == RowsOf::OneBrick && load.bricks().nth(1).is_some();
+    if is_of_brick && !is_of_others && rest.is_empty() {
+        Ok(load)
+    } else {
+        Err(RowsRefused::OtherBrick { table, brick })
+    }
 }
 
 /// Whether rows that came before can do without the columns behind the first `before`.

@@ -13,7 +13,7 @@
 //! | `dialing.rs`, `listening.rs` | how such a one comes about, on either side |
 //! | `peer.rs`, `queue.rs`, `sending.rs` | another node; the frames that wait for it; the task that sends them |
 //! | `calling.rs` | requests with answers |
-//! | `service.rs`, `receiving.rs`, `codec.rs` | what a node serves |
+//! | `service.rs`, `receiving.rs`, `frame_stream.rs`, `codec.rs` | what a node serves |
 //! | `status.rs`, `error.rs` | what can be seen, and what can go wrong |
 //!
 //! The services are those of gRPC (`tonic`), as what distributes queries speaks it, on the same port. Messages are bytes: their
@@ -26,6 +26,7 @@ mod connection;
 mod dialing;
 mod error;
 mod fit;
+mod frame_stream;
 mod greeting;
 mod handler;
 mod listening;

@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(2);
 const ATTEMPTS: usize = 3;
 
 /// What the catalog says of definitions, each as lines in a fixed order.
-const DEFINITIONS: [(&str, &str); 10] = [
+const DEFINITIONS: [(&str, &str); 12] = [
     (
         "columns",
         "SELECT table_schema || '.' || table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable \
@@ -71,6 +71,17 @@ const DEFINITIONS: [(&str, &str); 10] = [
         "SELECT n.nspname || '.' || c.relname || ' ' || pg_get_userbyid(c.relowner) || ' ' \
          || coalesce(array_to_string(c.relacl, ' '), '') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
          WHERE c.relkind IN ('r', 'v', 'm', 'S') AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1",
+    ),
+    (
+        "grants on columns",
+        "SELECT a.attrelid::regclass::text || '.' || a.attname || ' ' || array_to_string(a.attacl, ' ') \
+         FROM pg_attribute a WHERE a.attacl IS NOT NULL ORDER BY 1",
+    ),
+    (
+        "default privileges",
+        "SELECT pg_get_userbyid(d.defaclrole) || ' ' || coalesce(n.nspname, '') || ' ' || d.defaclobjtype::text || ' ' \
+         || array_to_string(d.defaclacl, ' ') FROM pg_default_acl d \
+         LEFT JOIN pg_namespace n ON n.oid = d.defaclnamespace ORDER BY 1",
     ),
     (
         "schemas",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Joins with another filter than their own.
 
+use crate::integer_join::IntegerHashJoinExec;
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::utils::JoinFilter;
@@ -21,6 +22,10 @@ pub fn with_changed_filter(
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
         let Some(filter) = join.filter().map(change).transpose()?.flatten() else { return Ok(None) };
         return Ok(Some(Arc::new(HashJoinExecBuilder::from(join).with_filter(Some(filter)).build()?)));
+    }
+    if let Some(join) = node.downcast_ref::<IntegerHashJoinExec>() {
+        let Some(filter) = join.filter().map(change).transpose()?.flatten() else { return Ok(None) };
+        return Ok(Some(join.with_filter(filter)?));
     }
     let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() else { return Ok(None) };
     let Some(filter) = join.filter().map(change).transpose()?.flatten() else { return Ok(None) };

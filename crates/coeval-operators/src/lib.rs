@@ -3,8 +3,8 @@
 //!
 //! # Owns
 //!
-//! How rows are grouped and added up, over windows too, compared and filtered, and decimals computed, once they are Arrow's batches, what
-//! joins tell the scans of their larger sides, and how what a plan has several times is computed once.
+//! How rows are grouped and added up, over windows too, compared, filtered and joined, and decimals computed, once they are Arrow's batches,
+//! what joins tell the scans of their larger sides, and how what a plan has several times is computed once.
 //!
 //! # Never does
 //!
@@ -24,6 +24,7 @@ pub mod coded_groups;
 pub mod compared_pairs;
 pub mod grouping_sets;
 mod inputs;
+pub mod integer_join;
 pub mod join_filter;
 pub mod join_keys;
 #[cfg(test)]

@@ -34,7 +34,7 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::query;
 use crate::result::{CommandTag, RowSet, StatementResult};
-use crate::rights::{Object, insufficient};
+use crate::rights::insufficient;
 use crate::types::column_type_of_arrow;
 use arrow::array::RecordBatch;
 use coeval_store::{ColumnType, ObjectRef, Privilege, TableDef};
@@ -140,6 +140,7 @@ fn refuse_relative(path: &Path) -> Result<(), SqlError> {
 fn copied_table(
     context: &StatementContext<'_>,
     name: &ObjectName,
+    named: &[Ident],
     direction: CopyDirection,
 ) -> Result<Arc<TableDef>, SqlError> {
     let found = crate::names::existing_name(name, context.settings, context.transaction)?;
@@ -154,7 +155,7 @@ fn copied_table(
                 CopyDirection::From => Privilege::Insert,
                 CopyDirection::To => Privilege::Select,
             };
-            context.rights().require(Object::Table(&def), needed)?;
+            context.rights().require_on(&def, needed, &copied_columns(&def, named)?)?;
             return Ok(def);
         }
     };
@@ -201,7 +202,7 @@ fn copy_from(
     path: &Path,
     options: &CopyOptions,
 ) -> Result<u64, SqlError> {
-    let def = copied_table(context, name, CopyDirection::From)?;
+    let def = copied_table(context, name, named, CopyDirection::From)?;
     let columns = copied_columns(&def, named)?;
     options.check_table(&def)?;
     if options.format == CopyFormat::Parquet {
@@ -243,7 +244,7 @@ fn table_to(
     path: &Path,
     options: &CopyOptions,
 ) -> Result<u64, SqlError> {
-    let def = copied_table(context, name, CopyDirection::To)?;
+    let def = copied_table(context, name, named, CopyDirection::To)?;
     let indexes = copied_columns(&def, named)?;
     let columns: Vec<(String, ColumnType)> =
         indexes.iter().map(|&index| (def.columns[index].name.clone(), def.columns[index].ty)).collect();

@@ -12,6 +12,7 @@ mod assignments;
 mod bricks;
 mod check_options;
 mod conflict;
+mod current_rows;
 mod delete;
 mod environment;
 mod expressions;
@@ -107,6 +108,8 @@ pub(crate) fn execute_with(
     with: Option<&With>,
 ) -> Result<StatementResult, SqlError> {
     crate::foreign::refuse_change(context, statement)?;
+    let current = current_rows::resolved(context, statement)?;
+    let statement = current.as_ref().unwrap_or(statement);
     let evaluated = subqueries::evaluated(context, statement, with)?;
     match evaluated.as_ref().unwrap_or(statement) {
         Statement::Insert(insert) => insert::run(context, insert, with),

@@ -2,6 +2,7 @@
 //! What a session has beside its transaction: prepared statements and cursors, as the catalog lists them, and frames.
 
 use crate::types::ParameterType;
+use arrow::array::RecordBatch;
 use datafusion::catalog::TableProvider;
 use std::fmt;
 use std::sync::Arc;
@@ -34,6 +35,21 @@ pub(crate) trait ListObjects<T>: fmt::Debug + Send + Sync {
     fn listed(&self) -> Vec<T>;
 }
 
+/// Where a cursor stands.
+#[derive(Clone, Debug)]
+pub(crate) struct CurrentRow {
+    /// The query of the cursor.
+    pub(crate) sql: String,
+    /// The row, alone; `None` in front of the first one and behind the last.
+    pub(crate) row: Option<RecordBatch>,
+}
+
+/// The cursors of a session.
+pub(crate) trait OpenCursors: ListObjects<ListedCursor> {
+    /// Where the cursor of this name stands; `None` if there is none.
+    fn current_row(&self, name: &str) -> Option<CurrentRow>;
+}
+
 /// Tables that a program has lent a session.
 pub(crate) trait LentFrames: fmt::Debug + Send + Sync {
     /// The frame of this name, as a table.
@@ -44,14 +60,14 @@ pub(crate) trait LentFrames: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenObjects<'s> {
     named: &'s dyn ListObjects<ListedStatement>,
-    cursors: &'s dyn ListObjects<ListedCursor>,
+    cursors: &'s dyn OpenCursors,
     frames: Option<&'s dyn LentFrames>,
 }
 
 impl<'s> OpenObjects<'s> {
     pub(crate) fn new(
         named: &'s dyn ListObjects<ListedStatement>,
-        cursors: &'s dyn ListObjects<ListedCursor>,
+        cursors: &'s dyn OpenCursors,
         frames: &'s dyn LentFrames,
     ) -> Self {
         Self { named, cursors, frames: Some(frames) }
@@ -80,5 +96,10 @@ impl<'s> OpenObjects<'s> {
     /// Its cursors, by name.
     pub(crate) fn cursors(&self) -> Vec<ListedCursor> {
         self.cursors.listed()
+    }
+
+    /// Where the cursor of this name stands; `None` if there is none.
+    pub(crate) fn current_row(&self, cursor: &str) -> Option<CurrentRow> {
+        self.cursors.current_row(cursor)
     }
 }

@@ -9,6 +9,7 @@ mod balance;
 mod between;
 mod bricks;
 mod check_options;
+mod clock_words;
 mod compression;
 mod conflict_targets;
 mod continued_texts;
@@ -38,6 +39,7 @@ mod parentheses;
 mod postgres;
 mod rows_from;
 mod schema_elements;
+mod searches;
 mod select_into;
 mod servers;
 mod short_forms;
@@ -52,14 +54,16 @@ mod with_data;
 
 pub(crate) use bricks::{BrickClause, DimensionClause};
 pub(crate) use check_options::CHECK_OPTION;
+pub(crate) use clock_words::{fix_in_default, fix_in_definition, given_to_column};
 pub(crate) use conflict_targets::{TARGET_EXPRESSION, TARGET_PREDICATE};
 pub(crate) use copy_options::{ALL_COLUMNS, MAX_REJECTED_MARK};
+pub(crate) use current_rows::CURRENT_OF;
 pub(crate) use cycles::ROW_TEXT;
 pub(crate) use depth::STACK_BYTES;
 pub(crate) use distinct::regroup_distinct;
 pub(crate) use element_targets::ARRAY_WITH;
 pub(crate) use fetch_counts::WITH_TIES;
-pub(crate) use frame_exclusions::EXCLUDES_CURRENT_ROW;
+pub(crate) use frame_exclusions::Exclusion;
 pub(crate) use frame_offsets::FRAME_OFFSET;
 pub(crate) use grouping_sets::DISTINCT_SETS;
 pub(crate) use join_names::join_name;
@@ -76,11 +80,12 @@ use crate::row_locking::spell_out;
 use crate::settings::Deferrable;
 use bricks::take_bricks;
 use check_options::{put_check_option, take_check_option};
+use clock_words::{ask_for_time, has_clock_words};
 use compression::take_compression;
 use conflict_targets::spell_targets;
 use continued_texts::join_texts;
 use copy_options::spell_copy_options;
-use current_rows::refuse_current_rows;
+use current_rows::spell_current_rows;
 use cycles::{spell_cycles, write_cycles};
 use datafusion::sql::sqlparser::ast::{Expr, Query, Statement};
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -212,9 +217,9 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
     take_with_data(&mut tokens);
     let check_option = take_check_option(&mut tokens);
     order_identity_options(&mut tokens);
-    refuse_current_rows(&tokens)?;
-    let has_cycles = spell_cycles(&mut tokens)?;
-    take_exclusions(&mut tokens)?;
+    tokens = spell_current_rows(tokens);
+    let has_cycles = spell_cycles(&mut tokens);
+    take_exclusions(&mut tokens);
     take_stars(&mut tokens);
     spell_join_names(&mut tokens);
     spell_copy_options(&mut tokens);
@@ -232,6 +237,7 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
     let compares_distinct = compares_distinct(&tokens);
     let has_operators_in_row = has_operators_in_row(&tokens);
     let has_into = tokens.iter().any(|token| is_word(token, "into"));
+    let has_clock_words = has_clock_words(&tokens);
     let mut syntax = parse_tokens(tokens, sql, own)?;
     cancel::check()?;
     if let Syntax::Statement(statement) = &mut syntax {
@@ -255,6 +261,9 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
         }
         if has_cycles {
             write_cycles(statement)?;
+        }
+        if has_clock_words {
+            ask_for_time(statement);
         }
         if let Some(which) = check_option {
             put_check_option(statement, which);

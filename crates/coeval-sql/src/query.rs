@@ -19,6 +19,7 @@ mod field_reads;
 mod files;
 mod float_arithmetic;
 mod float_zeros;
+mod frame_exclusions;
 mod frame_offsets;
 mod generic_plan;
 mod group_top;
@@ -51,6 +52,7 @@ mod plan_size;
 mod planner;
 mod populated;
 mod pushdown;
+mod readable_columns;
 mod recursive_schemas;
 mod rewriting;
 mod row_counts;
@@ -90,6 +92,7 @@ pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use extremes::ExistenceByExtremes;
 pub(crate) use field_reads::FieldReads;
 pub(crate) use float_zeros::BothZeros;
+pub(crate) use frame_exclusions::FrameExclusions;
 pub(crate) use frame_offsets::FrameOffsets;
 pub(crate) use group_top::{GROUP_TOP, GroupTopExec, Ranking, Top};
 pub(crate) use independent_laterals::IndependentLaterals;
@@ -97,8 +100,8 @@ pub(crate) use join_order::JoinOrder;
 pub(crate) use join_sides::JoinSides;
 pub(crate) use late_joins::LateJoins;
 pub(crate) use operator_rules::{
-    CODED_GROUPS, GROUPING_SETS, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, STEPWISE_FILTERS,
-    UNORDERED_GROUPS,
+    CODED_GROUPS, GROUPING_SETS, INTEGER_JOINS, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS,
+    STEPWISE_FILTERS, UNORDERED_GROUPS,
 };
 pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;

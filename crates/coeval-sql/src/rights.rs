@@ -10,7 +10,7 @@ mod access_list;
 mod authority;
 mod predefined;
 
-pub(crate) use access_list::{access_list, all_privileges};
+pub(crate) use access_list::{COLUMN_PRIVILEGES, access_list, all_privileges, entries};
 pub(crate) use authority::{Authority, Object};
 pub(crate) use predefined::{
     CHECKPOINT, DATABASE_OWNER, MONITOR, SIGNAL_BACKEND, predefined, predefined_oid, role_of, roles_of,
@@ -20,7 +20,7 @@ use crate::error::{SqlError, SqlState};
 use crate::relations::{CATALOG_NAME, INFORMATION_SCHEMA, PG_CATALOG};
 use coeval_store::{
     Catalog, Grant, ObjectAccess, ObjectRef, Privilege, Privileges, RoleAttribute, RoleDef, SequenceDef,
-    SpaceId, Store, Transaction, ViewDef,
+    SpaceId, Store, TableDef, Transaction, ViewDef,
 };
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -294,9 +294,25 @@ impl Rights {
         self.grants(access).fold(Privileges::NONE, |all, grant| all.union(grant.grantable))
     }
 
+    /// What it may grant to others on a column of a table.
+    pub(crate) fn grantable_on(&self, access: &ObjectAccess, column: usize) -> Privileges {
+        let on_column = self.own(access.of_column(column));
+        on_column.fold(self.grantable(access), |all, grant| all.union(grant.grantable))
+    }
+
+    /// Whether it may do this with a column of a table, by a grant on that column.
+    pub(crate) fn may_on(&self, access: &ObjectAccess, privilege: Privilege, column: usize) -> bool {
+        self.own(access.of_column(column)).any(|grant| grant.privileges.contains(privilege))
+    }
+
     /// The grants of an object that are to it.
     fn grants<'a>(&'a self, access: &'a ObjectAccess) -> impl Iterator<Item = &'a Grant> {
-        access.grants.iter().filter(|grant| match (&grant.grantee, &self.roles) {
+        self.own(&access.grants)
+    }
+
+    /// Those of a list that are to it.
+    fn own<'a>(&'a self, grants: &'a [Grant]) -> impl Iterator<Item = &'a Grant> {
+        grants.iter().filter(|grant| match (&grant.grantee, &self.roles) {
             (None, _) | (Some(_), None) => true,
             (Some(grantee), Some(roles)) => roles.contains(grantee),
         })
@@ -325,6 +341,43 @@ impl Rights {
         let kind = object.kind();
         let is_allowed = privileges.iter().any(|privilege| self.may_with(kind, &access, *privilege));
         if is_allowed { Ok(()) } else { Err(denied(kind, object.name())) }
+    }
+
+    /// The columns of a table that it may read; `None`: all.
+    ///
+    /// # Errors
+    /// As [`Self::require`], if it may read none.
+    pub(crate) fn readable(&self, def: &TableDef) -> Result<Option<Vec<usize>>, SqlError> {
+        let table = Object::Table(def);
+        let Err(refused) = self.require(table, Privilege::Select) else { return Ok(None) };
+        self.require(Object::Schema(&def.name.schema), Privilege::Usage)?;
+        let access = self.authority.access(table);
+        let granted = access.columns.iter().map(|granted| granted.column);
+        let readable: Vec<usize> =
+            granted.filter(|column| self.may_on(&access, Privilege::Select, *column)).collect();
+        if readable.is_empty() { Err(refused) } else { Ok(Some(readable)) }
+    }
+
+    /// Refuses what takes a privilege on a table or on each of these columns; if there are none, on any one of the table.
+    ///
+    /// # Errors
+    /// As [`Self::require`].
+    pub(crate) fn require_on(
+        &self,
+        def: &TableDef,
+        privilege: Privilege,
+        columns: &[usize],
+    ) -> Result<(), SqlError> {
+        let table = Object::Table(def);
+        let Err(refused) = self.require(table, privilege) else { return Ok(()) };
+        self.require(Object::Schema(&def.name.schema), Privilege::Usage)?;
+        let access = self.authority.access(table);
+        let may = |column: usize| self.may_on(&access, privilege, column);
+        let is_allowed = match columns {
+            [] => access.columns.iter().any(|granted| may(granted.column)),
+            columns => columns.iter().all(|column| may(*column)),
+        };
+        if is_allowed { Ok(()) } else { Err(refused) }
     }
 
     /// Refuses what only the owner of an object may do.
@@ -382,7 +435,7 @@ fn default_schema_access(schema: &str) -> ObjectAccess {
         privileges: Privileges::of(&[Privilege::Usage]),
         grantable: Privileges::NONE,
     };
-    ObjectAccess { owner: None, grants: if is_open { vec![usage] } else { Vec::new() } }
+    ObjectAccess { grants: if is_open { vec![usage] } else { Vec::new() }, ..ObjectAccess::default() }
 }
 
 /// `permission denied for ...`

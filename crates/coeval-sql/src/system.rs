@@ -68,6 +68,9 @@ fn standard_table(
     let Some(schema) = standard_columns(name) else { return Ok(None) };
     let rows = match name {
         "applicable_roles" => Some(privileges::applicable_roles(transaction, settings)),
+        "column_privileges" => {
+            Some(privileges::column_privileges(transaction, &source.rights(), Public::Listed))
+        }
         "columns" => Some(objects::columns(transaction, view_columns)),
         "constraint_column_usage" => Some(constraints::constraint_column_usage(transaction)),
         "constraint_table_usage" => Some(constraints::constraint_table_usage(transaction)),
@@ -76,6 +79,9 @@ fn standard_table(
         "information_schema_catalog_name" => Some(objects::catalog_name()),
         "key_column_usage" => Some(constraints::key_column_usage(transaction)),
         "referential_constraints" => Some(constraints::referential_constraints(transaction)),
+        "role_column_grants" => {
+            Some(privileges::column_privileges(transaction, &source.rights(), Public::Left))
+        }
         "role_table_grants" => {
             Some(privileges::table_privileges(transaction, &source.rights(), Public::Left))
         }

@@ -178,6 +178,30 @@ pub struct Grant {
     pub grantable: Privileges,
 }
 
+impl Grant {
+    /// Adds it to a list, or to what the same one has granted the same role there.
+    pub fn add_to(self, grants: &mut Vec<Self>) {
+        let is_same = |known: &&mut Self| known.grantee == self.grantee && known.grantor == self.grantor;
+        let known = grants.iter_mut().find(is_same);
+        match known {
+            Some(known) => {
+                known.privileges = known.privileges.union(self.privileges);
+                known.grantable = known.grantable.union(self.grantable);
+            }
+            None => grants.push(self),
+        }
+    }
+}
+
+/// What others may do with one column of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnGrants {
+    /// Its place in the table.
+    pub column: usize,
+    /// What was granted, to each grantee by each grantor at most once.
+    pub grants: Vec<Grant>,
+}
+
 /// Who an object belongs to, and what others may do with it. The owner may do everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectAccess {
@@ -187,13 +211,16 @@ pub struct ObjectAccess {
     /// What was granted, to each grantee by each grantor at most once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
+    /// What was granted on columns of a table, by their places; of no column twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<ColumnGrants>,
 }
 
 impl ObjectAccess {
     /// What belongs to this role and was granted to nobody.
     #[must_use]
     pub fn owned_by(owner: Option<&str>) -> Self {
-        Self { owner: owner.map(str::to_owned), grants: Vec::new() }
+        Self { owner: owner.map(str::to_owned), ..Self::default() }
     }
 
     /// Whether it belongs to the administrator and was granted to nobody: what objects had before there were roles.
@@ -202,9 +229,57 @@ impl ObjectAccess {
         *self == Self::default()
     }
 
+    /// What was granted on a column.
+    #[must_use]
+    pub fn of_column(&self, column: usize) -> &[Grant] {
+        match self.columns.iter().find(|granted| granted.column == column) {
+            Some(granted) => &granted.grants,
+            None => &[],
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn of_column_mut(&mut self, column: usize) -> &mut Vec<Grant> {
+        let place = self.columns.binary_search_by_key(&column, |granted| granted.column);
+        let place = place.unwrap_or_else(|place| {
+            self.columns.insert(place, ColumnGrants { column, grants: Vec::new() });
+            place
+        });
+        &mut self.columns[place].grants
+    }
+
+    /// All lists of grants: that of the object, and those of its columns.
+    pub fn lists_mut(&mut self) -> impl Iterator<Item = &mut Vec<Grant>> {
+        let of_columns = self.columns.iter_mut().map(|granted| &mut granted.grants);
+        std::iter::once(&mut self.grants).chain(of_columns)
+    }
+
+    /// Keeps the grants that are wanted, but for those of no privilege.
+    pub fn keep(&mut self, mut is_kept: impl FnMut(&Grant) -> bool) {
+        for grants in self.lists_mut() {
+            grants.retain(|grant| !grant.privileges.is_empty() && is_kept(grant));
+        }
+        self.columns.retain(|granted| !granted.grants.is_empty());
+    }
+
+    /// Gives a role another name wherever it stands.
+    pub fn rename_role(&mut self, old: &str, new: &str) {
+        let rename = |role: &mut Option<String>| {
+            if role.as_deref() == Some(old) {
+                *role = Some(new.to_owned());
+            }
+        };
+        rename(&mut self.owner);
+        for grant in self.lists_mut().flatten() {
+            rename(&mut grant.grantee);
+            rename(&mut grant.grantor);
+        }
+    }
+
     /// The roles that it names.
     pub fn roles(&self) -> impl Iterator<Item = &str> {
-        let granted = self.grants.iter().flat_map(|grant| [&grant.grantee, &grant.grantor]);
+        let grants = self.grants.iter().chain(self.columns.iter().flat_map(|granted| &granted.grants));
+        let granted = grants.flat_map(|grant| [&grant.grantee, &grant.grantor]);
         granted.chain([&self.owner]).filter_map(|role| role.as_deref())
     }
 }
@@ -297,6 +372,54 @@ mod tests {
         assert_eq!(all.iter().count(), Privilege::ALL.len(), "each privilege has a bit of its own");
         assert!(!all.without(some).contains(Privilege::Insert));
         assert_eq!(all.intersection(some), some);
+    }
+
+    #[test]
+    fn one_grantor_grants_a_role_once_and_renamed_roles_keep_what_they_have() {
+        let grant = |privilege, grantable| Grant {
+            grantee: Some("clerk".to_owned()),
+            grantor: Some("boss".to_owned()),
+            privileges: Privileges::of(&[privilege]),
+            grantable,
+        };
+        let mut access = ObjectAccess::owned_by(Some("boss"));
+        grant(Privilege::Select, Privileges::NONE).add_to(&mut access.grants);
+        grant(Privilege::Insert, Privileges::of(&[Privilege::Insert])).add_to(&mut access.grants);
+        let of_all = Grant { grantee: None, ..grant(Privilege::Select, Privileges::NONE) };
+        of_all.add_to(&mut access.grants);
+        assert_eq!(access.grants.len(), 2);
+        assert_eq!(String::from(access.grants[0].privileges), "ar");
+        assert_eq!(String::from(access.grants[0].grantable), "a");
+        access.rename_role("boss", "chief");
+        access.rename_role("clerk", "boss");
+        assert_eq!(access.roles().collect::<Vec<_>>(), ["boss", "chief", "chief", "chief"]);
+    }
+
+    #[test]
+    fn columns_have_grants_of_their_own() {
+        let update = Grant {
+            grantee: Some("clerk".to_owned()),
+            grantor: None,
+            privileges: Privileges::of(&[Privilege::Update]),
+            grantable: Privileges::NONE,
+        };
+        let mut access = ObjectAccess::default();
+        for column in [3, 1, 3] {
+            update.clone().add_to(access.of_column_mut(column));
+        }
+        assert_eq!(access.columns.iter().map(|granted| granted.column).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(access.of_column(3), [update]);
+        assert!(access.of_column(2).is_empty());
+        assert_eq!(access.roles().collect::<Vec<_>>(), ["clerk", "clerk"]);
+        let grant = r#"{"grantee":"clerk","grantor":null,"privileges":"w","grantable":""}"#;
+        let written = serde_json::to_string(&access).unwrap();
+        let column = |column: usize| format!(r#"{{"column":{column},"grants":[{grant}]}}"#);
+        assert_eq!(written, format!(r#"{{"columns":[{},{}]}}"#, column(1), column(3)));
+        assert_eq!(serde_json::from_str::<ObjectAccess>(&written).unwrap(), access);
+        access.rename_role("clerk", "boss");
+        assert_eq!(access.roles().collect::<Vec<_>>(), ["boss", "boss"]);
+        access.keep(|grant| grant.grantee.as_deref() != Some("boss"));
+        assert!(access.is_default());
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub use objects::Catalog;
 
 use crate::access_rights::{ObjectAccess, RoleDef};
 use crate::brick_def::BrickDef;
+use crate::default_privileges::DefaultPrivileges;
 use crate::enum_type::EnumType;
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::Key;
@@ -428,6 +429,7 @@ impl TableDef {
         let mut dropped = ColumnDef::new(format!("........{word}.{index}........"), column.ty);
         dropped.state = state;
         *column = dropped;
+        self.access.columns.retain(|granted| granted.column != index);
         self.layout = layout_of(&self.columns);
     }
 
@@ -684,6 +686,8 @@ pub enum CatalogChange {
     PutSchemaAccess(String, ObjectAccess),
     /// Who may use a server of another engine. What only the administrator may use is not kept.
     PutServerAccess(String, ObjectAccess),
+    /// What new objects are granted to others from the start. Where that is nothing, nothing is kept.
+    PutDefaultPrivileges(DefaultPrivileges),
     /// Which replicas commits wait for from now on.
     PutSynchronousReplicas(Option<SynchronousReplicas>),
     /// A new type, or a new definition of one. Tables that use it get new definitions of their own.

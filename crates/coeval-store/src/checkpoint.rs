@@ -317,6 +317,10 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
             .servers_with_access()
             .map(|(server, access)| (server.to_owned(), access.as_ref().clone()))
             .collect(),
+        default_privileges: catalog
+            .all_default_privileges()
+            .map(|defaults| defaults.as_ref().clone())
+            .collect(),
         types: catalog.user_types().map(|def| def.as_ref().clone()).collect(),
         synchronous_replicas: catalog.synchronous_replicas().cloned(),
         terms: terms_before(shared, checkpoint.log_end.unwrap_or_default()),

@@ -68,6 +68,7 @@ mod conflicts;
 #[cfg(test)]
 mod crash_tests;
 mod cursor;
+mod default_privileges;
 mod delta;
 mod described;
 mod disk;
@@ -149,7 +150,8 @@ mod world;
 mod write_set;
 
 pub use access_rights::{
-    Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute, RoleDef, UnknownPrivilege,
+    ColumnGrants, Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute, RoleDef,
+    UnknownPrivilege,
 };
 pub use allocations::{CountingAllocator, allocated_here};
 pub use brick_def::{BrickDef, BrickDimension, Retention};
@@ -178,6 +180,7 @@ pub use conflicts::{
     ConflictCause, ConflictCounts, ConflictError, ConflictPlace, ConflictReason, Origin, Party,
     RecentConflict, STATEMENT_MARK,
 };
+pub use default_privileges::{DefaultPrivileges, NewObjects};
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
 pub use durations::Durations;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
@@ -236,5 +239,8 @@ pub use value::{
     kept_place, place_of, value_at,
 };
 pub use verify::{Problem, VerifyReport, verify};
-pub use view::{BatchScan, SCAN_BATCH_ROWS, ScanCounters, ScanPart, TableSample, TableView, coded_text_type};
+pub use view::{
+    BatchScan, ChangedRows, SCAN_BATCH_ROWS, ScanCounters, ScanPart, ScanWindow, TableSample, TableView,
+    coded_text_type,
+};
 pub use world::World;

@@ -8,7 +8,7 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, constraints that are not valid, or domains; 10 if there are segments of version 2 |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, constraints that are not valid, or domains; 10 if there are segments of version 2; 11 if there are default privileges, or privileges on columns |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
@@ -16,6 +16,7 @@
 use crate::access_rights::{ObjectAccess, RoleDef};
 use crate::brick_def::BrickDef;
 use crate::catalog::{SequenceDef, TableDef, TypeDef, ViewDef};
+use crate::default_privileges::DefaultPrivileges;
 use crate::error::StoreError;
 use crate::files::{FileSystem, put_in_place, write_aside};
 use crate::ids::SequenceId;
@@ -50,9 +51,11 @@ const FORMAT_VERSION_DROPPED: u32 = 8;
 /// The version with columns of type `pg_lsn`, with constraints that are not valid, with brick tables that are spread over nodes, and with
 /// views that check what is written through them. It stands for records of new indexes that name files as well.
 const FORMAT_VERSION_PLACES: u32 = 9;
-/// The version with segments whose columns are encoded. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log or
-/// files of segments get a new form.
-pub const FORMAT_VERSION: u32 = 10;
+/// The version with segments whose columns are encoded.
+const FORMAT_VERSION_ENCODED: u32 = 10;
+/// The version with default privileges, and with privileges on columns. The newest: a replica takes nothing from a program whose newest is above its own, so it also
+/// goes up when records of the log or files of segments get a new form.
+pub const FORMAT_VERSION: u32 = 11;
 const HEADER_BYTES: usize = 24;
 
 /// The contents of a manifest.
@@ -82,6 +85,9 @@ pub(crate) struct Manifest {
     /// Who may use servers of other engines, where that was said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) server_access: Vec<(String, ObjectAccess)>,
+    /// What new objects are granted from the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) default_privileges: Vec<DefaultPrivileges>,
     /// Types that users have made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) types: Vec<TypeDef>,
@@ -195,6 +201,7 @@ impl Manifest {
             roles: Vec::new(),
             schema_access: Vec::new(),
             server_access: Vec::new(),
+            default_privileges: Vec::new(),
             types: Vec::new(),
             synchronous_replicas: None,
             epochs: None,
@@ -235,8 +242,12 @@ impl Manifest {
 
     /// The version that it is written as.
     fn format_version(&self) -> u32 {
-        if self.has_encoded_segments {
+        let has_column_grants = |table: &TableEntry| !table.definition.access.columns.is_empty();
+        if !self.default_privileges.is_empty() || self.tables.iter().any(has_column_grants) {
             return FORMAT_VERSION;
+        }
+        if self.has_encoded_segments {
+            return FORMAT_VERSION_ENCODED;
         }
         let objects = (self.tables.iter().map(|table| &table.definition.access))
             .chain(self.views.iter().map(|view| &view.access))

@@ -12,7 +12,7 @@ use crate::delta::Delta;
 use crate::error::StoreError;
 use crate::range::KeyRange;
 use crate::space::Space;
-pub(crate) use changes::{Changes, WindowChanges};
+pub(crate) use changes::Changes;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
@@ -23,7 +23,7 @@ pub(crate) struct Piece {
     range: KeyRange,
     /// Entries of the delta in the range.
     delta_entries: usize,
-    changes: OnceLock<Changes>,
+    changes: OnceLock<Arc<Changes>>,
 }
 
 /// The pieces of one version of a table, in key order, made when they are first asked for. A copy of a table
@@ -65,7 +65,7 @@ impl Piece {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if these are damaged.
-    pub(crate) fn changes(&self, delta: &Delta, columns: usize) -> Result<Option<&Changes>, StoreError> {
+    pub(crate) fn changes(&self, delta: &Delta, columns: usize) -> Result<Option<&Arc<Changes>>, StoreError> {
         if let Some(changes) = self.changes.get() {
             return Ok(Some(changes));
         }
@@ -75,7 +75,7 @@ impl Piece {
         if let Some(chunk) = &self.chunk {
             chunk.check_keys()?;
         }
-        let collect = || Changes::collect(delta, &self.range, self.chunk.as_deref(), columns);
+        let collect = || Arc::new(Changes::collect(delta, &self.range, self.chunk.as_deref(), columns));
         Ok(Some(self.changes.get_or_init(collect)))
     }
 

@@ -3,16 +3,19 @@
 //!
 //! A scan gives the rows in key order: each chunk's rows as slices of its arrays, merged with the delta's
 //! entries of that chunk's key range, then the rows behind the last chunk. It is TiQuE's anti-join as a merge of
-//! two sorted sequences. A chunk whose range has no changed key costs nothing beyond its slices.
+//! two sorted sequences. Rows among which there is no changed key cost nothing beyond their slices; where there is one, a scan
+//! that leaves out rows is given both sides apart, with a mask of the chunk's rows that are as they were (`window.rs`).
 
 mod codes;
 mod merge;
 mod sample;
 mod scan;
+mod window;
 
 pub use codes::coded_text_type;
 pub use sample::TableSample;
 pub use scan::{BatchScan, ScanCounters};
+pub use window::{ChangedRows, ScanWindow};
 
 use crate::catalog::TableDef;
 use crate::chunk_stats::ChunkStats;

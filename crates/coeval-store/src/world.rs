@@ -264,6 +264,7 @@ impl World {
             CatalogChange::PutServerAccess(server, access) => {
                 catalog.put_server_access(server, access.clone());
             }
+            CatalogChange::PutDefaultPrivileges(defaults) => catalog.put_default_privileges(defaults.clone()),
             CatalogChange::PutSynchronousReplicas(required) => {
                 catalog.put_synchronous_replicas(required.clone());
             }

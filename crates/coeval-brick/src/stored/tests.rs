@@ -2,6 +2,7 @@
 use std::sync::Arc;
 
 use arrow::array::{BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::buffer::Buffer;
 use arrow::compute::concat_batches;
 use arrow::datatypes::DataType;
 use coeval_txn::{Epoch, EpochSet};
@@ -240,6 +241,45 @@ fn a_load_in_parts_by_brick_is_the_load() {
         shared.append(Epoch::new(1), same).unwrap().wait().unwrap();
     }
     assert_eq!(load.by_brick().count(), load.bricks().count());
+    whole.append(Epoch::new(1), load).unwrap().wait().unwrap();
+    let reader = Reader::of(EpochSet::through(Epoch::new(1)));
+    assert_eq!(contents(&parts, &reader), contents(&whole, &reader));
+    assert_eq!(contents(&shared, &reader), contents(&whole, &reader));
+}
+
+/// To break it: have `own_rows` give all rows from the first to the last, or `part` the pieces of the whole load to the shards.
+#[test]
+fn the_rows_of_some_bricks_of_a_load_are_a_load() {
+    let (whole, parts, shared) = (table(), table(), table());
+    let load = whole.route(&batch(&mut StdRng::seed_from_u64(8), 200), 0).unwrap().load;
+    let mut strings = Vec::new();
+    whole.encode_strings(&[0, 0], &mut strings);
+    parts.restore_strings(&strings).unwrap();
+    shared.restore_strings(&strings).unwrap();
+    let bricks: Vec<_> = load.bricks().collect();
+    assert!(bricks.len() > 6 && load.bytes_by_brick().count() == bricks.len());
+    let mut rows = 0;
+    // The bricks of each part do not lie together.
+    for remainder in 0..3 {
+        let places: Vec<usize> = (remainder..bricks.len()).step_by(3).collect();
+        let same = load.part(&places);
+        assert!(same.bricks().eq(places.iter().map(|place| bricks[*place])));
+        rows += same.rows();
+        let mut bytes = Vec::new();
+        same.encode(&mut bytes);
+        let (part, rest) = parts.decode(&bytes).unwrap();
+        assert!(rest.is_empty() && part.bricks().eq(same.bricks()) && part.rows() == same.rows());
+        // Values that lie somewhere in other bytes are the same.
+        let shifted = Buffer::from([&[7_u8][..], &bytes[..], &b"rest"[..]].concat()).slice(1);
+        let (kept, rest) = parts.decode_kept(&shifted).unwrap();
+        let mut again = Vec::new();
+        kept.encode(&mut again);
+        assert!(rest == b"rest" && again == bytes);
+        let part = if remainder == 1 { kept } else { part };
+        parts.append(Epoch::new(1), part).unwrap().wait().unwrap();
+        shared.append(Epoch::new(1), same).unwrap().wait().unwrap();
+    }
+    assert_eq!(rows, load.rows());
     whole.append(Epoch::new(1), load).unwrap().wait().unwrap();
     let reader = Reader::of(EpochSet::through(Epoch::new(1)));
     assert_eq!(contents(&parts, &reader), contents(&whole, &reader));

@@ -50,8 +50,8 @@ impl Node {
         table: u64,
         batch: &RecordBatch,
     ) -> Result<Vec<(BrickAddress, Bytes)>, LoadError> {
-        let rows = self.life().rows(table, batch).await?;
-        Ok(rows.into_iter().map(RoutedRows::sent).collect())
+        let routed = self.life().routed(table, batch).await?;
+        Ok(routed.by_brick().map(RoutedRows::sent).collect())
     }
 }
 

@@ -8,7 +8,7 @@
 //! Parts are taken at a pace, and one that is not taken is not sent: so who gives keeps it too, without a bound of its own.
 
 use super::life::Life;
-use crate::tables::RowsRefused;
+use crate::tables::{RowsOf, RowsRefused};
 use crate::transport::CallError;
 use crate::wire::{BrickAnswer, BrickRequest, Malformed, PartAssembly, decode, encode};
 use coeval_txn::cluster::{Member, ViewNumber};
@@ -72,7 +72,8 @@ async fn copy_all(life: &Life, from: Member, view: ViewNumber) -> Result<(), Cop
         };
         if let Some((brick, rows)) = assembly.add(part)? {
             let handed_over = life.step(|engine| {
-                rows.iter().try_for_each(|(_, change)| engine.check_rows(brick, change))?;
+                let check = |(_, change): &(_, _)| engine.check_rows(brick, change, RowsOf::OneBrick);
+                rows.iter().try_for_each(check)?;
                 engine.protocol.copied(view, brick, rows).map_err(|_| CopyError::NotNow)?;
                 engine.arrived.note(engine.protocol.view().layout(), brick);
                 Ok::<_, CopyError>(())

@@ -12,13 +12,18 @@ use coeval_txn::cluster::{DictionaryEffect, DictionaryMessage, Effect, LoadOutco
 use std::time::Instant;
 
 impl Engine {
-    /// Does all that the protocol and dictionaries want done, and what that brings about at once; sends what was said in this step, and
-    /// sees whether the life goes on.
+    /// Does all that the protocol and dictionaries want done, and what that brings about at once; sends what was said in this step, but
+    /// for what [may wait](MessageFrame::is_awaited), and sees whether the life goes on.
     pub(super) fn pump(&mut self) {
         self.carry_out_all();
         self.store.end_step();
+        let sends_all = std::mem::take(&mut self.sends_all);
         for (to, frame) in std::mem::take(&mut self.outgoing) {
-            self.send_messages(to, frame);
+            if sends_all || frame.is_awaited() {
+                self.send_messages(to, frame);
+            } else {
+                self.outgoing.insert(to, frame);
+            }
         }
         if !self.waiting.is_empty() {
             self.store.sync();

@@ -87,8 +87,11 @@ pub(super) struct Engine {
     pub(super) to_itself: VecDeque<Message<BrickChange>>,
     /// Those about dictionaries.
     pub(super) codes_to_itself: VecDeque<DictionaryMessage>,
-    /// Messages to other nodes that were said in the present step, in a frame for each node. None of them is empty.
+    /// Messages to other nodes that were not sent yet, in a frame for each node: what was said in the present step, behind what may wait
+    /// for others and was said before. None of them is empty.
     pub(super) outgoing: BTreeMap<NodeId, MessageFrame>,
+    /// Whether the present step sends what may wait, too.
+    pub(super) sends_all: bool,
     /// What waits for the disk, by the place in the log that has to be there, and since when it waits.
     pub(super) waiting: VecDeque<(LogPosition, Instant, Waiting)>,
     pub(super) synced: LogPosition,
@@ -158,6 +161,7 @@ impl Engine {
             to_itself: VecDeque::new(),
             codes_to_itself: VecDeque::new(),
             outgoing: BTreeMap::new(),
+            sends_all: false,
             waiting: VecDeque::new(),
             synced: LogPosition::default(),
             syncs: 0,

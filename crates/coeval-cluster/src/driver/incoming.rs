@@ -9,6 +9,7 @@ use crate::keeper::Outgoing;
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
 use crate::store::{BrickRows, StoreFailed, StoredBrick};
+use crate::tables::RowsOf;
 use crate::texts::{RowCodes, RowTexts};
 use crate::transport::{AnswerParts, CallRefusal, Handler, Sender};
 use crate::wire::{
@@ -244,7 +245,8 @@ impl Engine {
         let checked = match &message.body {
             // The texts come first: into this node's dictionaries, and into its log.
             Body::Append { brick, rows, .. } => {
-                self.check_rows(*brick, rows).and_then(|()| self.learn(rows.texts()))
+                let checked = self.check_rows(*brick, rows, RowsOf::SeveralBricks);
+                checked.and_then(|()| self.learn(rows.texts()))
             }
             _ => Ok(()),
         };

@@ -16,8 +16,8 @@ use tokio::sync::oneshot;
 /// Bytes of a message around the rows in it: more than its numbers can take.
 const ENVELOPE_BYTES: usize = 256;
 
-/// Appends that are done in one step of the node's, so that others come to theirs.
-const APPENDS_AT_ONCE: usize = 128;
+/// Appends that are done in one step of the node's, so that others come to theirs: of a megabyte together, as a rule.
+const APPENDS_AT_ONCE: usize = 16;
 
 /// Appends that may be unanswered, however small.
 const WINDOW_MAX: usize = 4_096;
@@ -93,14 +93,19 @@ impl Load {
     }
 
     /// Appends the rows of a batch, texts among them: first all that are new get their codes, as [`Node::rows`](crate::Node::rows)
-    /// says, then the rows of each brick are sent, as [`append`](Self::append) says. What goes to one node goes in few frames.
+    /// says, then the rows are sent, as [`append`](Self::append) says. Those of bricks that are on the same nodes are appended together, and
+    /// what goes to one node goes in few frames.
     ///
     /// # Errors
     /// As [`Node::rows`](crate::Node::rows): then nothing of the batch is in the load, which goes on without it. As
     /// [`append`](Self::append): then a part of the batch may be in it, so it had better be rolled back.
     pub async fn append_rows(&mut self, table: u64, batch: &RecordBatch) -> Result<(), LoadError> {
         let (life, epoch) = (Arc::clone(&self.life), self.epoch);
-        let mut rows = life.rows(table, batch).await?.into_iter();
+        let routed = life.routed(table, batch).await?;
+        let places = life.look(|engine| engine.protocol.places_of(epoch, routed.bricks()));
+        let places = places.ok_or_else(|| self.unknown())?.map_err(|_| self.lost())?;
+        let mut rows = routed.together(&places).into_iter();
+        drop(routed);
         rows.as_slice().iter().for_each(|rows| self.count(rows.bytes.len()));
         while !rows.as_slice().is_empty() {
             // Else a slow holder's answers would have a few go at a time.
@@ -109,6 +114,7 @@ impl Load {
             let limit = self.bytes_max();
             // In one step: what goes to the same node goes together, and is answered together.
             let appended: Option<Result<Taken, LoadError>> = life.step(|engine| {
+                engine.sends_all = true;
                 for rows in rows.by_ref().take(room) {
                     let brick = rows.brick;
                     let change = engine.routed_with_texts(rows).map_err(LoadError::Refused)?;
@@ -134,6 +140,7 @@ impl Load {
         self.count(change.size());
         self.room(1).await?;
         let appended = self.life.step(|engine| {
+            engine.sends_all = true;
             let change = engine.with_texts(brick, change).map_err(LoadError::Refused)?;
             engine.append(epoch, (brick, change), limit)
         });
@@ -239,6 +246,7 @@ impl Load {
         let (told, fate) = oneshot::channel();
         let epoch = self.epoch;
         let asked = self.life.step(|engine| {
+            engine.sends_all = true;
             let wished = wish(engine, epoch);
             if wished.is_ok() {
                 let caller = engine.callers.entry(epoch).or_default();
@@ -321,3 +329,6 @@ impl std::fmt::Debug for Load {
         write!(f, "Load({} of {})", self.epoch, self.life.member)
     }
 }
+
+#[cfg(test)]
+mod tests;

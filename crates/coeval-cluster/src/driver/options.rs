@@ -43,8 +43,8 @@ pub struct NodeOptions {
     pub stride: u32,
     /// Appends of a load that may be unanswered; a further one waits. What a slow holder costs is bounded by that and the next one.
     pub append_window: usize,
-    /// Bytes of rows that may be unanswered, about, where these are more appends, by their size so far: of a table with many bricks each
-    /// append has few rows, and a load would wait for a round trip for every few of them.
+    /// Bytes of rows that may be unanswered, about, where these are more appends, by their size so far: small batches are small appends, and
+    /// a load would wait for a round trip for every few of them.
     pub append_window_bytes: usize,
     /// How many bytes of bricks come to this node in a second, at most, when they move: so much of its disk and network is not
     /// there for loads and queries meanwhile. Without a bound they come as fast as they can. Bricks that readers ask for

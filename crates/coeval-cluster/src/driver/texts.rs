@@ -7,7 +7,7 @@ use super::error::{CodesError, LoadError, ReadError};
 use super::life::Life;
 use crate::brick_change::BrickChange;
 use crate::store::BrickRows;
-use crate::tables::{RoutedRows, RowsRefused, TextRows};
+use crate::tables::{RoutedBatch, RoutedRows, RowsOf, RowsRefused, TextRows};
 use crate::texts::{ColumnTexts, NoText, RowCodes, RowTexts};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
@@ -19,17 +19,17 @@ use std::sync::Arc;
 const LOOKED_UP_AT_ONCE: usize = 1_024;
 
 impl Life {
-    /// The rows of a batch by brick, once all its texts have codes.
-    pub(super) async fn rows(&self, table: u64, batch: &RecordBatch) -> Result<Vec<RoutedRows>, LoadError> {
+    /// The rows of a batch in the order of their bricks, once all its texts have codes.
+    pub(super) async fn routed(&self, table: u64, batch: &RecordBatch) -> Result<RoutedBatch, LoadError> {
         let rows = self.options.tables.rows_with_texts(table, batch).map_err(LoadError::Refused)?;
         self.check_lengths(&rows)?;
         let known = |column: &ColumnTexts| self.known_codes(column.dictionary(), column.texts());
         let known: Option<Vec<_>> = rows.texts().iter().map(known).collect();
         let mut codes = known.ok_or_else(|| self.codes_ended())?;
         // Whatever else is wrong with the rows is found before their texts use up codes.
-        let by_brick = rows.by_brick(&codes).map_err(LoadError::Refused)?;
+        let routed = rows.routed(&codes).map_err(LoadError::Refused)?;
         if codes.iter().flatten().all(Option::is_some) {
-            return Ok(by_brick);
+            return Ok(routed);
         }
         for (column, codes) in rows.texts().iter().zip(&mut codes) {
             let (dictionary, texts) = (column.dictionary(), column.texts());
@@ -38,7 +38,7 @@ impl Life {
                 return Err(CodesError::Full { dictionary, text: Arc::clone(&texts[place]) }.into());
             }
         }
-        rows.by_brick(&codes).map_err(LoadError::Refused)
+        rows.routed(&codes).map_err(LoadError::Refused)
     }
 
     /// Whether the texts of rows are such as messages take: before the first of them is asked for.
@@ -134,11 +134,11 @@ impl Engine {
         let rows = match change {
             BrickChange::Rows(rows) => rows,
             other => {
-                self.check_rows(brick, &other)?;
+                self.check_rows(brick, &other, RowsOf::OneBrick)?;
                 return Ok(other);
             }
         };
-        let codes = self.store.check(brick, &rows)?;
+        let codes = self.store.check(brick, &rows, RowsOf::OneBrick)?;
         self.spelled_rows(rows, &codes)
     }
 
@@ -158,7 +158,7 @@ impl Engine {
         Ok(BrickChange::SpelledRows(rows, texts?))
     }
 
-    /// As [`with_texts`](Self::with_texts), of rows that this node has just made of a batch itself. So they are rows of the brick, and
+    /// As [`with_texts`](Self::with_texts), of rows that this node has just made of a batch itself. So they are rows of their bricks, and
     /// columns already: of their bytes who has the brick on another node makes some, and nobody here.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ impl Engine {
         Ok(change)
     }
 
-    /// Whether what a message has to be appended, or a copy brings, is rows of its brick, each code in them with its text: that has come
+    /// Whether what a message has to be appended, or a copy brings, is rows of its brick, or of several, each code in them with its text: that has come
     /// with them, or is known here.
     ///
     /// # Errors
@@ -181,13 +181,14 @@ impl Engine {
         &mut self,
         brick: BrickAddress,
         change: &BrickChange,
+        of: RowsOf,
     ) -> Result<(), RowsRefused> {
         let rows = match change {
             BrickChange::Rows(rows) | BrickChange::SpelledRows(rows, _) => rows,
             BrickChange::Delete(_) if self.options.tables.is_known(brick.table) => return Ok(()),
             BrickChange::Delete(_) => return Err(RowsRefused::NoTable(brick.table)),
         };
-        for RowCodes { dictionary, codes } in self.store.check(brick, rows)? {
+        for RowCodes { dictionary, codes } in self.store.check(brick, rows, of)? {
             let with_rows = change.texts().iter().filter(|texts| texts.dictionary == dictionary);
             let with_rows = with_rows.flat_map(|texts| &texts.spellings).map(|spelling| spelling.code);
             let with_rows: BTreeSet<Code> = with_rows.collect();

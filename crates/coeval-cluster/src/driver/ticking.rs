@@ -40,6 +40,7 @@ impl Engine {
             self.heard.values_mut().for_each(|heard| *heard = now);
         }
         self.ticked = now;
+        self.sends_all = true;
         self.declare_dictionaries();
         if now.duration_since(self.resent) >= self.options.timeouts.resend {
             self.resent = now;

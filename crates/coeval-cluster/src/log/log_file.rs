@@ -61,7 +61,12 @@ impl Batch {
 
     /// Whether the next record had better go to another one.
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes.len() >= BATCH_BYTES
+        self.has(BATCH_BYTES)
+    }
+
+    /// Whether it has so many bytes.
+    pub(crate) fn has(&self, bytes: usize) -> bool {
+        self.bytes.len() >= bytes
     }
 
     fn seal(&mut self, number: u64) -> &[u8] {

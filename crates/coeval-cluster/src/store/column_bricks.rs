@@ -4,7 +4,7 @@
 use super::round::TableViews;
 use super::{CountBricks, HeldBrick, StoreFailed, StoredBrick};
 use crate::brick_change::{BrickChange, LabelledChanges};
-use crate::tables::{KnownTable, RowsRefused, Tables};
+use crate::tables::{KnownTable, RowsOf, RowsRefused, Tables};
 use crate::texts::RowCodes;
 use crate::wire::FlushedBrick;
 use bytes::Bytes;
@@ -108,12 +108,17 @@ impl ColumnBricks {
         is_kept
     }
 
-    /// Whether these are rows of a brick. The codes that they have.
-    pub(super) fn check(&mut self, at: BrickAddress, rows: &Bytes) -> Result<Vec<RowCodes>, RowsRefused> {
+    /// Whether these are rows of a brick, or of several. The codes that they have.
+    pub(super) fn check(
+        &mut self,
+        at: BrickAddress,
+        rows: &Bytes,
+        of: RowsOf,
+    ) -> Result<Vec<RowCodes>, RowsRefused> {
         if self.tables.is_forgotten(at.table) {
             return Ok(Vec::new());
         }
-        let (load, codes) = self.tables.check(at, rows)?;
+        let (load, codes) = self.tables.check(at, rows, of)?;
         self.checked = Some((at, rows.clone(), load));
         Ok(codes)
     }
@@ -129,7 +134,9 @@ impl ColumnBricks {
     /// If they have not, and are no rows; or if a thread has stopped. Something of the record may have been done.
     pub(super) fn apply(&mut self, record: &LogRecord<BrickChange>) -> Result<(), ApplyError> {
         match record {
-            LogRecord::Append { epoch, brick, rows, .. } => self.change(*brick, *epoch, rows),
+            LogRecord::Append { epoch, brick, rows, .. } => {
+                self.change(*brick, (*epoch, rows), RowsOf::SeveralBricks)
+            }
             LogRecord::Cut(epoch) => Ok(self.cut(*epoch)?),
             LogRecord::Copied { brick, ended, rows } => self.replace(*brick, ended, rows),
             LogRecord::Started(_)
@@ -148,7 +155,13 @@ impl ColumnBricks {
         Ok(known)
     }
 
-    fn change(&mut self, at: BrickAddress, epoch: Epoch, change: &BrickChange) -> Result<(), ApplyError> {
+    /// Does what a transaction does to a brick, or to several.
+    fn change(
+        &mut self,
+        at: BrickAddress,
+        (epoch, change): (Epoch, &BrickChange),
+        of: RowsOf,
+    ) -> Result<(), ApplyError> {
         if self.tables.is_forgotten(at.table) {
             return Ok(());
         }
@@ -157,13 +170,15 @@ impl ColumnBricks {
             // The log goes on from another one: these rows are among those that were flushed, or follow.
             return Ok(());
         }
-        self.touched.entry(epoch).or_default().insert(at);
         let ticket = match change {
             BrickChange::Rows(rows) | BrickChange::SpelledRows(rows, _) => {
-                let load = self.load(at, rows)?;
+                let load = self.load(at, rows, of)?;
+                let bricks = load.bricks().map(|brick| BrickAddress { brick: brick.get(), ..at });
+                self.touched.entry(epoch).or_default().extend(bricks);
                 return Ok(self.gather(table, (epoch, load), rows.len())?);
             }
             BrickChange::Delete(covered) => {
+                self.touched.entry(epoch).or_default().insert(at);
                 self.give()?;
                 let (covered, own) = (covered.clone(), vec![epoch]);
                 let (deletion, brick) = (Deletion { epoch, covered, own }, BrickId::new(at.brick));
@@ -179,12 +194,12 @@ impl ColumnBricks {
     }
 
     /// The load that bytes are; what was checked just before, or made here, is not decoded again.
-    fn load(&mut self, at: BrickAddress, rows: &Bytes) -> Result<RoutedLoad, RowsRefused> {
+    fn load(&mut self, at: BrickAddress, rows: &Bytes, of: RowsOf) -> Result<RoutedLoad, RowsRefused> {
         // The bytes are kept, so nothing else has come to lie at their place.
         let is_same = |checked: &Bytes| checked.as_ptr() == rows.as_ptr() && checked.len() == rows.len();
         match self.checked.take() {
             Some((brick, bytes, load)) if brick == at && is_same(&bytes) => Ok(load),
-            _ => self.tables.decode(at, rows),
+            _ => self.tables.decode(at, rows, of),
         }
     }
 
@@ -263,7 +278,7 @@ impl ColumnBricks {
         labels.sort_unstable();
         labels.dedup();
         self.note(table.rows.roll_back(&labels, &[id])?)?;
-        given.iter().try_for_each(|(label, change)| self.change(at, *label, change))
+        given.iter().try_for_each(|(label, change)| self.change(at, (*label, change), RowsOf::OneBrick))
     }
 
     /// Drops what deletes up to `safe` cover, and what tells labels up to it apart.
@@ -287,7 +302,8 @@ impl ColumnBricks {
             let all = EpochSet::through(Epoch::MAX);
             self.replace(*brick, &all, rows)
         } else {
-            rows.iter().try_for_each(|(label, change)| self.change(*brick, *label, change))
+            let mut rows = rows.iter();
+            rows.try_for_each(|(label, change)| self.change(*brick, (*label, change), RowsOf::OneBrick))
         }
     }
 

@@ -7,7 +7,7 @@ use super::round::Round;
 use super::{CountBricks, LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick, SyncedTo};
 use crate::brick_change::BrickChange;
 use crate::log::{Durability, LogError};
-use crate::tables::{RowsRefused, Tables};
+use crate::tables::{RowsOf, RowsRefused, Tables};
 use crate::texts::RowCodes;
 use bytes::Bytes;
 use coeval_brick::{RoutedLoad, ShardStopped};
@@ -116,8 +116,8 @@ fn not_restored(directory: &Path, error: &ApplyError) -> LogError {
 }
 
 impl NodeStore for ColumnStore {
-    fn check(&mut self, brick: BrickAddress, rows: &Bytes) -> Result<Vec<RowCodes>, RowsRefused> {
-        self.bricks.check(brick, rows)
+    fn check(&mut self, brick: BrickAddress, rows: &Bytes, of: RowsOf) -> Result<Vec<RowCodes>, RowsRefused> {
+        self.bricks.check(brick, rows, of)
     }
 
     fn note_routed(&mut self, brick: BrickAddress, rows: &Bytes, load: RoutedLoad) {

@@ -177,17 +177,19 @@ impl StoreFiles {
         before
     }
 
-    /// Begins a round: makes the next log, with what it begins with. It is of no meaning yet; what is written to it is synced when it is to
-    /// count.
+    /// Begins a round: makes the next log, with what it begins with. It is of no meaning yet; what is written to it behind that is synced
+    /// when it is to count.
     ///
     /// # Errors
     /// If the file system refuses. What counted before counts still.
     pub(super) fn begin(&mut self, round: &Round) -> Result<LogFile, LogError> {
         self.next();
         self.step()?;
-        let mut next = self.create(&self.directory.join(UNFINISHED), Durability::Off)?;
+        // What it begins with is synced bit by bit.
+        let mut next = self.create(&self.directory.join(UNFINISHED), self.durability)?;
         self.step()?;
         round.write_log(&self.rounds, &mut next)?;
+        next.set_durability(Durability::Off);
         self.step()?;
         Ok(next)
     }

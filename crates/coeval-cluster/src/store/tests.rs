@@ -11,7 +11,7 @@ use super::store_files::FileOrder;
 use super::{ColumnStore, CountBricks, NodeStore, RoundOptions};
 use crate::brick_change::BrickChange;
 use crate::log::Durability;
-use crate::tables::{RoutedRows, Tables};
+use crate::tables::{RoutedRows, RowsOf, Tables};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use bytes::Bytes;
@@ -127,7 +127,7 @@ impl Pair {
 
     /// Rows as they are sent to the store, and as the model has them.
     fn append(&mut self, epoch: Epoch, brick: BrickAddress, rows: &Bytes, ids: &[i64]) {
-        self.store().check(brick, rows).unwrap();
+        self.store().check(brick, rows, RowsOf::OneBrick).unwrap();
         let rows = BrickChange::Rows(rows.clone());
         self.store().log(LogRecord::Append { epoch, number: 0, brick, rows });
         let plain: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
@@ -564,7 +564,7 @@ fn a_table_that_is_gone_is_in_nobodys_way() {
     let log = |store: &mut ColumnStore, epoch: u64| {
         for table in TABLES {
             for (brick, rows) in both.rows(table, &batch(&[1, 2, 3])).unwrap() {
-                store.check(brick, &rows).unwrap();
+                store.check(brick, &rows, RowsOf::OneBrick).unwrap();
                 let (epoch, rows) = (Epoch::new(epoch), BrickChange::Rows(rows));
                 store.log(LogRecord::Append { epoch, number: 0, brick, rows });
             }
@@ -603,7 +603,7 @@ fn bricks_are_counted_when_they_are_looked_at_and_without_the_store() {
     let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
     let log = |store: &mut ColumnStore, epoch: u64| {
         for (brick, rows) in tables.rows(TABLES[0], &batch(&[1, 2, 3])).unwrap() {
-            store.check(brick, &rows).unwrap();
+            store.check(brick, &rows, RowsOf::OneBrick).unwrap();
             let (epoch, rows) = (Epoch::new(epoch), BrickChange::Rows(rows));
             store.log(LogRecord::Append { epoch, number: 0, brick, rows });
         }
@@ -643,12 +643,18 @@ fn rows_that_were_gathered_are_there_for_what_follows_in_the_same_step() {
     assert_eq!(rows, 6);
 }
 
+/// Rows of a batch by brick.
+fn rows_by_brick(tables: &Tables, ids: &[i64]) -> Vec<RoutedRows> {
+    let rows = tables.rows_with_texts(TABLES[0], &batch(ids)).unwrap();
+    rows.routed(&[]).unwrap().by_brick().collect()
+}
+
 /// To break it: have `note_routed` note nothing, or end a step with what was noted.
 #[test]
 fn rows_that_were_made_here_are_not_made_of_their_bytes_again() {
     let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
     let mut store = open(directory.path(), &tables, None).unwrap();
-    let routed = tables.rows_with_texts(TABLES[0], &batch(&[1, 2, 3])).unwrap().by_brick(&[]).unwrap();
+    let routed = rows_by_brick(&tables, &[1, 2, 3]);
     let bricks: Vec<BrickAddress> = routed.iter().map(|rows| rows.brick).collect();
     // Nothing could be made of these.
     let bytes = Bytes::from_static(b"no rows");
@@ -664,8 +670,7 @@ fn rows_that_were_made_here_are_not_made_of_their_bytes_again() {
         seen.extend(rows.batches().flat_map(|batch| ids(&batch)));
     }
     assert_eq!(sorted(seen.into_iter()), [1, 2, 3]);
-    let routed = tables.rows_with_texts(TABLES[0], &batch(&[4])).unwrap().by_brick(&[]).unwrap();
-    for RoutedRows { brick, load, .. } in routed {
+    for RoutedRows { brick, load, .. } in rows_by_brick(&tables, &[4]) {
         store.note_routed(brick, &bytes, load);
         store.end_step();
         let rows = BrickChange::Rows(bytes.clone());
@@ -674,11 +679,43 @@ fn rows_that_were_made_here_are_not_made_of_their_bytes_again() {
     assert!(store.failure().is_some(), "a batch is kept for no longer than a step");
 }
 
+/// To break it: have `change` note no brick but the one that the record names. The cut leaves the rows of the others.
+#[test]
+fn rows_of_several_bricks_are_one_record_and_come_and_go_together() {
+    let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
+    let routed = tables.rows_with_texts(TABLES[0], &batch(&[1, 2, 3, 4])).unwrap().routed(&[]).unwrap();
+    assert!(routed.bricks().count() > 1);
+    let nodes = vec![Vec::new(); routed.bricks().count()];
+    let [rows]: [RoutedRows; 1] = routed.together(&nodes).try_into().unwrap();
+    let append = |epoch| {
+        let change = BrickChange::Rows(rows.bytes.clone());
+        LogRecord::Append { epoch: Epoch::new(epoch), number: 0, brick: rows.brick, rows: change }
+    };
+    let count = |store: &mut ColumnStore| -> usize {
+        let (bricks, all) = (store.bricks().unwrap(), EpochSet::through(Epoch::new(9)));
+        bricks.iter().map(|at| store.brick(*at).unwrap().rows(all.clone()).count()).sum()
+    };
+    let mut store = open(directory.path(), &tables, None).unwrap();
+    assert!(store.check(rows.brick, &rows.bytes, RowsOf::OneBrick).is_err());
+    assert!(store.check(rows.brick, &rows.bytes, RowsOf::SeveralBricks).is_ok());
+    store.log(append(1));
+    store.log(append(2));
+    store.log(LogRecord::Cut(Epoch::new(2)));
+    assert_eq!(count(&mut store), 4);
+    while store.has_unsynced() {
+        store.sync();
+        std::thread::yield_now();
+    }
+    drop(store);
+    let mut store = open(directory.path(), &tables, None).unwrap();
+    assert_eq!(count(&mut store), 4, "the same is made of the log");
+}
+
 /// Appends rows of an epoch, and begins the round that flushes them once the one before is over.
 fn append_and_flush(store: &mut ColumnStore, tables: &Tables, epoch: u64, (table, count): (u64, i64)) {
     let (epoch, ids) = (Epoch::new(epoch), (1..=count).collect::<Vec<i64>>());
     for (brick, rows) in tables.rows(table, &batch(&ids)).unwrap() {
-        store.check(brick, &rows).unwrap();
+        store.check(brick, &rows, RowsOf::OneBrick).unwrap();
         store.log(LogRecord::Append { epoch, number: 0, brick, rows: BrickChange::Rows(rows) });
     }
     while store.purge(epoch) < epoch {

@@ -60,8 +60,9 @@ pub struct ProtocolVersions {
 }
 
 impl ProtocolVersions {
-    /// Those of this program. From version 2 on, a frame may have several messages.
-    pub const OWN: Self = Self { oldest: 2, newest: 2 };
+    /// Those of this program. From version 2 on, a frame may have several messages; from version 3 on, the rows of an append may be of
+    /// several bricks.
+    pub const OWN: Self = Self { oldest: 3, newest: 3 };
 }
 
 impl fmt::Display for ProtocolVersions {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The task that hands over the frames of a connection, and what the sender hears of it.
 
+use super::frame_stream::FrameStream;
 use super::handler::{Handler, Sender};
 use super::peer::Peer;
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
-use tonic::{Status, Streaming};
+use tonic::Status;
 
 /// How often a sender hears at most what has arrived. It counts by that what may be lost, and waits for nothing.
 const CONFIRMATION_PAUSE: Duration = Duration::from_millis(50);
@@ -20,7 +21,7 @@ pub(super) fn hand_over(
     handler: Arc<dyn Handler>,
     peer: Arc<Peer>,
     from: Sender,
-    mut frames: Streaming<Bytes>,
+    mut frames: FrameStream,
 ) -> impl Stream<Item = Result<Bytes, Status>> {
     let (arrived, confirmed) = watch::channel(0_u64);
     let superseded = peer.take_over_receiving();
@@ -28,7 +29,7 @@ pub(super) fn hand_over(
     let handing = async move {
         // Whoever has it stops behind the frame that it is at.
         let _turn = peer.turn.lock().await;
-        while let Some(Ok(Some(frame))) = superseded.run_until_cancelled(frames.message()).await {
+        while let Some(Ok(Some(frame))) = superseded.run_until_cancelled(frames.next()).await {
             if superseded.is_cancelled() {
                 break;
             }

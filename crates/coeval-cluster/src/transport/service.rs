@@ -10,6 +10,7 @@
 //! A handler's refusal has the code `ABORTED`, which the libraries give to nothing.
 
 use super::codec::BytesCodec;
+use super::frame_stream::FrameStream;
 use super::handler::{AnswerItem, AnswerParts, CallRefusal, Handler, Sender};
 use super::own_node::OwnNode;
 use super::peer::Peer;
@@ -19,6 +20,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
+use http_body_util::BodyDataStream;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -84,7 +86,14 @@ impl Service<http::Request<Body>> for TransportService {
         let bounds = self.own.options.bounds;
         let response = async move {
             match request.uri().path() {
-                FRAMES => service.codec(bounds.frame_bytes).streaming(FramesMethod(service), request).await,
+                FRAMES => {
+                    let mut codec = service.codec(bounds.frame_bytes);
+                    let (head, body) = request.into_parts();
+                    let frames = FrameStream::new(BodyDataStream::new(body), bounds.frame_bytes);
+                    let method = FramesMethod { service, frames: Some(frames) };
+                    // The library reads none of them.
+                    codec.streaming(method, http::Request::from_parts(head, Body::empty())).await
+                }
                 CALL => service.codec(bounds.call_bytes).unary(CallMethod(service), request).await,
                 FETCH => {
                     service.codec(bounds.call_bytes).server_streaming(FetchMethod(service), request).await
@@ -96,7 +105,11 @@ impl Service<http::Request<Body>> for TransportService {
     }
 }
 
-struct FramesMethod(TransportService);
+struct FramesMethod {
+    service: TransportService,
+    /// What the request brings, until it is taken.
+    frames: Option<FrameStream>,
+}
 
 impl StreamingService<Bytes> for FramesMethod {
     type Response = Bytes;
@@ -104,10 +117,11 @@ impl StreamingService<Bytes> for FramesMethod {
     type Future = BoxFuture<'static, Result<Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: Request<Streaming<Bytes>>) -> Self::Future {
-        let service = self.0.clone();
+        let (service, frames) = (self.service.clone(), self.frames.take());
         async move {
             let (sender, peer) = service.sender(&request)?;
-            Ok(Response::new(hand_over(service.handler, peer, sender, request.into_inner()).boxed()))
+            let frames = frames.ok_or_else(|| Status::internal("the frames of a request are taken once"))?;
+            Ok(Response::new(hand_over(service.handler, peer, sender, frames).boxed()))
         }
         .boxed()
     }

@@ -2,12 +2,16 @@
 //! Loads from every node, while all are there.
 
 use crate::nodes::{Cluster, SILENCE};
-use crate::rows::{BRICKS, ROWS, batch_in_all_bricks, brick, rows_of};
+use crate::rows::{BRICKS, ROWS, batch_in_all_bricks, brick, rows_of, schema, values_of};
 use crate::sums::{Traffic, check, fill, load, seen};
+use arrow::compute::concat_batches;
 use bytes::Bytes;
-use coeval_cluster::{BrickAddress, CommitWait, Committed, LoadError, NodeId, ReadError};
+use coeval_brick::{BrickTable, Shards};
+use coeval_cluster::{BrickAddress, CommitWait, Committed, CounterValues, LoadError, NodeId, ReadError};
+use std::iter::repeat_n;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 fn loads_add_up(nodes: u32, replicas: usize) {
     let cluster = Cluster::start(nodes, replicas);
@@ -104,7 +108,13 @@ fn what_is_no_rows_of_the_brick_is_refused_and_the_load_goes_on() {
         let mut load = cluster.node(1).begin().await.unwrap();
         let unknown = BrickAddress { table: 9, brick: 0 };
         let rows = rows_of(brick(1), &[(0, 0)]);
-        for (at, rows) in [(brick(0), rows.clone()), (brick(1), rows.slice(1..)), (unknown, rows)] {
+        let table = BrickTable::new(schema(), Arc::new(Shards::start(1, 1).unwrap()));
+        let mut several = Vec::new();
+        table.route(&batch_in_all_bricks(0, 0), 0).unwrap().load.encode(&mut several);
+        let cut = rows.slice(1..);
+        let refused =
+            [(brick(0), rows.clone()), (brick(1), cut), (unknown, rows), (brick(1), Bytes::from(several))];
+        for (at, rows) in refused {
             let refused = load.append(at, rows).await;
             assert!(matches!(refused, Err(LoadError::Refused(_))), "{refused:?}");
         }
@@ -136,10 +146,10 @@ fn a_slow_holder_slows_its_loads() {
     check(&cluster, &[]);
 }
 
-/// Rows of a table with many bricks are many small appends. To break it: leave out the window in bytes.
+/// Small batches are small appends, and many. To break it: leave out the window in bytes.
 #[test]
 fn small_appends_wait_for_no_answer_until_they_are_many() {
-    const BATCHES: u64 = 40;
+    const BATCHES: u64 = 200;
     let cluster = Cluster::start(2, 2);
     cluster.runtime.block_on(async {
         let mut load = cluster.node(1).begin().await.unwrap();
@@ -149,38 +159,85 @@ fn small_appends_wait_for_no_answer_until_they_are_many() {
                 load.append_rows(brick(0).table, &batch_in_all_bricks(number, 7)).await.unwrap();
             }
         });
-        assert!(appended.await.is_ok(), "{} appends wait for an answer", BATCHES * BRICKS);
+        assert!(appended.await.is_ok(), "some of {BATCHES} appends wait for an answer");
         cluster.proxy(2).go_on();
         load.roll_back().await.unwrap();
     });
     check(&cluster, &[]);
 }
 
-/// A batch has rows for many bricks, and each is an append of its own. To break it: send each message in a frame of its own.
+/// What a node has sent to another one: messages of a kind, and all frames.
+fn sent(cluster: &Cluster, from: u32, to: u32, kind: &str) -> (u64, u64, CounterValues) {
+    let status = cluster.status(from).unwrap();
+    let messages = status.messages.named().find(|(name, _)| *name == kind).unwrap().1;
+    let peer = status.transport.peers.into_iter().find(|peer| peer.node == NodeId::new(to)).unwrap();
+    (messages.sent, messages.sent_bytes, peer.counters)
+}
+
+/// All bricks are on the same nodes here. To break it: append the rows of each brick by themselves.
 #[test]
-fn appends_of_a_batch_go_together_and_so_do_their_answers() {
+fn rows_of_a_batch_for_the_same_nodes_are_one_append() {
     const BATCHES: u64 = 40;
     let cluster = Cluster::start(2, 2);
-    let sent = |from: u32, to: u32, kind: &str| {
-        let status = cluster.status(from).unwrap();
-        let messages = status.messages.named().find(|(name, _)| *name == kind).unwrap().1;
-        let peer = status.transport.peers.into_iter().find(|peer| peer.node == NodeId::new(to)).unwrap();
-        (messages.sent, messages.sent_bytes, peer.counters)
-    };
-    let before = [sent(1, 2, "append"), sent(2, 1, "appended")];
-    cluster.runtime.block_on(async {
+    let before = [sent(&cluster, 1, 2, "append"), sent(&cluster, 2, 1, "appended")];
+    let numbers: Vec<u64> = cluster.runtime.block_on(async {
         let mut load = cluster.node(1).begin().await.unwrap();
         for number in 0..BATCHES {
             load.append_rows(brick(0).table, &batch_in_all_bricks(number, 7)).await.unwrap();
         }
         load.roll_back().await.unwrap();
+        let mut load = cluster.node(2).begin().await.unwrap();
+        load.append_rows(brick(0).table, &batch_in_all_bricks(3, 7)).await.unwrap();
+        let epoch = load.epoch();
+        load.commit(CommitWait::Decided).await.unwrap();
+        // That the one before has ended may still be on its way.
+        let snapshot = loop {
+            let snapshot = cluster.node(2).snapshot().await.unwrap();
+            if snapshot.epochs().contains(epoch) {
+                break snapshot;
+            }
+            sleep(Duration::from_millis(1)).await;
+        };
+        let mut numbers = Vec::new();
+        for number in 0..BRICKS {
+            let rows = values_of(&snapshot.read(brick(number)).await.unwrap());
+            numbers.extend(rows.into_iter().map(|(load, _)| load));
+        }
+        numbers
     });
-    for (after, before) in [sent(1, 2, "append"), sent(2, 1, "appended")].into_iter().zip(before) {
+    assert_eq!(numbers, [3; BRICKS as usize], "each brick has its row, and none that was rolled back");
+    let after = [sent(&cluster, 1, 2, "append"), sent(&cluster, 2, 1, "appended")];
+    for (after, before) in after.into_iter().zip(before) {
+        let messages = after.0 - before.0;
+        // What was asked again is more.
+        assert!((BATCHES..BATCHES * BRICKS / 2).contains(&messages), "{messages} messages");
+    }
+}
+
+/// A large batch is several appends to a node. To break it: send each message in a frame of its own.
+#[test]
+fn appends_of_a_batch_go_together_and_so_do_their_answers() {
+    const BATCHES: u64 = 10;
+    /// So many that those of each brick are an append of their own.
+    const ROWS_OF_BRICK: usize = 5_000;
+    let cluster = Cluster::start(2, 2);
+    let before = [sent(&cluster, 1, 2, "append"), sent(&cluster, 2, 1, "appended")];
+    cluster.runtime.block_on(async {
+        let mut load = cluster.node(1).begin().await.unwrap();
+        for number in 0..BATCHES {
+            let rows = batch_in_all_bricks(number, 7);
+            let many = concat_batches(&rows.schema(), repeat_n(&rows, ROWS_OF_BRICK)).unwrap();
+            load.append_rows(brick(0).table, &many).await.unwrap();
+        }
+        load.roll_back().await.unwrap();
+    });
+    let after = [sent(&cluster, 1, 2, "append"), sent(&cluster, 2, 1, "appended")];
+    for (after, before) in after.into_iter().zip(before) {
         let (messages, bytes) = (after.0 - before.0, after.1 - before.1);
         let frames = after.2.frames_sent - before.2.frames_sent;
         // What was asked again is more.
         assert!(messages >= BATCHES * BRICKS, "{messages} messages");
-        assert!(frames < messages / 3, "{frames} frames with {messages} messages");
+        assert!(frames < messages * 3 / 4, "{frames} frames with {messages} messages");
         let frame_bytes = after.2.frame_bytes_sent - before.2.frame_bytes_sent;
         assert!(bytes < frame_bytes, "{bytes} bytes of messages in frames of {frame_bytes}");
     }

@@ -43,8 +43,8 @@ fn another_cluster_is_refused_by_name_on_both_sides() {
 
 #[test]
 fn another_version_is_refused_by_name_on_both_sides() {
-    let texts = texts(|options| options.versions = ProtocolVersions { oldest: 3, newest: 4 });
-    assert_all_say(&texts, &["n1 speaks version 2 of", "n2 speaks versions 3 to 4"]);
+    let texts = texts(|options| options.versions = ProtocolVersions { oldest: 4, newest: 5 });
+    assert_all_say(&texts, &["n1 speaks version 3 of", "n2 speaks versions 4 to 5"]);
 }
 
 #[test]

@@ -53,8 +53,8 @@ fn who_wants_to_be_of_another_cluster_is_refused() {
 
 #[test]
 fn who_speaks_another_version_is_refused() {
-    let text = told(plain, |asked| asked.versions = ProtocolVersions { oldest: 3, newest: 4 });
-    assert_says(&text, &["n1 speaks version 2 of", "speaks versions 3 to 4"]);
+    let text = told(plain, |asked| asked.versions = ProtocolVersions { oldest: 4, newest: 5 });
+    assert_says(&text, &["n1 speaks version 3 of", "speaks versions 4 to 5"]);
 }
 
 #[test]

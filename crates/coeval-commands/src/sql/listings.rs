@@ -38,9 +38,14 @@ pub(super) fn sizes(of: SizesOf, pattern: Option<&str>) -> String {
     relations(&columns, kinds, pattern)
 }
 
-/// What `\dp` asks: rights as PostgreSQL writes them, `role=rights/who gave them`.
+/// What `\dp` asks: rights as PostgreSQL writes them, `role=rights/who gave them`, and those on columns.
 pub(super) fn rights(pattern: Option<&str>) -> String {
-    let columns = format!("{KIND}, pg_catalog.array_to_string(c.relacl, E'\\n') AS rights");
+    let columns = format!(
+        "{KIND}, pg_catalog.array_to_string(c.relacl, E'\\n') AS rights, \
+         pg_catalog.array_to_string(ARRAY(\
+         SELECT a.attname || ': ' || pg_catalog.array_to_string(a.attacl, ' ') FROM pg_catalog.pg_attribute a \
+         WHERE a.attrelid = c.oid AND NOT a.attisdropped AND a.attacl IS NOT NULL), E'\\n') AS columns"
+    );
     relations(&columns, "'r', 'p', 'f', 'v', 'S'", pattern)
 }
 

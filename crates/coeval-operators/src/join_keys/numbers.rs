@@ -48,7 +48,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// Calls this for each value that is there.
-    pub(super) fn each(&self, nulls: Option<&NullBuffer>, call: impl FnMut(i64)) {
+    pub(crate) fn each(&self, nulls: Option<&NullBuffer>, call: impl FnMut(i64)) {
         match self {
             Self::Short(values) => each(values, nulls, call),
             Self::Word(values) => each(values, nulls, call),

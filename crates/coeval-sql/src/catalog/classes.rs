@@ -7,7 +7,7 @@ use super::rows::{Cell, Table};
 use super::{Source, deparse, sequence_row};
 use crate::oids;
 use crate::relations::{INFORMATION_SCHEMA, PG_CATALOG};
-use crate::rights::{self, access_list, schema_access};
+use crate::rights::{self, access_list, entries, schema_access};
 use crate::temporary::is_temporary;
 use crate::types::{TypeFacts, facts, facts_of_column, facts_of_name, facts_of_view_column};
 use coeval_store::{
@@ -195,15 +195,21 @@ struct Attribute<'a> {
     identity: &'static str,
     is_generated: bool,
     dropped: bool,
+    /// What was granted on it, if anything was.
+    acl: Option<Vec<String>>,
 }
 
 impl<'a> Attribute<'a> {
     fn plain(name: &'a str, number: usize, facts: TypeFacts) -> Self {
         let (not_null, has_default, is_generated) = (false, false, false);
-        Self { name, number, facts, not_null, has_default, identity: "", is_generated, dropped: false }
+        let (identity, dropped, acl) = ("", false, None);
+        Self { name, number, facts, not_null, has_default, identity, is_generated, dropped, acl }
     }
 
-    fn of(def: &'a TableDef, number: usize, column: &'a ColumnDef, dropped_name: &'a str) -> Self {
+    /// The column at a place of a table.
+    fn of(def: &'a TableDef, place: usize, number: usize, dropped_name: &'a str) -> Self {
+        let column = &def.columns[place];
+        let granted = def.access.of_column(place);
         let dropped = column.is_dropped();
         let facts = facts_of_column(column);
         Self {
@@ -219,6 +225,7 @@ impl<'a> Attribute<'a> {
             },
             is_generated: column.generated.is_some(),
             dropped,
+            acl: (!granted.is_empty()).then(|| entries(granted)),
         }
     }
 }
@@ -232,10 +239,10 @@ fn has_default(column: &ColumnDef) -> bool {
 fn push_columns(table: &mut Table, class: &Class, objects: &Objects) {
     match &class.kind {
         Kind::Table(def) => {
-            for (index, column) in def.columns.iter().enumerate() {
-                let Some(number) = column_number(def, index) else { continue };
+            for place in 0..def.columns.len() {
+                let Some(number) = column_number(def, place) else { continue };
                 let dropped = format!("........pg.dropped.{number}........");
-                push_attribute(table, class.oid, &Attribute::of(def, number, column, &dropped));
+                push_attribute(table, class.oid, &Attribute::of(def, place, number, &dropped));
             }
         }
         Kind::PrimaryKey(def) | Kind::Index(def, _) => {
@@ -293,6 +300,7 @@ fn push_attribute(table: &mut Table, class: i32, attribute: &Attribute<'_>) {
         ("attisdropped", attribute.dropped.into()),
         ("attislocal", true.into()),
         ("attcollation", facts.collation.into()),
+        ("attacl", attribute.acl.clone().map(Cell::Texts).unwrap_or(Cell::Null)),
     ]);
 }
 

@@ -5,8 +5,8 @@ use super::Source;
 use super::rows::{Cell, Table};
 use crate::oids;
 use crate::relations::CATALOG_NAME;
-use crate::rights::{Standing, predefined_oid, role_of, roles_of};
-use coeval_store::{Catalog, RoleAttribute, RoleDef};
+use crate::rights::{Kind, Standing, access_list, entries, predefined_oid, role_of, roles_of};
+use coeval_store::{Catalog, NewObjects, RoleAttribute, RoleDef};
 use std::collections::BTreeSet;
 
 /// Who is listed: the owner of what belongs to no role, the session's user if that is no role, the roles.
@@ -60,6 +60,7 @@ pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
             groups.for_each(|role| push_group(table, &role, source.transaction.catalog()));
         }
         "pg_auth_members" => push_members(table, source.transaction.catalog()),
+        "pg_default_acl" => push_default_privileges(table, source.transaction.catalog()),
         _ => return false,
     }
     true
@@ -140,5 +141,30 @@ fn push_members(table: &mut Table, catalog: &Catalog) {
                 ("admin_option", membership.admin.into()),
             ]);
         }
+    }
+}
+
+/// What new objects are granted. As in PostgreSQL, where that holds in all schemas the list is all that they have, their owner's
+/// rights included; in one schema it is what is added there.
+fn push_default_privileges(table: &mut Table, catalog: &Catalog) {
+    for defaults in catalog.all_default_privileges() {
+        let (letter, kind) = match defaults.objects {
+            NewObjects::Tables => ("r", Kind::Table),
+            NewObjects::Sequences => ("S", Kind::Sequence),
+            NewObjects::Schemas => ("n", Kind::Schema),
+        };
+        let owner = defaults.access.owner.as_deref();
+        let (schema, acl) = match &defaults.schema {
+            Some(schema) => (oids::of_schema(schema), Some(entries(&defaults.access.grants))),
+            None => (0, access_list(kind, &defaults.access)),
+        };
+        let oid = oids::of_name("default privileges", owner_name(owner), &format!("{letter} {schema}"));
+        table.push([
+            ("oid", oid.into()),
+            ("defaclrole", owner_oid(owner).into()),
+            ("defaclnamespace", schema.into()),
+            ("defaclobjtype", letter.into()),
+            ("defaclacl", acl.map(Cell::Texts).unwrap_or(Cell::Null)),
+        ]);
     }
 }

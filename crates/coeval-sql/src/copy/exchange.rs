@@ -200,7 +200,7 @@ fn begin_in(
     named: &[Ident],
     options: &CopyOptions,
 ) -> Result<CopyIn, SqlError> {
-    let def = copied_table(context, name, CopyDirection::From)?;
+    let def = copied_table(context, name, named, CopyDirection::From)?;
     let columns = copied_columns(&def, named)?;
     options.check_table(&def)?;
     let decoder = AnyDecoder::new(&def, &columns, options, context.settings.zone())?;
@@ -354,7 +354,7 @@ pub(super) fn query_of_table(
     name: &ObjectName,
     named: &[Ident],
 ) -> Result<(Vec<(String, ColumnType)>, Query), SqlError> {
-    let def = copied_table(context, name, CopyDirection::To)?;
+    let def = copied_table(context, name, named, CopyDirection::To)?;
     let columns: Vec<(String, ColumnType)> = copied_columns(&def, named)?
         .into_iter()
         .map(|index| (def.columns[index].name.clone(), def.columns[index].ty))

@@ -8,7 +8,7 @@
 use super::alter_table::{add_constraint, put};
 use super::columns::{self, Place};
 use super::schema::Existing;
-use super::{create_table, generated_columns, lookup};
+use super::{create_table, expressions, generated_columns, lookup};
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{ErrorObject, SqlError, SqlState};
@@ -52,10 +52,12 @@ pub(super) fn execute(
         context.transaction.change_catalog(CatalogChange::PutSequence(sequence))?;
     }
     let default = declared.options.iter().find_map(|option| match &option.option {
-        ColumnOption::Default(expr) => Some(expr),
+        ColumnOption::Default(expr) => {
+            Some(expressions::with_fixed_instant(context, expr.clone(), made.column.ty))
+        }
         _ => None,
     });
-    let mut id = add(context, def, made.column, default)?;
+    let mut id = add(context, def, made.column, default.as_ref())?;
     for constraint in &made.constraints {
         let def = Arc::clone(context.transaction.table_def(id)?);
         id = add_constraint(context, &def, constraint)?;

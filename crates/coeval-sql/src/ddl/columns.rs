@@ -290,7 +290,9 @@ pub(super) fn row_id(
     place: &Place<'_>,
 ) -> Result<(ColumnDef, SequenceDef), SqlError> {
     let mut column = ColumnDef::new(ROW_ID_COLUMN, ColumnType::BigInt).not_null();
-    let sequence = owned_sequence(context, place, &column, &[])?;
+    let mut sequence = owned_sequence(context, place, &column, &[])?;
+    // Users do not know of it, so nobody is granted anything on it.
+    sequence.access = lookup::own_access(context);
     column.state = ColumnState::Hidden;
     column.sequence = Some(sequence.id);
     Ok((column, sequence))

@@ -11,7 +11,8 @@ use crate::error::{SqlError, SqlState};
 use crate::scalar::is_integer;
 use chrono_tz::Tz;
 use coeval_store::{
-    CheckDef, ColumnDef, Deferral, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, Uniqueness, Validity,
+    CheckDef, ColumnDef, Deferral, ForeignKeyDef, IndexDef, Privilege, ReferentialAction, TableDef,
+    Uniqueness, Validity,
 };
 use datafusion::sql::sqlparser::ast::{
     self, CheckConstraint, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, DeferrableInitial, Expr,
@@ -146,6 +147,7 @@ fn is_of_ordered_indexes(class: &ast::ObjectName) -> bool {
         "int4",
         "int8",
         "interval",
+        "name",
         "numeric",
         "pg_lsn",
         "text",
@@ -265,8 +267,8 @@ fn add_foreign_key(
     {
         return Err(SqlError::unsupported(kind));
     }
-    let parent = parent_of(context, def, declared)?;
-    let parent = parent.as_deref().unwrap_or(def);
+    let other = parent_of(context, def, declared)?;
+    let parent = other.as_deref().unwrap_or(def);
     super::temporary::refuse_reference(context, def, parent)?;
     let columns: Vec<usize> = declared
         .columns
@@ -281,6 +283,9 @@ fn add_foreign_key(
         })
         .collect::<Result<_, _>>()?;
     let parent_columns = parent_columns(parent, &declared.referred_columns)?;
+    if other.is_some() {
+        context.rights().require_on(parent, Privilege::References, &parent_columns)?;
+    }
     let (columns, parent_columns) = align(parent, &columns, &parent_columns)?;
     refuse_generated(def, &columns, declared)?;
     let name = name_for(def, declared.name.as_ref(), &column_names(def, &columns), "fkey", |_| false)?;
@@ -333,7 +338,7 @@ fn parent_of(
     if name == def.name.name && schema.as_ref().is_none_or(|schema| *schema == def.name.schema) {
         return Ok(None);
     }
-    let parent = lookup::table_with(context, &declared.foreign_table, coeval_store::Privilege::References)?;
+    let parent = lookup::table(context, &declared.foreign_table)?;
     Ok(if parent.id == def.id { None } else { Some(parent) })
 }
 

@@ -4,6 +4,7 @@
 use super::bricks;
 use super::columns::{self, DeclaredColumn, Place};
 use super::constraints::{self, DeclaredKey};
+use super::default_privileges::access_of_new;
 use super::like_columns::Like;
 use super::temporary::{self, Lasting};
 use super::{expressions, generated_columns, index, lookup, naming, storage_parameters};
@@ -18,8 +19,8 @@ use crate::types;
 use crate::values;
 use arrow::datatypes::Field;
 use coeval_store::{
-    BrickDef, CatalogChange, ColumnDef, ColumnState, ColumnType, Privilege, QualifiedName, SequenceDef,
-    SpaceId, TableDef,
+    BrickDef, CatalogChange, ColumnDef, ColumnState, ColumnType, NewObjects, Privilege, QualifiedName,
+    SequenceDef, SpaceId, TableDef,
 };
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
@@ -238,7 +239,7 @@ impl Draft {
         let schema = self.name.schema.clone();
         let table = self.name.name.clone();
         let mut def = TableDef::new(self.id, self.name, self.columns, key.columns);
-        def.access = lookup::own_access(context);
+        def.access = access_of_new(context, NewObjects::Tables, Some(&def.name.schema));
         let catalog = context.transaction.catalog();
         def.primary_key_name = key.name.unwrap_or_else(|| {
             naming::choose(&table, &[], "pkey", |name| naming::is_relation(catalog, &schema, name))
@@ -274,7 +275,7 @@ impl Draft {
         let key = vec![self.columns.len() - 1];
         let mut def = TableDef::new(self.id, self.name, self.columns, key);
         def.columns.last_mut().expect("the row id was pushed").not_null = false;
-        def.access = lookup::own_access(context);
+        def.access = access_of_new(context, NewObjects::Tables, Some(&def.name.schema));
         def.bricks = Some(BrickDef { replicas, ..layout });
         Ok(Finished { def, sequences: self.sequences })
     }

@@ -4,6 +4,7 @@
 use super::lookup;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::parse::fix_in_default;
 pub(super) use crate::stored::expressions::{
     check_columns, named_sequences, names_column, parse, refuse_in_default, refuse_subquery, rename_column,
     rename_sequence, rename_table,
@@ -34,9 +35,10 @@ pub(super) fn with_bound_sequences(context: &StatementContext<'_>, expr: &Expr) 
 }
 
 /// The default of a column of this type, with the offset of the session's zone behind a literal that is an instant: it
-/// means the same in whatever zone a row is written.
-pub(super) fn with_fixed_instant(context: &StatementContext<'_>, expr: Expr, ty: ColumnType) -> Expr {
+/// means the same in whatever zone a row is written. A word for a day means that of now.
+pub(super) fn with_fixed_instant(context: &StatementContext<'_>, mut expr: Expr, ty: ColumnType) -> Expr {
     let zone = context.settings.zone();
+    fix_in_default(&mut expr, ty, context.clock, zone);
     let is_instant = match ty {
         ColumnType::Array(element) => element.column_type() == ColumnType::TimestampTz,
         ty => ty == ColumnType::TimestampTz,

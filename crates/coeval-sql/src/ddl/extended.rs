@@ -3,6 +3,7 @@
 //! and CREATE SEQUENCE with its options in any order.
 
 use super::alter_constraint::{self, ConstraintChange};
+use super::alter_default_privileges::AlterDefaultPrivileges;
 use super::alter_view::{self, ViewChange};
 use super::bricks::{self, RetentionChange};
 use super::comment::ConstraintComment;
@@ -89,6 +90,8 @@ pub(crate) enum Extended {
     },
     /// A statement about domains.
     Domain(Box<DomainStatement>),
+    /// `ALTER DEFAULT PRIVILEGES`.
+    DefaultPrivileges(Box<AlterDefaultPrivileges>),
     /// A statement about roles or rights.
     Role(Box<RoleStatement>),
     /// `COMMENT ON CONSTRAINT`.
@@ -144,6 +147,9 @@ impl Extended {
     /// # Errors
     /// A syntax error behind the words that only these statements start with.
     pub(crate) fn parse(parser: &mut Parser<'_>) -> Result<Option<Self>, ParserError> {
+        if let Some(statement) = AlterDefaultPrivileges::parse(parser)? {
+            return Ok(Some(Self::DefaultPrivileges(Box::new(statement))));
+        }
         if let Some(statement) = RoleStatement::parse(parser)? {
             return Ok(Some(Self::Role(Box::new(statement))));
         }
@@ -340,6 +346,7 @@ pub(crate) fn execute(
             Ok(StatementResult::plain("ALTER TYPE"))
         }
         Extended::Domain(statement) => domains::execute(context, statement),
+        Extended::DefaultPrivileges(statement) => statement.execute(context),
         Extended::Role(statement) => roles::execute(context, statement),
         Extended::Comment(comment) => comment.execute(context),
     }

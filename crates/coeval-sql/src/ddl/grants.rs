@@ -4,13 +4,13 @@
 use super::access::Owned;
 use super::dependents::Behavior;
 use super::lookup;
-use super::role_syntax::{GrantOption, Objects, RoleName};
+use super::role_syntax::{GrantOption, Named, Objects, RoleName};
 use super::roles::owner_named;
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::rights::{Kind, all_privileges, denied};
-use coeval_store::{Grant, ObjectAccess, ObjectRef, Privilege, Privileges};
+use crate::rights::{COLUMN_PRIVILEGES, Kind, all_privileges, denied, insufficient};
+use coeval_store::{Grant, ObjectAccess, ObjectRef, Privilege, Privileges, TableDef};
 use datafusion::sql::sqlparser::ast::ObjectName;
 
 /// GRANT privileges; none named: all.
@@ -20,25 +20,25 @@ use datafusion::sql::sqlparser::ast::ObjectName;
 /// `42501` without the right to grant.
 pub(super) fn grant(
     context: &mut StatementContext<'_>,
-    privileges: Option<&[Privilege]>,
+    privileges: &Named,
     objects: &Objects,
     to: &[RoleName],
     option: GrantOption,
 ) -> Result<(), SqlError> {
     let grantees = grantees(context, to)?;
-    if option == GrantOption::Named && grantees.contains(&Grantee::Public) {
-        return Err(invalid("grant options can only be granted to roles"));
-    }
+    refuse_option_for_public(&grantees, option)?;
     // What everyone may do with what has no rights of its own needs no grant.
     for owned in found(context, objects)? {
         cancel::check()?;
-        let granted = wanted(&owned, privileges)?;
-        let (grantor, granted) = as_grantor(context, &owned, granted)?;
         let mut access = owned.access().clone();
-        for grantee in &grantees {
-            let Some(name) = grantee.in_access(&access) else { continue };
-            let grantable = if option == GrantOption::Named { granted } else { Privileges::NONE };
-            add(&mut access, name, &grantor, granted, grantable);
+        for (place, granted) in wanted(&owned, privileges)? {
+            let (grantor, granted) = as_grantor(context, &owned, place, granted)?;
+            for grantee in &grantees {
+                let Some(grantee) = grantee.in_access(&access) else { continue };
+                let grantable = if option == GrantOption::Named { granted } else { Privileges::NONE };
+                let grant = Grant { grantee, grantor: grantor.clone(), privileges: granted, grantable };
+                grant.add_to(place.grants(&mut access));
+            }
         }
         owned.put(context, access)?;
     }
@@ -51,7 +51,7 @@ pub(super) fn grant(
 /// As [`grant`]; `2BP01` if somebody passed them on and CASCADE was not said; `0A000` for what everyone may do.
 pub(super) fn revoke(
     context: &mut StatementContext<'_>,
-    privileges: Option<&[Privilege]>,
+    privileges: &Named,
     objects: &Objects,
     from: &[RoleName],
     option: GrantOption,
@@ -63,27 +63,44 @@ pub(super) fn revoke(
     let grantees = grantees(context, from)?;
     for owned in found(context, objects)? {
         cancel::check()?;
-        let revoked = wanted(&owned, privileges)?;
-        let (grantor, revoked) = as_grantor(context, &owned, revoked)?;
         let mut access = owned.access().clone();
-        for grantee in &grantees {
-            let Some(name) = grantee.in_access(&access) else { continue };
-            take_back(&mut access, &name, &grantor, revoked, option, behavior)?;
+        for (place, revoked) in wanted(&owned, privileges)? {
+            let (grantor, revoked) = as_grantor(context, &owned, place, revoked)?;
+            for grantee in &grantees {
+                let Some(grantee) = grantee.in_access(&access) else { continue };
+                for grants in place.grants_within(&mut access) {
+                    take_back(grants, &grantee, &grantor, revoked, option, behavior)?;
+                }
+            }
         }
-        access.grants.retain(|grant| !grant.privileges.is_empty());
+        access.keep(|_| true);
         owned.put(context, access)?;
     }
     Ok(())
 }
 
-fn invalid(message: impl Into<String>) -> SqlError {
+/// Refuses to let everyone pass on what they are granted.
+///
+/// # Errors
+/// `0LP01`.
+pub(super) fn refuse_option_for_public(grantees: &[Grantee], option: GrantOption) -> Result<(), SqlError> {
+    if option == GrantOption::Named && grantees.contains(&Grantee::Public) {
+        return Err(invalid("grant options can only be granted to roles"));
+    }
+    Ok(())
+}
+
+/// `0LP01` with this message.
+pub(super) fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::InvalidGrantOperation, message)
 }
 
 /// To whom something is granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Grantee {
+pub(super) enum Grantee {
+    /// Everyone.
     Public,
+    /// A role of the catalog.
     Role(String),
     /// The administrator, who may do everything anyway.
     Administrator,
@@ -91,7 +108,7 @@ enum Grantee {
 
 impl Grantee {
     /// The name by which an object's grants list it; `None` if it needs no grant on that object.
-    fn in_access(&self, access: &ObjectAccess) -> Option<Option<String>> {
+    pub(super) fn in_access(&self, access: &ObjectAccess) -> Option<Option<String>> {
         match self {
             Self::Public => Some(None),
             Self::Role(name) if access.owner.as_ref() == Some(name) => None,
@@ -101,7 +118,11 @@ impl Grantee {
     }
 }
 
-fn grantees(context: &StatementContext<'_>, names: &[RoleName]) -> Result<Vec<Grantee>, SqlError> {
+/// Those whom a statement names.
+///
+/// # Errors
+/// `42704` for an unknown role.
+pub(super) fn grantees(context: &StatementContext<'_>, names: &[RoleName]) -> Result<Vec<Grantee>, SqlError> {
     let grantee = |name: &RoleName| match name {
         RoleName::Public => Ok(Grantee::Public),
         name => Ok(owner_named(context, name)?.map_or(Grantee::Administrator, Grantee::Role)),
@@ -157,19 +178,95 @@ fn relation(
     }
 }
 
-/// The privileges that are meant, all of which the object has.
-fn wanted(owned: &Owned, privileges: Option<&[Privilege]>) -> Result<Privileges, SqlError> {
-    let all = all_privileges(owned.kind());
+/// What privileges are granted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The object.
+    Whole,
+    /// A column of a table.
+    Column(usize),
+}
+
+impl Place {
+    /// What was granted there.
+    fn grants(self, access: &mut ObjectAccess) -> &mut Vec<Grant> {
+        match self {
+            Self::Whole => &mut access.grants,
+            Self::Column(column) => access.of_column_mut(column),
+        }
+    }
+
+    /// What was granted there and on its columns: what is taken back on a table is taken back on them.
+    fn grants_within(self, access: &mut ObjectAccess) -> Vec<&mut Vec<Grant>> {
+        match self {
+            Self::Whole => access.lists_mut().collect(),
+            Self::Column(column) => vec![access.of_column_mut(column)],
+        }
+    }
+}
+
+/// The privileges that are meant, all of which the object or its columns have.
+fn wanted(owned: &Owned, privileges: &Named) -> Result<Vec<(Place, Privileges)>, SqlError> {
+    let mut wanted = Vec::new();
+    // Where privileges on columns are all that is named, there are none on the object.
+    if privileges.on_columns.is_empty() || privileges.whole.as_ref().is_none_or(|whole| !whole.is_empty()) {
+        wanted.push((Place::Whole, wanted_of_object(owned, privileges.whole.as_deref())?));
+    }
+    for (privilege, columns) in &privileges.on_columns {
+        let def = table_of_columns(owned, *privilege)?;
+        for column in columns {
+            let column = lookup::column(def, column)?;
+            wanted.push((Place::Column(column), Privileges::of(&[*privilege])));
+        }
+    }
+    Ok(wanted)
+}
+
+/// The table on whose columns a privilege is granted.
+///
+/// # Errors
+/// `0LP01` for what has no columns, and for a privilege that columns have not; `0A000` for views and tables of other engines.
+fn table_of_columns(owned: &Owned, privilege: Privilege) -> Result<&TableDef, SqlError> {
+    if !COLUMN_PRIVILEGES.contains(&privilege) {
+        return Err(invalid(format!("invalid privilege type {} for column", privilege.name())));
+    }
+    match owned {
+        Owned::Table(def) if def.foreign.is_some() => {
+            Err(SqlError::unsupported("a privilege on columns of a table of another engine"))
+        }
+        Owned::Table(def) => Ok(def),
+        Owned::View(_) => Err(SqlError::unsupported("a privilege on columns of a view")),
+        Owned::Sequence(_) | Owned::Schema(..) | Owned::Type(_) | Owned::Server(..) => {
+            Err(invalid("column privileges are only valid for relations"))
+        }
+    }
+}
+
+/// The privileges that are meant of a whole object.
+fn wanted_of_object(owned: &Owned, privileges: Option<&[Privilege]>) -> Result<Privileges, SqlError> {
+    let word = match owned.kind() {
+        Kind::Table | Kind::View | Kind::Index => "table",
+        Kind::Sequence => "sequence",
+        Kind::Schema => "schema",
+        Kind::Type => "type",
+        Kind::Server => "foreign server",
+    };
+    privileges_on(owned.kind(), word, privileges)
+}
+
+/// The privileges that are meant, all of which objects of the kind have. The word is what a refusal calls these.
+///
+/// # Errors
+/// `0LP01` for one that they have not.
+pub(super) fn privileges_on(
+    kind: Kind,
+    word: &str,
+    privileges: Option<&[Privilege]>,
+) -> Result<Privileges, SqlError> {
+    let all = all_privileges(kind);
     let Some(privileges) = privileges else { return Ok(all) };
     if let Some(other) = privileges.iter().find(|privilege| !all.contains(**privilege)) {
-        let kind = match owned.kind() {
-            Kind::Table | Kind::View | Kind::Index => "table",
-            Kind::Sequence => "sequence",
-            Kind::Schema => "schema",
-            Kind::Type => "type",
-            Kind::Server => "foreign server",
-        };
-        return Err(invalid(format!("invalid privilege type {} for {kind}", other.name())));
+        return Err(invalid(format!("invalid privilege type {} for {word}", other.name())));
     }
     Ok(Privileges::of(privileges))
 }
@@ -179,6 +276,7 @@ fn wanted(owned: &Owned, privileges: Option<&[Privilege]>) -> Result<Privileges,
 fn as_grantor(
     context: &StatementContext<'_>,
     owned: &Owned,
+    place: Place,
     wanted: Privileges,
 ) -> Result<(Option<String>, Privileges), SqlError> {
     let rights = context.rights();
@@ -186,34 +284,30 @@ fn as_grantor(
     if rights.owns(&access) {
         return Ok((access.owner.clone(), wanted));
     }
-    let granted = rights.grantable(&access).intersection(wanted);
+    let grantable = match place {
+        Place::Whole => rights.grantable(&access),
+        Place::Column(column) => rights.grantable_on(&access, column),
+    };
+    let granted = grantable.intersection(wanted);
     if granted.is_empty() {
-        return Err(denied(owned.kind(), owned.bare_name()));
+        return Err(match (place, owned) {
+            (Place::Column(column), Owned::Table(def)) => {
+                let (column, table) = (&def.columns[column].name, &def.name.name);
+                insufficient(format!("permission denied for column \"{column}\" of relation \"{table}\""))
+            }
+            _ => denied(owned.kind(), owned.bare_name()),
+        });
     }
     Ok((Some(context.settings.user().to_owned()), granted))
 }
 
-fn add(
-    access: &mut ObjectAccess,
-    grantee: Option<String>,
-    grantor: &Option<String>,
-    privileges: Privileges,
-    grantable: Privileges,
-) {
-    let known = access.grants.iter_mut().find(|grant| grant.grantee == grantee && grant.grantor == *grantor);
-    match known {
-        Some(grant) => {
-            grant.privileges = grant.privileges.union(privileges);
-            grant.grantable = grant.grantable.union(grantable);
-        }
-        None => access.grants.push(Grant { grantee, grantor: grantor.clone(), privileges, grantable }),
-    }
-}
-
 /// Takes back what one granted to another, and with CASCADE what that one passed on. However long the chain is, it takes no more of
 /// the stack.
-fn take_back(
-    access: &mut ObjectAccess,
+///
+/// # Errors
+/// `2BP01` if it was passed on and CASCADE was not said.
+pub(super) fn take_back(
+    grants: &mut [Grant],
     grantee: &Option<String>,
     grantor: &Option<String>,
     privileges: Privileges,
@@ -222,8 +316,7 @@ fn take_back(
 ) -> Result<(), SqlError> {
     let mut left = vec![(grantee.clone(), grantor.clone(), privileges, option)];
     while let Some((grantee, grantor, privileges, option)) = left.pop() {
-        let known =
-            access.grants.iter_mut().find(|grant| grant.grantee == grantee && grant.grantor == grantor);
+        let known = grants.iter_mut().find(|grant| grant.grantee == grantee && grant.grantor == grantor);
         let Some(grant) = known else { continue };
         let lost = grant.grantable.intersection(privileges);
         grant.grantable = grant.grantable.without(privileges);
@@ -237,8 +330,7 @@ fn take_back(
             |other: &&Grant| other.grantor == grantee && !other.privileges.intersection(lost).is_empty();
         let before = left.len();
         left.extend(
-            access
-                .grants
+            grants
                 .iter()
                 .filter(is_passed_on)
                 .map(|other| (other.grantee.clone(), grantee.clone(), lost, GrantOption::Unnamed)),
@@ -272,14 +364,15 @@ mod tests {
         let thread = std::thread::Builder::new().stack_size(128 << 10);
         let work = thread.spawn(move || {
             let (first, owner) = (role(1), role(0));
-            take_back(&mut taken, &first, &owner, select, GrantOption::Unnamed, Behavior::Cascade).unwrap();
+            let (option, behavior) = (GrantOption::Unnamed, Behavior::Cascade);
+            take_back(&mut taken.grants, &first, &owner, select, option, behavior).unwrap();
             taken
         });
         let taken = work.unwrap().join().unwrap();
         assert!(taken.grants.iter().all(|grant| grant.privileges.is_empty() && grant.grantable.is_empty()));
         // Of one in the middle, what was granted before it stays.
         let (one, by) = (role(LINKS / 2), role(LINKS / 2 - 1));
-        take_back(&mut access, &one, &by, select, GrantOption::Named, Behavior::Cascade).unwrap();
+        take_back(&mut access.grants, &one, &by, select, GrantOption::Named, Behavior::Cascade).unwrap();
         let left = access.grants.iter().filter(|grant| !grant.privileges.is_empty()).count();
         assert_eq!(left, LINKS / 2, "it keeps the privilege, and those behind it lose theirs");
     }

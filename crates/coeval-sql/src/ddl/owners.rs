@@ -12,6 +12,7 @@
 //! | `DROP OWNED` | its rights | |
 
 use super::access::Owned;
+use super::default_privileges;
 use super::dependents::{self, Behavior, Users};
 use super::drop::{drop_owned_relation, relation_of};
 use super::role_syntax::RoleName;
@@ -110,31 +111,41 @@ fn new_owner(
     owner: &RoleName,
 ) -> Result<Option<String>, SqlError> {
     let owner = roles::owner_named(context, owner)?;
-    if context.rights().is_superuser() {
-        return Ok(owner);
-    }
-    let authority = context.authority();
-    let name = owner.as_deref().unwrap_or(crate::relations::CATALOG_NAME);
-    let own = context.settings.principal().role(&authority);
-    if owner.is_none() || !own.is_some_and(|own| is_member(&own.name, name, &authority)) {
-        return Err(insufficient(format!("must be member of role \"{name}\"")));
-    }
-    if let Some(schema) = owned.schema_name() {
-        let rights = Rights::of_owner(owner.as_deref(), authority);
+    require_member(context, owner.as_deref())?;
+    if let Some(schema) = owned.schema_name().filter(|_| !context.rights().is_superuser()) {
+        let rights = Rights::of_owner(owner.as_deref(), context.authority());
         rights.require(Object::Schema(schema), Privilege::Create)?;
     }
     Ok(owner)
+}
+
+/// Refuses a role, or the administrator, that the session could not act as.
+///
+/// # Errors
+/// `42501`.
+pub(super) fn require_member(context: &StatementContext<'_>, role: Option<&str>) -> Result<(), SqlError> {
+    if context.rights().is_superuser() {
+        return Ok(());
+    }
+    let authority = context.authority();
+    let own = context.settings.principal().role(&authority);
+    let is_own = |role: &str| own.is_some_and(|own| is_member(&own.name, role, &authority));
+    if role.is_some_and(is_own) {
+        return Ok(());
+    }
+    let name = role.unwrap_or(crate::relations::CATALOG_NAME);
+    Err(insufficient(format!("must be member of role \"{name}\"")))
 }
 
 /// Gives an object to somebody else; what its owner has granted is then granted by the new one.
 fn hand_over(context: &mut StatementContext<'_>, owned: &Owned, owner: Option<&str>) -> Result<(), SqlError> {
     let before = owned.access();
     let mut access = ObjectAccess { owner: owner.map(str::to_owned), ..before.clone() };
-    for grant in access.grants.iter_mut().filter(|grant| grant.grantor == before.owner) {
+    for grant in access.lists_mut().flatten().filter(|grant| grant.grantor == before.owner) {
         grant.grantor = owner.map(str::to_owned);
     }
     // What the new owner was granted is its own now.
-    access.grants.retain(|grant| grant.grantee.is_none() || grant.grantee.as_deref() != owner);
+    access.keep(|grant| grant.grantee.is_none() || grant.grantee.as_deref() != owner);
     owned.put(context, access)
 }
 
@@ -207,11 +218,12 @@ pub(super) fn drop_owned(
                 (_, false) => {
                     let is_of = |name: &Option<String>| name.as_deref() == Some(role.as_str());
                     let mut access = owned.access().clone();
-                    access.grants.retain(|grant| !is_of(&grant.grantee) && !is_of(&grant.grantor));
+                    access.keep(|grant| !is_of(&grant.grantee) && !is_of(&grant.grantor));
                     owned.put(context, access)?;
                 }
             }
         }
+        default_privileges::drop_of_role(context, role)?;
     }
     Ok(())
 }

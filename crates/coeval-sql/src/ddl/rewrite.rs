@@ -15,8 +15,8 @@ use crate::values;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema};
 use coeval_store::{
-    CatalogChange, ColumnDef, ColumnState, ColumnType, DomainDef, ForeignKeyDef, IndexDef, SequenceDef,
-    SpaceId, StoreError, TableDef,
+    CatalogChange, ColumnDef, ColumnGrants, ColumnState, ColumnType, DomainDef, ForeignKeyDef, IndexDef,
+    SequenceDef, SpaceId, StoreError, TableDef,
 };
 use std::sync::Arc;
 
@@ -56,6 +56,15 @@ struct Mapping {
 impl Mapping {
     fn place(&self, old: usize) -> Result<usize, SqlError> {
         self.places[old].ok_or_else(|| SqlError::internal("a column that a key needs was left behind"))
+    }
+
+    /// What was granted on columns that go along.
+    fn column_grants(&self, old: &[ColumnGrants]) -> Vec<ColumnGrants> {
+        let moved = |granted: &ColumnGrants| {
+            let column = self.places[granted.column]?;
+            Some(ColumnGrants { column, grants: granted.grants.clone() })
+        };
+        old.iter().filter_map(moved).collect()
     }
 
     fn places(&self, old: &[usize]) -> Result<Vec<usize>, SqlError> {
@@ -216,6 +225,7 @@ fn new_definition(
     }
     new.checks.clone_from(&def.checks);
     new.access.clone_from(&def.access);
+    new.access.columns = mapping.column_grants(&def.access.columns);
     new.comment.clone_from(&def.comment);
     new.constraint_comments.clone_from(&def.constraint_comments);
     new.index_comments.clone_from(&def.index_comments);

@@ -5,6 +5,7 @@ use super::dependents::Behavior;
 use super::drop::Missing;
 use crate::names::fold;
 use crate::parse::{rewind, take_word, to_next_word};
+use crate::rights::COLUMN_PRIVILEGES;
 use coeval_store::{Privilege, RoleAttribute};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Value};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -47,10 +48,19 @@ pub(crate) enum RoleOption {
 /// What is granted, or taken back.
 #[derive(Clone, Debug)]
 pub(crate) enum Granted {
-    /// Privileges on objects; `None`: ALL.
-    Privileges(Option<Vec<Privilege>>, Objects),
+    /// Privileges on objects.
+    Privileges(Named, Objects),
     /// Membership in roles.
     Roles(Vec<RoleName>),
+}
+
+/// The privileges that a statement names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// On whole objects; `None`: ALL.
+    pub(super) whole: Option<Vec<Privilege>>,
+    /// On columns, each with their names.
+    pub(super) on_columns: Vec<(Privilege, Vec<String>)>,
 }
 
 /// The objects of a GRANT.
@@ -230,33 +240,46 @@ impl RoleStatement {
         let granted = granted(parser)?;
         expect_word(parser, "to")?;
         let to = role_names(parser)?;
-        let mut option = GrantOption::Unnamed;
-        if take_word(parser, "with") {
-            if !(take_word(parser, "grant") || take_word(parser, "admin")) {
-                return parser.expected("GRANT OPTION", parser.peek_token());
-            }
-            expect_word(parser, "option")?;
-            option = GrantOption::Named;
-        }
+        let option = with_option(parser)?;
         granted_by(parser)?;
         Ok(Self::Grant { granted, to, option })
     }
 
     fn parse_revoke(parser: &mut Parser<'_>) -> Parsed<Self> {
-        let mut option = GrantOption::Unnamed;
-        let is_for = |parser: &Parser<'_>| {
-            word_at(parser, 1).as_deref() == Some("option") && word_at(parser, 2).as_deref() == Some("for")
-        };
-        if matches!(word_at(parser, 0).as_deref(), Some("grant" | "admin")) && is_for(parser) {
-            skip(parser, 3);
-            option = GrantOption::Named;
-        }
+        let option = option_for(parser);
         let granted = granted(parser)?;
         expect_word(parser, "from")?;
         let from = role_names(parser)?;
         granted_by(parser)?;
         Ok(Self::Revoke { granted, from, option, behavior: behavior(parser) })
     }
+}
+
+/// `WITH GRANT OPTION` behind what is granted, if it is there.
+///
+/// # Errors
+/// If something else stands behind WITH.
+pub(super) fn with_option(parser: &mut Parser<'_>) -> Parsed<GrantOption> {
+    if !take_word(parser, "with") {
+        return Ok(GrantOption::Unnamed);
+    }
+    if !(take_word(parser, "grant") || take_word(parser, "admin")) {
+        return parser.expected("GRANT OPTION", parser.peek_token());
+    }
+    expect_word(parser, "option")?;
+    Ok(GrantOption::Named)
+}
+
+/// `GRANT OPTION FOR` in front of what is taken back, if it is there.
+pub(super) fn option_for(parser: &mut Parser<'_>) -> GrantOption {
+    let is_named = matches!(word_at(parser, 0).as_deref(), Some("grant" | "admin"))
+        && word_at(parser, 1).as_deref() == Some("option")
+        && word_at(parser, 2).as_deref() == Some("for");
+    if !is_named {
+        return GrantOption::Unnamed;
+    }
+    skip(parser, 3);
+    GrantOption::Named
 }
 
 /// `CASCADE` or `RESTRICT`, which is meant where neither stands.
@@ -269,20 +292,25 @@ pub(super) fn behavior(parser: &mut Parser<'_>) -> Behavior {
 }
 
 /// The `distance`th word from here on, in lower case, if it is one without quotes.
-fn word_at(parser: &Parser<'_>, distance: usize) -> Option<String> {
+pub(super) fn word_at(parser: &Parser<'_>, distance: usize) -> Option<String> {
     match &parser.peek_nth_token(distance).token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_lowercase()),
         _ => None,
     }
 }
 
-fn skip(parser: &mut Parser<'_>, words: usize) {
+/// Passes over so many words.
+pub(super) fn skip(parser: &mut Parser<'_>, words: usize) {
     for _ in 0..words {
         parser.next_token();
     }
 }
 
-fn expect_word(parser: &mut Parser<'_>, word: &str) -> Parsed<()> {
+/// Takes the word.
+///
+/// # Errors
+/// If another one is next.
+pub(super) fn expect_word(parser: &mut Parser<'_>, word: &str) -> Parsed<()> {
     if take_word(parser, word) { Ok(()) } else { parser.expected(&word.to_uppercase(), parser.peek_token()) }
 }
 
@@ -307,7 +335,11 @@ pub(super) fn role_of(ident: &Ident) -> RoleName {
     }
 }
 
-fn role_names(parser: &mut Parser<'_>) -> Parsed<Vec<RoleName>> {
+/// The roles at the parser's place.
+///
+/// # Errors
+/// If there is none.
+pub(super) fn role_names(parser: &mut Parser<'_>) -> Parsed<Vec<RoleName>> {
     parser.parse_comma_separated(role_name)
 }
 
@@ -416,14 +448,21 @@ fn granted(parser: &mut Parser<'_>) -> Parsed<Granted> {
     Ok(Granted::Roles(role_names(parser)?))
 }
 
-/// A list of privileges with ON behind it, ALL being none; `None`, and nothing taken, if it is a list of roles.
-fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Option<Vec<Privilege>>>> {
+/// A list of privileges with ON behind it; `None`, and nothing taken, if it is a list of roles.
+///
+/// # Errors
+/// For a list of columns that is none.
+pub(super) fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Named>> {
     to_next_word(parser);
     let start = parser.index();
-    let mut privileges = Vec::new();
-    let is_all = take_word(parser, "all");
+    let (mut privileges, mut on_columns) = (Vec::new(), Vec::new());
+    let mut is_all = take_word(parser, "all");
     if is_all {
         take_word(parser, "privileges");
+        if let Some(columns) = columns(parser)? {
+            is_all = false;
+            on_columns.extend(COLUMN_PRIVILEGES.map(|privilege| (privilege, columns.clone())));
+        }
     } else {
         loop {
             let word = word_at(parser, 0).unwrap_or_default().to_uppercase();
@@ -434,9 +473,9 @@ fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Option<Vec<Privilege>>>>
                 break;
             }
             skip(parser, 1);
-            privileges.extend(known);
-            if parser.peek_token().token == Token::LParen {
-                return Err(ParserError::ParserError("privileges on columns are not supported".to_owned()));
+            match (known, columns(parser)?) {
+                (Some(privilege), Some(columns)) => on_columns.push((privilege, columns)),
+                (known, _) => privileges.extend(known),
             }
             if !parser.consume_token(&Token::Comma) {
                 break;
@@ -444,10 +483,21 @@ fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Option<Vec<Privilege>>>>
         }
     }
     if take_word(parser, "on") {
-        return Ok(Some((!is_all).then_some(privileges)));
+        return Ok(Some(Named { whole: (!is_all).then_some(privileges), on_columns }));
     }
     rewind(parser, start);
     Ok(None)
+}
+
+/// A list of columns in parentheses, if one is next.
+fn columns(parser: &mut Parser<'_>) -> Parsed<Option<Vec<String>>> {
+    if !parser.consume_token(&Token::LParen) {
+        return Ok(None);
+    }
+    let columns =
+        parser.parse_comma_separated(|parser| parser.parse_identifier().map(|ident| fold(&ident)))?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Some(columns))
 }
 
 /// What stands behind ON.
@@ -527,6 +577,8 @@ mod tests {
             "GRANT select, Insert ON ALL TABLES IN SCHEMA public TO GROUP r",
             "GRANT USAGE ON SCHEMA s TO r",
             "GRANT CONNECT, TEMPORARY ON DATABASE d TO r",
+            "GRANT SELECT, INSERT (a, \"B\"), UPDATE (a) ON t TO r",
+            "REVOKE ALL PRIVILEGES (a) ON t FROM r",
             "GRANT a, b TO c WITH ADMIN OPTION GRANTED BY CURRENT_USER",
             "REVOKE GRANT OPTION FOR UPDATE ON t FROM r CASCADE",
             "REVOKE a FROM b",
@@ -536,6 +588,20 @@ mod tests {
         for sql in ["CREATE TABLE role (a int)", "SELECT 1", "DROP TABLE role", "ALTER TABLE t RENAME TO u"] {
             assert!(parse(sql).is_none(), "{sql}");
         }
+    }
+
+    #[test]
+    fn privileges_on_columns_stand_beside_those_on_tables() {
+        let read = |sql: &str| match parse(sql) {
+            Some(RoleStatement::Grant { granted: Granted::Privileges(named, _), .. }) => named,
+            other => panic!("{sql} grants no privileges: {other:?}"),
+        };
+        let both = read("GRANT SELECT, UPDATE (a, \"B\") ON t TO r");
+        assert_eq!(both.whole, Some(vec![Privilege::Select]));
+        assert_eq!(both.on_columns, [(Privilege::Update, vec!["a".to_owned(), "B".to_owned()])]);
+        let all = read("GRANT ALL (a) ON t TO r");
+        assert_eq!((all.whole, all.on_columns.len()), (Some(Vec::new()), COLUMN_PRIVILEGES.len()));
+        assert_eq!(read("GRANT ALL ON t TO r"), Named { whole: None, on_columns: Vec::new() });
     }
 
     #[test]

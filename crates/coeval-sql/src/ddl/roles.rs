@@ -3,7 +3,7 @@
 
 use super::access::Owned;
 use super::role_syntax::{GrantOption, Granted, RoleName, RoleOption, RoleStatement};
-use super::{drop::Missing, grants, owners};
+use super::{default_privileges, drop::Missing, grants, owners};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::password::Verifier;
@@ -62,7 +62,7 @@ pub(super) fn execute(
             "REVOKE ROLE"
         }
         RoleStatement::Grant { granted: Granted::Privileges(privileges, objects), to, option } => {
-            grants::grant(context, privileges.as_deref(), objects, to, *option)?;
+            grants::grant(context, privileges, objects, to, *option)?;
             "GRANT"
         }
         RoleStatement::Revoke {
@@ -71,7 +71,7 @@ pub(super) fn execute(
             option,
             behavior,
         } => {
-            grants::revoke(context, privileges.as_deref(), objects, from, *option, *behavior)?;
+            grants::revoke(context, privileges, objects, from, *option, *behavior)?;
             "REVOKE"
         }
         RoleStatement::Reassign { from, to } => {
@@ -395,20 +395,12 @@ fn rename(context: &mut StatementContext<'_>, name: &RoleName, new: &str) -> Res
     // One that an older program made gets its number now: sessions of the old name have nothing of another role that gets it.
     let number = if before.number == 0 { rand::random_range(1..=u64::MAX) } else { before.number };
     put(context, RoleDef { name: new.to_owned(), number, ..before })?;
-    let rename = |role: &mut Option<String>| {
-        if role.as_deref() == Some(name.as_str()) {
-            *role = Some(new.to_owned());
-        }
-    };
     for owned in Owned::all(context) {
         let mut access = owned.access().clone();
-        rename(&mut access.owner);
-        for grant in &mut access.grants {
-            rename(&mut grant.grantee);
-            rename(&mut grant.grantor);
-        }
+        access.rename_role(&name, new);
         owned.put(context, access)?;
     }
+    default_privileges::rename_role(context, &name, new)?;
     let members: Vec<RoleDef> =
         context.transaction.catalog().roles().map(|role| role.as_ref().clone()).collect();
     for mut member in members {
@@ -478,7 +470,7 @@ fn drop_roles(
 
 /// `2BP01` for a role that owns something or was granted something.
 fn refuse_dependents(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {
-    let details: Vec<String> = Owned::all(context)
+    let mut details: Vec<String> = Owned::all(context)
         .iter()
         .filter_map(|owned| match owned.access() {
             access if access.owner.as_deref() == Some(name) => {
@@ -490,6 +482,7 @@ fn refuse_dependents(context: &StatementContext<'_>, name: &str) -> Result<(), S
             _ => None,
         })
         .collect();
+    details.extend(default_privileges::dependents_of_role(context, name));
     if details.is_empty() {
         return Ok(());
     }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE SCHEMA.
 
+use super::default_privileges::{access_of_new, access_of_new_by};
 use super::role_syntax::role_of;
 use super::{lookup, roles};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::relations::CATALOG_NAME;
 use crate::rights::{Principal, insufficient};
-use coeval_store::{CatalogChange, ObjectAccess};
+use coeval_store::{CatalogChange, NewObjects};
 use datafusion::sql::sqlparser::ast::{SchemaName, Statement};
 
 /// What to do if the object is there already.
@@ -66,8 +67,8 @@ pub(super) fn create(
     };
     let owner = owner.map(|owner| roles::owner_named(context, &owner)).transpose()?;
     let access = match &owner {
-        None => lookup::own_access(context),
-        Some(owner) => ObjectAccess::owned_by(owner.as_deref()),
+        None => access_of_new(context, NewObjects::Schemas, None),
+        Some(owner) => access_of_new_by(context, owner.as_deref(), NewObjects::Schemas, None),
     };
     if schema.starts_with("pg_") || schema == crate::relations::INFORMATION_SCHEMA {
         let message = format!("unacceptable schema name \"{schema}\"");

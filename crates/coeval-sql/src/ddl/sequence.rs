@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE SEQUENCE, and the sequences behind identity and serial columns.
 
+use super::default_privileges::access_of_new;
 use super::lookup;
 use super::schema::Existing;
 use super::temporary::{self, Lasting, Said};
@@ -8,7 +9,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
 use crate::rights::Object;
-use coeval_store::{CatalogChange, ColumnDef, QualifiedName, SequenceDef, SequenceType, SpaceId};
+use coeval_store::{CatalogChange, ColumnDef, NewObjects, QualifiedName, SequenceDef, SequenceType, SpaceId};
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, ObjectName, SequenceOptions, UnaryOperator, Value as AstValue,
 };
@@ -188,6 +189,7 @@ pub(super) fn default_sequence(
     name: QualifiedName,
     ty: SequenceType,
 ) -> SequenceDef {
+    let access = access_of_new(context, NewObjects::Sequences, Some(&name.schema));
     SequenceDef {
         id: context.engine.store().new_sequence_id(),
         name,
@@ -198,7 +200,7 @@ pub(super) fn default_sequence(
         cycle: false,
         ty,
         owned_by: None,
-        access: lookup::own_access(context),
+        access,
     }
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE VIEW.
 
+use super::default_privileges::access_of_new;
 use super::temporary::{self, Lasting};
 use super::{lookup, view_options};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::parse::fix_in_definition;
 use crate::result::StatementResult;
 use crate::rights::Object;
 use crate::stored::updatable::Updatable;
@@ -15,7 +17,9 @@ use crate::types::view_column;
 use crate::values;
 use crate::walk::any_select;
 use arrow::datatypes::Schema;
-use coeval_store::{CatalogChange, CheckOption, ObjectRef, QualifiedName, TableDef, ViewColumn, ViewDef};
+use coeval_store::{
+    CatalogChange, CheckOption, NewObjects, ObjectRef, QualifiedName, TableDef, ViewColumn, ViewDef,
+};
 use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,6 +43,7 @@ pub(super) fn create(
     let lasting = Lasting::of(&create.name, (create.temporary || reads_temporary).into())?;
     let tables: Vec<_> =
         relations.iter().filter_map(|(schema, name)| table_of(context, schema.as_deref(), name)).collect();
+    fix_in_definition(&mut body, context.clock, context.settings.zone());
     super::instants::fix(&mut body, context.settings.zone(), &tables);
     let name = temporary::target(context, &create.name, lasting)?;
     if lasting == Lasting::Session && !create.temporary {
@@ -62,9 +67,12 @@ pub(super) fn create(
         Existing::Replace(old) => {
             context.rights().require_owner(Object::View(&old))?;
             refuse_other_columns(context, &old, &names, &schema)?;
-            (old.access, old.comment, old.output.unwrap_or_default())
+            let ViewDef { access, comment, output, .. } = Arc::unwrap_or_clone(old);
+            (access, comment, output.unwrap_or_default())
         }
-        Existing::Nothing | Existing::Keep => (lookup::own_access(context), None, Vec::new()),
+        Existing::Nothing | Existing::Keep => {
+            (access_of_new(context, NewObjects::Tables, Some(&name.schema)), None, Vec::new())
+        }
     };
     let own: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let query = if has_wildcard(&body) { fix_columns(&body, &own) } else { body.to_string() };
@@ -118,7 +126,7 @@ fn table_of(context: &StatementContext<'_>, schema: Option<&str>, name: &str) ->
 enum Existing {
     Nothing,
     Keep,
-    Replace(ViewDef),
+    Replace(Arc<ViewDef>),
 }
 
 fn existing(
@@ -133,7 +141,7 @@ fn existing(
             Ok(Existing::Nothing)
         }
         Some(ObjectRef::View) if create.or_replace => {
-            let old = catalog.view(name).map(|view| ViewDef::clone(view));
+            let old = catalog.view(name).map(Arc::clone);
             Ok(old.map_or(Existing::Nothing, Existing::Replace))
         }
         Some(_) if create.or_replace => Err(lookup::wrong_kind(name, "view")),

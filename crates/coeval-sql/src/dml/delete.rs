@@ -11,7 +11,7 @@ use super::target_view::ViewChange;
 use crate::cancel;
 use crate::context::{StatementContext, has_written};
 use crate::error::SqlError;
-use crate::needs;
+use crate::needs::{self, Reads};
 use crate::query;
 use crate::result::{CommandTag, StatementResult};
 use crate::select;
@@ -34,7 +34,9 @@ pub(super) fn run(
         return Err(SqlError::unsupported("DELETE from several tables"));
     };
     let target = Target::of_from(context, table, ViewChange::Delete)?;
-    target.require_to_find(context, needs::needs_of_delete(delete))?;
+    // Of bricks the condition is evaluated without a query.
+    let reads = if target.def.bricks.is_some() { Reads::Otherwise } else { needs::reads_of_delete(delete) };
+    target.require_to_find(context, needs::needs_of_delete(delete), &[], reads)?;
     if target.def.bricks.is_some() {
         return super::bricks::delete(context, delete, &target, with);
     }

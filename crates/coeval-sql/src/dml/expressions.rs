@@ -4,6 +4,7 @@
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::parameters::ParameterTypes;
+use crate::parse::given_to_column;
 use crate::query::has_subquery;
 use crate::rights::Rights;
 use crate::scalar::{Compiler, Inputs, Refusal, RowSource, Scalar, Scope};
@@ -79,6 +80,8 @@ impl<'s> Expressions<'s> {
         if has_subquery(expression) {
             return Ok(None);
         }
+        let given = given_to_column(expression, column.ty);
+        let expression = given.as_ref();
         let direct = self.with_compiler(|mut compiler| compiler.assignment(expression, column));
         if let Some(scalar) = known(direct)? {
             return Ok(Some(ColumnExpression { scalar, cast: None }));

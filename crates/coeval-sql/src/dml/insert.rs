@@ -5,7 +5,7 @@ mod source;
 mod upsert;
 mod values;
 
-use super::assignments::always_generated;
+use super::assignments::{self, always_generated};
 use super::bricks::BrickRowsToInsert;
 use super::check_options::CheckOptions;
 use super::environment;
@@ -26,7 +26,7 @@ use crate::stored::updatable::calls_sets;
 use crate::writing::Writing;
 use coeval_store::{ColumnDef, Identity, Value};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Insert, ObjectName, OnInsert, Query, SetExpr, TableObject, With,
+    Expr, Insert, ObjectName, OnConflict, OnConflictAction, OnInsert, Query, SetExpr, TableObject, With,
 };
 use source::SelectedRows;
 use upsert::{Upsert, Written};
@@ -95,6 +95,22 @@ impl Shape {
             shape.check_given(column)?;
         }
         Ok(shape)
+    }
+
+    /// Refuses the INSERT if the session lacks a privilege that it needs. Of DEFAULT VALUES no column is written.
+    fn require(&self, context: &StatementContext<'_>, insert: &Insert) -> Result<(), SqlError> {
+        let inserted = if insert.source.is_some() { self.columns.as_slice() } else { &[] };
+        let updated: Vec<usize> = match &insert.on {
+            Some(OnInsert::OnConflict(OnConflict { action: OnConflictAction::DoUpdate(update), .. }))
+                if self.target.view().is_none() =>
+            {
+                let sets = assignments::resolve(&self.target, &update.assignments)?;
+                sets.into_iter().map(|set| set.column).collect()
+            }
+            _ => Vec::new(),
+        };
+        let written = needs::WrittenColumns { inserted, updated: &updated };
+        self.target.require_written(context, needs::needs_of_insert(insert), written)
     }
 
     /// Whether the given value of a column is replaced by a generated one.
@@ -184,7 +200,7 @@ pub(super) fn run(
 ) -> Result<StatementResult, SqlError> {
     refuse_clauses(insert)?;
     let shape = Shape::new(context, insert)?;
-    shape.target.require(context, needs::needs_of_insert(insert))?;
+    shape.require(context, insert)?;
     let options = CheckOptions::compile(context, &shape.target)?;
     let list = if insert.columns.is_empty() { ColumnList::Implied } else { ColumnList::Given };
     if insert.on.is_some() {

@@ -21,10 +21,11 @@ use crate::error::{SqlError, SqlState};
 use crate::failing_row::refused;
 use crate::memory::ReturnedMemory;
 use crate::names;
-use crate::needs;
+use crate::needs::{self, WrittenColumns};
 use crate::parse::{MERGE_DEFAULTS, MERGE_NOTHING, is_default};
 use crate::query;
 use crate::result::{CommandTag, RowSet, StatementResult};
+use crate::rights::Checks;
 use crate::row_locking::strength_of_update;
 use crate::select;
 use crate::walk::each_expression;
@@ -80,7 +81,7 @@ pub(super) fn run(
     let target = target_of(context, merge)?;
     let instead = "Append rows with INSERT or COPY.";
     super::bricks::refuse_rows(&target.def, "MERGE", instead)?;
-    needs::require_of_target(context, &target.def, &needs_of(merge))?;
+    require(context, &target, merge)?;
     let matched = clauses(context, merge, &target, with, Matched::Yes)?;
     let unmatched = clauses(context, merge, &target, with, Matched::No)?;
     let mut count = 0;
@@ -105,6 +106,35 @@ pub(super) fn target_of(context: &StatementContext<'_>, merge: &Merge) -> Result
             .with_detail("This operation is not supported for views."));
     }
     Target::of_from(context, &table, ViewChange::Update)
+}
+
+/// Refuses the MERGE if the session lacks a privilege that it needs.
+fn require(context: &mut StatementContext<'_>, target: &Target, merge: &Merge) -> Result<(), SqlError> {
+    let (mut inserted, mut updated) = (Vec::new(), Vec::new());
+    for clause in &merge.clauses {
+        match &clause.action {
+            action if is_nothing(action) => {}
+            MergeAction::Insert(insert)
+                if insert.columns.iter().any(|name| is_called(name, MERGE_DEFAULTS)) => {}
+            MergeAction::Insert(insert) if insert.columns.is_empty() => {
+                inserted.extend(target.def.live_columns().map(|(column, _)| column));
+            }
+            MergeAction::Insert(insert) => {
+                for name in &insert.columns {
+                    inserted.push(target.column_of_name(name)?);
+                }
+            }
+            MergeAction::Update(update) => {
+                let sets = assignments::resolve(target, &update.assignments)?;
+                updated.extend(sets.into_iter().map(|set| set.column));
+            }
+            MergeAction::Delete { .. } => {}
+        }
+    }
+    let written = WrittenColumns { inserted: &inserted, updated: &updated };
+    needs::require_written(context, &target.def, &needs_of(merge), written)?;
+    context.checks = Checks::AllBut(target.def.id);
+    Ok(())
 }
 
 fn needs_of(merge: &Merge) -> Vec<Privilege> {

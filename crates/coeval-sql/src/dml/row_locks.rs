@@ -6,7 +6,8 @@
 //! the query runs without its LIMIT, which then counts the rows that could be locked.
 
 use super::rows::{key_arrays, key_at};
-use super::target::{Target, key_items};
+use super::target::Target;
+use super::target_view::ViewChange;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
@@ -15,22 +16,22 @@ use crate::parameters::index_of_name;
 use crate::query;
 use crate::result::{RowSet, StatementResult};
 use crate::row_locking::RowLocking;
+use crate::select::{column, item};
 use crate::stored::ROW_ID_COLUMN;
 use crate::walk::find_outside_queries;
 use arrow::array::{RecordBatch, UInt64Array};
-use coeval_store::{IfLocked, Privilege, RowLock, TableDef};
+use coeval_store::{IfLocked, Privilege, RowLock};
 use coeval_txn::LockStrength;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, GroupByExpr, Ident, JoinOperator, LimitClause, ObjectName, Query, Select, SetExpr,
+    Expr, Fetch, GroupByExpr, JoinOperator, LimitClause, ObjectName, Query, Select, SelectItem, SetExpr,
     TableFactor, TableWithJoins, Value as AstValue,
 };
 use std::sync::Arc;
 
-/// A table in the FROM clause whose rows are to be locked.
+/// A table in the FROM clause whose rows are to be locked, or a view by which they are found.
 struct LockedTable {
-    def: Arc<TableDef>,
-    name: Ident,
+    target: Target,
     strength: LockStrength,
     if_locked: IfLocked,
 }
@@ -55,11 +56,21 @@ pub(crate) fn execute(
         return Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message));
     }
     let tables = locked_tables(context, query, select, &clauses)?;
-    for table in &tables {
-        needs::require(context, &table.def, &[Privilege::Select, Privilege::Update])?;
-        if table.def.is_spread() {
+    for LockedTable { target, .. } in &tables {
+        match target.view() {
+            Some(view) => {
+                view.require(context, &[Privilege::Select, Privilege::Update])?;
+                context.checks = view.checks_of_reads();
+            }
+            None => {
+                needs::require(context, &target.def, &[Privilege::Select])?;
+                // Whoever may change one column of a row may keep others from changing it.
+                context.rights().require_on(&target.def, Privilege::Update, &[])?;
+            }
+        }
+        if target.def.is_spread() {
             super::bricks::refuse_rows(
-                &table.def,
+                &target.def,
                 clause,
                 "Rows of brick tables are not changed: nobody has to be kept off.",
             )?;
@@ -69,10 +80,6 @@ pub(crate) fn execute(
         true => Some(SkipWindow::of(context, query)?),
         false => None,
     };
-    let mut items = select.projection.clone();
-    for (number, table) in tables.iter().enumerate() {
-        items.extend(key_items(&table.def, &table.name, &format!("lock {number} key")));
-    }
     let mut extended = query.clone();
     extended.locks.clear();
     if window.is_some() {
@@ -80,15 +87,15 @@ pub(crate) fn execute(
         extended.fetch = None;
     }
     let mut select = select.clone();
-    select.projection = items;
+    add_keys(&mut select, &tables);
     *extended.body = SetExpr::Select(select);
-    let hidden = tables.iter().any(|table| !table.def.has_declared_primary_key());
+    let hidden = tables.iter().any(|table| !table.target.def.has_declared_primary_key());
     let found = if hidden {
         query::collect_with_hidden(context, &extended)?
     } else {
         query::collect(context, &extended)?
     };
-    let keys: usize = tables.iter().map(|table| table.def.primary_key.len()).sum();
+    let keys: usize = tables.iter().map(|table| table.target.def.primary_key.len()).sum();
     let visible = found.schema.fields().len() - keys;
     let rows = cut(&found, visible)?;
     match window {
@@ -100,6 +107,28 @@ pub(crate) fn execute(
             let kept = window.lock(context, &tables, &found, visible)?;
             Ok(StatementResult::select(taken(&rows, &kept)?))
         }
+    }
+}
+
+/// Selects the primary keys of the tables to lock behind the outputs. A view is read with the key of the table below it, which is none of
+/// its columns.
+fn add_keys(select: &mut Select, tables: &[LockedTable]) {
+    if let Some(target) = tables.iter().map(|table| &table.target).find(|target| target.view().is_some()) {
+        let columns: Vec<&str> = target.view().into_iter().flat_map(|view| view.column_names()).collect();
+        let outputs = std::mem::take(&mut select.projection).into_iter();
+        select.projection = outputs
+            .flat_map(|output| match output {
+                SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => columns
+                    .iter()
+                    .map(|name| item(column(target.name(), name), (*name).to_owned()))
+                    .collect::<Vec<SelectItem>>(),
+                output => vec![output],
+            })
+            .collect();
+        select.from = vec![target.from()];
+    }
+    for (number, table) in tables.iter().enumerate() {
+        select.projection.extend(table.target.key_items_named(&format!("lock {number} key")));
     }
 }
 
@@ -134,7 +163,7 @@ fn row_locks(
     let mut keys = Vec::with_capacity(tables.len());
     let mut start = visible;
     for table in tables {
-        let arrays = key_arrays(&table.def, batch, start)?;
+        let arrays = key_arrays(&table.target.def, batch, start)?;
         start += arrays.len();
         keys.push(arrays);
     }
@@ -142,7 +171,7 @@ fn row_locks(
     for row in 0..batch.num_rows() {
         let lock = |(table, keys): (&LockedTable, &Vec<_>)| {
             let key = key_at(keys, row)?;
-            let lock = RowLock { table: table.def.id, key, strength: table.strength };
+            let lock = RowLock { table: table.target.id(), key, strength: table.strength };
             Some((table.if_locked, lock))
         };
         locks.push(tables.iter().zip(&keys).filter_map(lock).collect());
@@ -327,11 +356,12 @@ fn locked_tables(
     clauses: &[RowLocking],
 ) -> Result<Vec<LockedTable>, SqlError> {
     let items = FromItem::all(&select.from);
+    let is_alone = items.len() == 1;
     let mut tables = Vec::new();
     for clause in clauses {
         let Some(name) = &clause.of else {
             for item in &items {
-                tables.extend(locked_table(context, query, item, clause)?);
+                tables.extend(locked_table(context, query, (item, is_alone), clause)?);
             }
             continue;
         };
@@ -341,7 +371,7 @@ fn locked_tables(
             let message = format!("relation \"{name}\" in {what} clause not found in FROM clause");
             SqlError::new(SqlState::UndefinedTable, message)
         })?;
-        let table = locked_table(context, query, item, clause)?;
+        let table = locked_table(context, query, (item, is_alone), clause)?;
         tables.push(table.ok_or_else(|| {
             SqlError::unsupported(format_args!("{what} of \"{name}\", which is not a table,"))
         })?);
@@ -360,24 +390,30 @@ fn exposed_name(factor: &TableFactor) -> Option<String> {
     }
 }
 
-/// The table; `None` for what has no rows of its own to lock.
+/// The table, or the view if it is all that there is in FROM; `None` for what has no rows of its own to lock.
 fn locked_table(
     context: &StatementContext<'_>,
     query: &Query,
-    item: &FromItem<'_>,
+    (item, is_alone): (&FromItem<'_>, bool),
     clause: &RowLocking,
 ) -> Result<Option<LockedTable>, SqlError> {
     let (what, factor) = (clause.name(), item.factor);
     match factor {
         TableFactor::Table { name, args: None, .. } if is_common_table(context, query, name) => Ok(None),
         TableFactor::Table { name, alias, args: None, .. } => {
-            let target = Target::resolve(context, name, alias.as_ref().map(|alias| &alias.name))?;
+            let has_columns = alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
+            let alias = alias.as_ref().map(|alias| &alias.name);
+            let target = if is_alone && !has_columns {
+                Target::resolve_changed(context, name, alias, ViewChange::Lock)?
+            } else {
+                Target::resolve(context, name, alias)?
+            };
             if item.is_filled {
                 let message = format!("{what} cannot be applied to the nullable side of an outer join");
                 return Err(SqlError::new(SqlState::FeatureNotSupported, message));
             }
             let RowLocking { strength, if_locked, .. } = *clause;
-            Ok(Some(LockedTable { name: target.name().clone(), def: target.def, strength, if_locked }))
+            Ok(Some(LockedTable { target, strength, if_locked }))
         }
         TableFactor::Table { .. } | TableFactor::Function { .. } | TableFactor::UNNEST { .. } => Ok(None),
         TableFactor::Derived { alias: Some(alias), .. } => {

@@ -5,7 +5,8 @@ use super::target_view::{EXCLUDED, TargetView, ViewChange};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{self, fold};
-use crate::needs;
+use crate::needs::{self, Reads, WrittenColumns};
+use crate::rights::Checks;
 use crate::scalar::ScopeTable;
 use crate::select::{self, quoted};
 use crate::stored::updatable::key_name;
@@ -89,33 +90,50 @@ impl Target {
         self.view.as_ref()
     }
 
-    /// Refuses a change if the session lacks one of these privileges.
+    /// Refuses a change of these columns if the session lacks one of these privileges. On a view it needs them as a whole.
     ///
     /// # Errors
     /// `42501`.
-    pub(super) fn require(
+    pub(super) fn require_written(
         &self,
         context: &StatementContext<'_>,
         needed: &[Privilege],
+        written: WrittenColumns<'_>,
     ) -> Result<(), SqlError> {
         match &self.view {
-            None => needs::require(context, &self.def, needed),
+            None => needs::require_written(context, &self.def, needed, written),
             Some(view) => view.require(context, needed),
         }
     }
 
-    /// As [`Self::require`], for a statement that then finds the rows by a query of its own.
+    /// As [`Self::require_written`], for a statement that then finds the rows by a query of its own. Where SELECT on the table is all
+    /// that is lacking, and rows are read by the condition of that query alone, it is checked column by column, their keys included.
     ///
     /// # Errors
-    /// As [`Self::require`].
+    /// As [`Self::require_written`].
     pub(super) fn require_to_find(
         &self,
         context: &mut StatementContext<'_>,
         needed: &[Privilege],
+        updated: &[usize],
+        reads: Reads,
     ) -> Result<(), SqlError> {
-        let Some(view) = &self.view else { return needs::require_of_target(context, &self.def, needed) };
-        view.require(context, needed)?;
-        context.checks = view.checks_of_reads();
+        if let Some(view) = &self.view {
+            view.require(context, needed)?;
+            context.checks = view.checks_of_reads();
+            return Ok(());
+        }
+        let written = WrittenColumns { inserted: &[], updated };
+        context.checks = match needs::require_written(context, &self.def, needed, written) {
+            Ok(()) => Checks::AllBut(self.def.id),
+            Err(refused) if reads == Reads::Otherwise => return Err(refused),
+            Err(_) => {
+                let others: Vec<Privilege> =
+                    needed.iter().copied().filter(|privilege| *privilege != Privilege::Select).collect();
+                needs::require_written(context, &self.def, &others, written)?;
+                Checks::All
+            }
+        };
         Ok(())
     }
 
@@ -178,14 +196,21 @@ impl Target {
 
     /// Its primary key as the first columns of a query.
     pub(super) fn key_items(&self) -> Vec<SelectItem> {
-        if self.view.is_none() {
-            return key_items(&self.def, &self.name, "key");
-        }
-        let keys = 0..self.def.primary_key.len();
-        keys.map(|number| {
-            select::item(select::column(&self.name, &key_name(number)), format!("key {number}"))
-        })
-        .collect()
+        self.key_items_named("key")
+    }
+
+    /// Its primary key as columns of a query whose names begin so.
+    pub(super) fn key_items_named(&self, prefix: &str) -> Vec<SelectItem> {
+        let name = |(number, &column): (usize, &usize)| match self.view {
+            None => self.def.columns[column].name.clone(),
+            Some(_) => key_name(number),
+        };
+        let names = self.def.primary_key.iter().enumerate().map(name);
+        let items = names.enumerate().map(|(number, name)| {
+            let value: Expr = select::column(&self.name, &name);
+            select::item(value, format!("{prefix} {number}"))
+        });
+        items.collect()
     }
 
     /// An expression of DO UPDATE, over the row that is there and [the one that was proposed](Self::proposed_table), of the columns that
@@ -214,13 +239,4 @@ impl Target {
         let table = ScopeTable::of_table(&self.def);
         if self.has_alias { table.with_alias(self.name.value.clone()) } else { table }
     }
-}
-
-/// The primary key of a table that goes by this name, as columns of a query.
-pub(super) fn key_items(def: &TableDef, table: &Ident, prefix: &str) -> Vec<SelectItem> {
-    let column = |(number, &column): (usize, &usize)| {
-        let value: Expr = select::column(table, &def.columns[column].name);
-        select::item(value, format!("{prefix} {number}"))
-    };
-    def.primary_key.iter().enumerate().map(column).collect()
 }

@@ -20,26 +20,28 @@ use std::sync::Arc;
 /// What the row that was proposed goes by in DO UPDATE.
 pub(super) const EXCLUDED: &str = "excluded";
 
-/// What a statement does to a view.
+/// What a statement does to the rows of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ViewChange {
     Insert,
     Update,
     Delete,
+    /// `SELECT ... FOR UPDATE`: nothing but lock them.
+    Lock,
 }
 
 impl ViewChange {
-    /// `insert into`, with the participle and the name of the statement.
-    fn words(self) -> (&'static str, &'static str, &'static str) {
-        match self {
+    fn refused(self, why: &NotUpdatable) -> SqlError {
+        let (verb, participle, statement) = match self {
             Self::Insert => ("insert into", "inserting into", "INSERT"),
             Self::Update => ("update", "updating", "UPDATE"),
             Self::Delete => ("delete from", "deleting from", "DELETE"),
-        }
-    }
-
-    fn refused(self, why: &NotUpdatable) -> SqlError {
-        let (verb, participle, statement) = self.words();
+            Self::Lock => {
+                return SqlError::unsupported(format!("a lock of rows of view \"{}\"", why.view.name))
+                    .with_detail(why.reason)
+                    .with_hint("Lock the rows of the tables that it reads.");
+            }
+        };
         let message = format!("cannot {verb} view \"{}\"", why.view.name);
         let hint = format!(
             "To enable {participle} the view, provide an INSTEAD OF {statement} trigger or an unconditional ON {statement} DO \
@@ -49,7 +51,7 @@ impl ViewChange {
     }
 }
 
-/// A view that a statement changes.
+/// A view that a statement changes, or whose rows it locks.
 #[derive(Clone, Debug)]
 pub(super) struct TargetView {
     updatable: Updatable,
@@ -70,19 +72,20 @@ impl TargetView {
     ) -> Result<Self, SqlError> {
         let found = Updatable::of_view(view, context.transaction);
         let updatable = found.map_err(|why| change.refused(&why))?;
-        if change != ViewChange::Delete {
+        if matches!(change, ViewChange::Insert | ViewChange::Update) {
             updatable.require_columns().map_err(|why| change.refused(&why))?;
         }
         let name = &view.name.name;
+        let what = if change == ViewChange::Lock { "a lock of rows" } else { "a change" };
         if updatable.table.bricks.is_some() || updatable.table.foreign.is_some() {
             let message =
-                format!("a change through view \"{name}\", which is over a brick table or one of a server,");
+                format!("{what} through view \"{name}\", which is over a brick table or one of a server,");
             return Err(SqlError::unsupported(message).with_hint("Name the table itself."));
         }
         if let Some(below) = updatable.view_below_with_a_subquery() {
             let message =
-                format!("a change through view \"{name}\" over view \"{below}\", which has a subquery,");
-            return Err(SqlError::unsupported(message).with_hint("Change the rows through that view."));
+                format!("{what} through view \"{name}\" over view \"{below}\", which has a subquery,");
+            return Err(SqlError::unsupported(message).with_hint("Name that view itself."));
         }
         Ok(Self { updatable, change, view: Arc::clone(view) })
     }

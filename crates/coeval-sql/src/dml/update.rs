@@ -60,11 +60,12 @@ pub(super) fn run(
 ) -> Result<StatementResult, SqlError> {
     refuse_clauses(update)?;
     let target = Target::of_from(context, &update.table, ViewChange::Update)?;
-    target.require_to_find(context, needs::needs_of_update(update))?;
-    super::bricks::refuse_rows(&target.def, "UPDATE", REPLACE)?;
     let sets = assignments::resolve(&target, &update.assignments)?;
-    let options = CheckOptions::compile(context, &target)?;
-    let options = options.of_given(sets.iter().map(|set| set.column).collect());
+    let updated: Vec<usize> = sets.iter().map(|set| set.column).collect();
+    let reads = needs::reads_of_update(update);
+    target.require_to_find(context, needs::needs_of_update(update), &updated, reads)?;
+    super::bricks::refuse_rows(&target.def, "UPDATE", REPLACE)?;
+    let options = CheckOptions::compile(context, &target)?.of_given(updated);
     let from = from_tables(update);
     let mut items = target.key_items();
     let changes = new_values(context, &target, &sets, from, &mut items)?;

@@ -3,9 +3,11 @@
 //!
 //! A path is read once ([`parser`]) and followed through each document ([`following`]), as PostgreSQL follows it: lax or strict, with
 //! errors that a filter takes for an unknown answer. What is found is a part of the document, or a text of JSON that was made.
-//! Numbers are exact up to 38 digits ([`number`]).
+//! Numbers are exact up to 38 digits ([`number`]); dates and times are read from ISO 8601 texts ([`moments`]).
 
 mod following;
+mod item;
+mod moments;
 mod number;
 mod parser;
 mod predicates;
@@ -18,12 +20,10 @@ use crate::error::{SqlError, SqlState};
 use crate::scalar::{ArithmeticOp, CompareOp};
 use crate::types::json::{Kind, Part};
 use following::{Failure, Following};
+use item::Item;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
-
-/// A value that was found: a part of the document, or a text of JSON of our own.
-type Item<'d> = Cow<'d, str>;
 
 /// A path, read.
 #[derive(Debug)]
@@ -86,6 +86,7 @@ enum Method {
     Ceiling,
     Double,
     KeyValue,
+    Datetime,
 }
 
 #[derive(Debug)]
@@ -125,11 +126,11 @@ impl Search<'_> {
     ///
     /// # Errors
     /// `42601` for what is no path, `22023` for variables that are no object; those of the path unless it is silent.
-    pub(super) fn found<'d>(&self, document: &'d str) -> Result<Vec<Item<'d>>, SqlError> {
+    pub(super) fn found<'d>(&self, document: &'d str) -> Result<Vec<Cow<'d, str>>, SqlError> {
         let mut found = Vec::new();
         match (self.follow(document, &mut found)?, self.errors) {
             (Some(error), Errors::Told) => Err(error),
-            _ => Ok(found),
+            _ => Ok(found.into_iter().map(Item::into_json).collect()),
         }
     }
 

@@ -7,10 +7,11 @@ use crate::pieces::PushPieces;
 use crate::provider::{BEGIN_BRICK_AGGREGATES, JOIN_KEYS, TEXT_CODES};
 use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CooperativeLeaves,
-    CountSpreading, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameOffsets,
-    GROUP_TOP, GROUPING_SETS, IndependentLaterals, JoinOrder, JoinSides, LateJoins, NARROW_DECIMALS,
-    PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES,
-    ShortGroups, SkippedNumbers, SmallFilters, UNORDERED_GROUPS, VolatileCalls, WHOLE_GROUPS, Watch,
+    CountSpreading, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameExclusions,
+    FrameOffsets, GROUP_TOP, GROUPING_SETS, INTEGER_JOINS, IndependentLaterals, JoinOrder, JoinSides,
+    LateJoins, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS,
+    STEPWISE_FILTERS, STREAM_SERIES, ShortGroups, SkippedNumbers, SmallFilters, UNORDERED_GROUPS,
+    VolatileCalls, WHOLE_GROUPS, Watch,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -56,6 +57,7 @@ pub(crate) fn session_state(
         .with_default_features()
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_analyzer_rule(Arc::new(FrameOffsets))
+        .with_analyzer_rule(Arc::new(FrameExclusions))
         .with_optimizer_rules(optimizer_rules())
         .with_physical_optimizer_rules(physical_optimizer_rules(pieces))
         .build();
@@ -172,28 +174,32 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right, sides of joins chosen by estimates of ours,
 /// leaves that give others a turn without making all above them anew, those that change without arrays, and before them those that make
-/// series while they are read and take the order from rows that are grouped. What a plan has several times is computed once from where
+/// series while they are read; the order is taken from rows that are grouped once the sides of joins are known. What a plan has several times is computed once from where
 /// joins begin to tell scans what they look for. Once the plan stands, groups that keep all are made in one step, rows beyond the best of
 /// their group are dropped before they are sorted, what can be done where the bricks of spread tables are becomes pieces, grouping sets are
 /// made of the finest groups, aggregates of brick tables are begun at the bricks, decimals are computed by integers, other aggregates are
 /// begun by codes of their groups, what is left of them goes by packed keys, windows are computed batch by batch, scans ask what joins look
-/// for, and give texts as codes to who groups by them, filters ask one condition after the other, and conditions guard each other.
+/// for, and give texts as codes to who groups by them, filters ask one condition after the other, conditions guard each other, and joins by
+/// whole numbers go by theirs.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
-    let mut rules: Vec<PhysicalRule> = vec![Arc::new(STREAM_SERIES), Arc::new(UNORDERED_GROUPS)];
+    let mut rules: Vec<PhysicalRule> = vec![Arc::new(STREAM_SERIES)];
     for rule in PhysicalOptimizer::new().rules {
         if rule.name() == handing_down_bounds.name() {
             rules.push(Arc::new(SHARED_SUBPLANS));
             rules.push(Arc::new(ARRAY_BOUNDS));
         }
         let clear = ClearPushdown::instead_of(rule.as_ref()).map(|clear| Arc::new(clear) as PhysicalRule);
-        let sides = || JoinSides::instead_of(rule.as_ref()).map(|sides| Arc::new(sides) as PhysicalRule);
+        if let Some(sides) = JoinSides::instead_of(rule.as_ref()) {
+            rules.extend([Arc::new(sides) as PhysicalRule, Arc::new(UNORDERED_GROUPS)]);
+            continue;
+        }
         let leaves =
             || CooperativeLeaves::instead_of(rule.as_ref()).map(|leaves| Arc::new(leaves) as PhysicalRule);
-        let own = clear.or_else(sides).or_else(leaves);
+        let own = clear.or_else(leaves);
         rules.push(own.unwrap_or(rule));
     }
-    let last: [PhysicalRule; 13] = [
+    let last: [PhysicalRule; 14] = [
         Arc::new(WHOLE_GROUPS),
         Arc::new(GROUP_TOP),
         Arc::clone(pieces) as _,
@@ -207,6 +213,7 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         Arc::new(TEXT_CODES),
         Arc::new(STEPWISE_FILTERS),
         Arc::new(GuardConditions),
+        Arc::new(INTEGER_JOINS),
     ];
     rules.extend(last);
     rules.into_iter().flat_map(|rule| [rule, Arc::new(Watch) as PhysicalRule]).collect()

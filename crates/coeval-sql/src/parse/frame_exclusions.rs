@@ -1,16 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `EXCLUDE ...` at the end of a window's frame, which the parser does not know. `EXCLUDE NO OTHERS` is what goes without saying;
-//! `ROWS ... EXCLUDE CURRENT ROW` becomes a function that nobody knows, in front of what the window is divided by.
+//! any other becomes a function in front of what the window is divided by: `PARTITION BY coeval_excludes_ties(), a`.
 
 use super::{is_space, is_word};
-use crate::error::SqlError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 use std::ops::Range;
 
-/// The function that stands in the PARTITION BY of a window whose frame leaves out the current row.
-pub(crate) const EXCLUDES_CURRENT_ROW: &str = "coeval_excludes_current_row";
+/// What the frame of a window leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Exclusion {
+    CurrentRow,
+    /// The current row and its peers.
+    Group,
+    /// The peers of the current row.
+    Ties,
+}
 
-const CURRENT_ROW: &str = "CURRENT ROW";
+impl Exclusion {
+    pub(crate) const EACH: [Self; 3] = [Self::CurrentRow, Self::Group, Self::Ties];
+
+    /// The function that stands for it in the PARTITION BY of the window.
+    pub(crate) const fn mark(self) -> &'static str {
+        match self {
+            Self::CurrentRow => "coeval_excludes_current_row",
+            Self::Group => "coeval_excludes_group",
+            Self::Ties => "coeval_excludes_ties",
+        }
+    }
+
+    /// The one that a function of this name stands for.
+    pub(crate) fn of_mark(name: &str) -> Option<Self> {
+        Self::EACH.into_iter().find(|exclusion| exclusion.mark() == name)
+    }
+}
 
 /// Words that are to stand in front of a place.
 struct Mark {
@@ -19,19 +41,12 @@ struct Mark {
 }
 
 /// Takes `EXCLUDE ...` out of frames.
-///
-/// # Errors
-/// `0A000` for groups and ties, and where the current row is left out of a frame of other units than rows, or of a window that is
-/// made of a named one.
-pub(super) fn take_exclusions(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
+pub(super) fn take_exclusions(tokens: &mut Vec<TokenWithSpan>) {
     let (mut taken, mut marks) = (Vec::new(), Vec::new());
     for at in (0..tokens.len()).filter(|&place| is_word(&tokens[place], "exclude")) {
-        let Some((what, end)) = exclusion(tokens, at) else { continue };
-        if let Some(what) = what {
-            let mark = if what == CURRENT_ROW { mark_of_rows(tokens, at) } else { None };
-            let Some((place, words)) = mark else {
-                return Err(SqlError::unsupported(format!("EXCLUDE {what} in the frame of a window")));
-            };
+        let Some((exclusion, end)) = exclusion(tokens, at) else { continue };
+        if let Some(exclusion) = exclusion {
+            let Some((place, words)) = mark_of(tokens, at, exclusion) else { continue };
             let span = tokens[at].span;
             let words = words.into_iter().map(|token| TokenWithSpan { token, span }).collect();
             marks.push(Mark { place, words });
@@ -41,7 +56,6 @@ pub(super) fn take_exclusions(tokens: &mut Vec<TokenWithSpan>) -> Result<(), Sql
     if !taken.is_empty() {
         *tokens = without(std::mem::take(tokens), taken, marks);
     }
-    Ok(())
 }
 
 /// The tokens without those in these ranges, which are in order and do not touch, and with marks.
@@ -63,12 +77,12 @@ fn without(tokens: Vec<TokenWithSpan>, taken: Vec<Range<usize>>, mut marks: Vec<
 }
 
 /// What the clause at this place leaves out, nothing if that is nothing, and where it ends; `None` if it is no such clause.
-fn exclusion(tokens: &[TokenWithSpan], at: usize) -> Option<(Option<&'static str>, usize)> {
-    const CLAUSES: [(&[&str], Option<&str>); 4] = [
+fn exclusion(tokens: &[TokenWithSpan], at: usize) -> Option<(Option<Exclusion>, usize)> {
+    const CLAUSES: [(&[&str], Option<Exclusion>); 4] = [
         (&["no", "others"], None),
-        (&["current", "row"], Some(CURRENT_ROW)),
-        (&["group"], Some("GROUP")),
-        (&["ties"], Some("TIES")),
+        (&["current", "row"], Some(Exclusion::CurrentRow)),
+        (&["group"], Some(Exclusion::Group)),
+        (&["ties"], Some(Exclusion::Ties)),
     ];
     let before = tokens[..at].iter().rev().find(|token| !is_space(token))?;
     if !["row", "preceding", "following"].iter().any(|word| is_word(before, word)) {
@@ -83,37 +97,33 @@ fn exclusion(tokens: &[TokenWithSpan], at: usize) -> Option<(Option<&'static str
     })
 }
 
-/// The words that say of the window whose frame ends here that its current row is left out, and where they go; `None` if its frame
-/// is not of rows, or if it is made of a named window.
-fn mark_of_rows(tokens: &[TokenWithSpan], end: usize) -> Option<(usize, Vec<Token>)> {
+/// The words that say what the window whose frame ends here leaves out, and where they go; `None` if no window begins before.
+fn mark_of(tokens: &[TokenWithSpan], end: usize, exclusion: Exclusion) -> Option<(usize, Vec<Token>)> {
     let mut depth = 0_usize;
-    let mut is_rows = None;
     let open = (0..end).rev().find(|&place| {
-        let token = &tokens[place];
-        match token.token {
+        match tokens[place].token {
             Token::RParen => depth += 1,
             Token::LParen if depth == 0 => return true,
             Token::LParen => depth -= 1,
-            // The last of these words names the units.
-            _ if depth == 0 && is_rows.is_none() => {
-                let units = ["rows", "range", "groups"].iter().find(|units| is_word(token, units));
-                is_rows = units.map(|units| *units == "rows");
-            }
             _ => {}
         }
         false
     })?;
-    if is_rows != Some(true) {
-        return None;
-    }
     let mut words = (open + 1..end).filter(|&place| !is_space(&tokens[place]));
-    let (first, second) = (words.next()?, words.next()?);
-    let blank = || Token::Whitespace(Whitespace::Space);
-    let call = [Token::make_word(EXCLUDES_CURRENT_ROW, None), Token::LParen, Token::RParen];
-    if is_word(&tokens[first], "partition") && is_word(&tokens[second], "by") {
-        return Some((second + 1, [blank()].into_iter().chain(call).chain([Token::Comma]).collect()));
+    let mut first = words.next()?;
+    // A window may be made of a named one, whose name stands in front.
+    let is_named =
+        !["partition", "order", "rows", "range", "groups"].iter().any(|word| is_word(&tokens[first], word));
+    let begin = if is_named { first + 1 } else { open + 1 };
+    if is_named {
+        first = words.next()?;
     }
-    let is_plain = ["order", "rows"].iter().any(|word| is_word(&tokens[first], word));
-    let words = [Token::make_keyword("PARTITION"), blank(), Token::make_keyword("BY"), blank()];
-    is_plain.then(|| (open + 1, words.into_iter().chain(call).chain([blank()]).collect()))
+    let blank = || Token::Whitespace(Whitespace::Space);
+    let call = [blank(), Token::make_word(exclusion.mark(), None), Token::LParen, Token::RParen];
+    if is_word(&tokens[first], "partition") {
+        let by = words.next().filter(|&place| is_word(&tokens[place], "by"))?;
+        return Some((by + 1, call.into_iter().chain([Token::Comma]).collect()));
+    }
+    let words = [blank(), Token::make_keyword("PARTITION"), blank(), Token::make_keyword("BY")];
+    Some((begin, words.into_iter().chain(call).chain([blank()]).collect()))
 }

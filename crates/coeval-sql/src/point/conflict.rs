@@ -6,6 +6,7 @@ use super::source::{Planner, Source};
 use super::update::{assigned_column, assigned_value};
 use crate::error::{SqlError, SqlState};
 use crate::failing_row::refused;
+use crate::parse::given_to_column;
 use crate::row_locking::strength_of_update;
 use crate::scalar::{Environment, Inputs, NewRow, Refusal, RowSource, Scalar, Scope, ScopeTable, folded};
 use crate::unique_keys::{Arbiters, UniqueKey};
@@ -177,8 +178,8 @@ fn do_update(
     let mut changes = vec![None; table.columns.len()];
     for assignment in &update.assignments {
         let column = assigned_column(table, assignment)?;
-        let value = assigned_value(&assignment.value)?;
-        let change = planner.compiler(&scope).assignment(value, &table.columns[column])?;
+        let value = given_to_column(assigned_value(&assignment.value)?, table.columns[column].ty);
+        let change = planner.compiler(&scope).assignment(&value, &table.columns[column])?;
         if changes[column].replace(change).is_some() {
             return Err(Refusal::unsupported("a column assigned twice"));
         }

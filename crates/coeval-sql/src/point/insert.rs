@@ -9,6 +9,7 @@ use super::update::{is_always_generated, is_default, refuse_generated};
 use crate::error::SqlError;
 use crate::failing_row::refused;
 use crate::memory::{QueryEnvironment, ReturnedMemory};
+use crate::parse::given_to_column;
 use crate::scalar::{Environment, Inputs, NewRow, NoRows, Refusal, Scalar, Scope, folded};
 use coeval_store::{Key, Row, RowWriter, StoreError, TableDef, Transaction, Value, ValueRef};
 use datafusion::sql::sqlparser::ast::{
@@ -286,7 +287,9 @@ fn compile_rows(
             if is_always_generated(&table.columns[column]) {
                 return Err(Refusal::unsupported("a value for an identity column"));
             }
-            compiled.push(Some(planner.compiler(&scope).assignment(value, &table.columns[column])?));
+            let column = &table.columns[column];
+            let value = given_to_column(value, column.ty);
+            compiled.push(Some(planner.compiler(&scope).assignment(&value, column)?));
         }
         rows.push(compiled);
     }

@@ -13,6 +13,7 @@ use super::walk::{Flow, Walk};
 use crate::error::SqlError;
 use crate::failing_row::refused;
 use crate::memory::{QueryEnvironment, ReturnedMemory};
+use crate::parse::given_to_column;
 use crate::row_locking::strength_of_update;
 use crate::scalar::{Environment, Inputs, NewRow, Refusal, Scalar, folded};
 use coeval_store::{ColumnDef, Identity, Key, Privilege, Row, RowWriter, TableDef, Transaction, Value};
@@ -81,9 +82,8 @@ impl UpdatePlan {
         let mut changes = vec![None; table.columns.len()];
         for assignment in &update.assignments {
             let column = assigned_column(&table, assignment)?;
-            let change = planner
-                .compiler(&source.scope)
-                .assignment(assigned_value(&assignment.value)?, &table.columns[column])?;
+            let value = given_to_column(assigned_value(&assignment.value)?, table.columns[column].ty);
+            let change = planner.compiler(&source.scope).assignment(&value, &table.columns[column])?;
             if changes[column].replace(change).is_some() {
                 return Err(Refusal::unsupported("a column assigned twice"));
             }

@@ -2,25 +2,30 @@
 //! Aggregates of a brick table, begun where its rows are.
 //!
 //! DataFusion filters a scan's batches, copies what passes, and looks each row's group up in a hash table. Bricks know
-//! better: a row's offsets in the dimensions number its group densely, so that an array replaces the hash table; a
+//! better: a row's offsets in the dimensions, the codes of its strings, and numbers between bounds that are known number its
+//! group densely, so that an array replaces the hash table, and strings are made only for groups; a
 //! condition on a dimension holds for whole bricks, and is not asked of their rows; and what a filter leaves need not be
 //! copied to be added up. The states of the aggregates go out, and are merged above as those of any other partial
 //! aggregate.
 //!
-//! The rule that puts this leaf into plans is in `rule.rs`, what one partition does in `fold.rs`, which rows count in
-//! `filter.rs`.
+//! The rule that puts this leaf into plans is in `rule.rs`, what one partition does in `fold.rs`, its groups are in
+//! `groups.rs`, which rows count in `filter.rs`.
 
 mod filter;
 mod fold;
+mod groups;
 mod rule;
 
 use super::bricks::BrickSource;
 use super::scan::CountedScan;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::cast;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{Grouping, Selection};
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
@@ -39,6 +44,9 @@ use fold::{Fold, Step};
 pub(crate) use rule::BEGIN_BRICK_AGGREGATES;
 use std::fmt;
 use std::sync::Arc;
+
+/// What its memory is reserved as.
+const CONSUMER: &str = "BrickAggregate";
 
 /// What each partition of the leaf does.
 pub(super) struct Task {
@@ -77,6 +85,29 @@ struct Call {
     /// The column that is read and is the only argument, if NULLs of it change nothing: a row that does not pass can be a NULL
     /// then instead of being left out.
     nullable_argument: Option<usize>,
+}
+
+impl Task {
+    /// So many rows of the output, with columns as they were made.
+    fn batch(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+        let columns = columns.into_iter().zip(self.output.fields()).map(|(column, field)| {
+            if column.data_type() == field.data_type() {
+                Ok(column)
+            } else {
+                cast(&column, field.data_type())
+            }
+        });
+        let columns = columns.collect::<Result<_, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)?)
+    }
+}
+
+impl Call {
+    fn arguments_of(&self, inputs: &RecordBatch) -> Result<Vec<ArrayRef>> {
+        let rows = inputs.num_rows();
+        self.arguments.iter().map(|argument| argument.evaluate(inputs)?.into_array(rows)).collect()
+    }
 }
 
 /// The leaf: states of aggregates over the rows of a brick table.
@@ -167,7 +198,8 @@ impl ExecutionPlan for BrickAggregate {
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let rows_scanned = MetricBuilder::new(&self.metrics).counter("rows_scanned", partition);
         let batch_rows = context.session_config().batch_size();
-        let fold = Fold::new(Arc::clone(&self.task), pieces, batch_rows, rows_scanned)?;
+        let reservation = MemoryConsumer::new(CONSUMER).register(context.memory_pool());
+        let fold = Fold::new(Arc::clone(&self.task), pieces, batch_rows, rows_scanned, reservation)?;
         let stream = futures::stream::try_unfold((fold, baseline), |(mut fold, baseline)| async move {
             loop {
                 let timer = baseline.elapsed_compute().timer();

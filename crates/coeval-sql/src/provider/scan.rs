@@ -2,11 +2,12 @@
 //! The leaf of physical plans: a scan of one table of the statement's snapshot.
 
 use super::answers::{Answers, AskedScan};
-use super::batches::{Batches, ScanMetrics, ScanTask};
+use super::batches::{Batches, RowOrder, ScanTask};
 use super::coded_columns::with_codes;
 use super::join_keys::ScanKeys;
 use super::prune::SourceColumn;
 use super::request::ScanRequest;
+use super::scan_metrics::ScanMetrics;
 use super::selectivity::selectivity;
 use super::statistics;
 use super::text_filter::is_of_text;
@@ -240,6 +241,18 @@ impl Scan {
         }
     }
 
+    /// The order in which rows come. Nobody can count on one that the plan does not promise, but whoever looks at a small table
+    /// sees its rows in the order of keys, and the first rows are those of the least keys.
+    fn row_order(&self) -> RowOrder {
+        let is_limited = self.limit.or(self.rows_max).is_some();
+        let is_small = self.view.row_count() < ROWS_PER_PARTITION_MIN;
+        if is_limited || is_small || self.properties.output_ordering().is_some() {
+            RowOrder::OfKeys
+        } else {
+            RowOrder::Any
+        }
+    }
+
     fn use_unless_limited(&self) -> FilterUse {
         if self.limit.or(self.rows_max).is_some() { FilterUse::Above } else { FilterUse::Here }
     }
@@ -327,7 +340,7 @@ fn is_zero(key: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Vec<Arc<dyn P
     Ok(zeros.into_iter().map(is).collect())
 }
 
-/// Each part is in key order, one behind the other.
+/// Each part is in key order, one behind the other, which is promised as far as columns of the key go out.
 fn properties(
     view: &TableView,
     output: &SchemaRef,
@@ -434,6 +447,7 @@ impl ExecutionPlan for Scan {
             filters: self.filters.clone(),
             join_keys: self.join_keys.clone(),
             limit: self.limit.or(self.rows_max),
+            order: self.row_order(),
         };
         let mut metrics = ScanMetrics::new(&self.metrics, partition);
         if !self.join_keys.is_empty() {

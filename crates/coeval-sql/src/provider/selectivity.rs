@@ -5,7 +5,8 @@
 //! The rows are in memory or about to be read, so a look at two thousand of them costs less than keeping
 //! histograms, is never out of date, and knows of correlated columns and of `LIKE`.
 
-use super::batches::{is_true, with_schema};
+use super::batches::with_schema;
+use super::row_filters::is_true;
 use super::table::field_of_column;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::Schema;

@@ -49,6 +49,8 @@ pub(crate) struct CoevalTable {
     schema: SchemaRef,
     /// For each field of the schema the column's index in the definition.
     columns: Vec<usize>,
+    /// The columns of the definition that may be read, if these are not all.
+    readable: Option<Vec<usize>>,
     constraints: Constraints,
 }
 
@@ -79,8 +81,22 @@ impl CoevalTable {
             def,
             schema: Arc::new(Schema::new(fields)),
             columns,
+            readable: None,
             constraints: Constraints::new_unverified(constraints),
         }
+    }
+
+    /// The same for a statement that may read these columns of the definition alone. Its plan has to be checked for others.
+    pub(crate) fn of_columns(self, readable: Vec<usize>) -> Self {
+        Self { readable: Some(readable), ..self }
+    }
+
+    /// Whether the column of this name may be read.
+    pub(crate) fn is_readable(&self, name: &str) -> bool {
+        let Some(readable) = &self.readable else { return true };
+        // Rights are those of now, and may be of columns that the statement's snapshot does not have.
+        let mut columns = readable.iter().filter_map(|column| self.def.columns.get(*column));
+        columns.any(|column| column.is_live() && column.name == name)
     }
 
     /// The table's definition.

@@ -33,7 +33,7 @@
 //! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
 //! | `DISTINCT ON (a, b) ... ORDER BY b, a` | `DISTINCT ON (b, a)` |
 //! | `LIMIT 1.5`, `FETCH FIRST n ROWS WITH TIES` | the count as a `bigint`, in a function that asks for ties |
-//! | `OVER (... ROWS ... EXCLUDE CURRENT ROW)` | the values before and behind the row, put together |
+//! | `OVER (... ROWS ... EXCLUDE CURRENT ROW)` | the values before and behind the row, put together, where that can be done |
 //! | `OVER (... ROWS $1 PRECEDING)` | the current row, and a function of the offset |
 //! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
 //! | `GROUP BY (a, b)`, `ROLLUP ((a, b), c)`, `GROUPING SETS (a, CUBE (b, c))`, `GROUP BY DISTINCT ...` | columns, and the sets that they stand for |
@@ -334,7 +334,7 @@ fn rewritten_call(function: &mut Function) -> Result<Option<Expr>, SqlError> {
     }
     distinct_aggregates::check_order(function)?;
     named_arguments::put_in_places(function);
-    if let Some(both) = excluded_rows::rewritten(function)? {
+    if let Some(both) = excluded_rows::rewritten(function) {
         return Ok(Some(both));
     }
     frame_offsets::take_of_call(function);

@@ -8,14 +8,15 @@
 //! aggregated above the joins becomes the aggregate of these parts.
 //!
 //! It is right because the joins are inner: rows of the table that agree in all columns that are named elsewhere meet the
-//! same rows of the other tables and end in the same group. What is aggregated is a column, as nothing may be computed of
-//! rows that the joins would have left out: it might fail.
+//! same rows of the other tables and end in the same group. What is aggregated is computed of rows that the joins would have left out, too,
+//! so it is a column, or something else that cannot fail.
 //!
 //! It is done where it is estimated to pay: if the table has [`ROWS_PER_GROUP_MIN`] rows in each group, and what comes out
 //! of the joins is more than [`JOINED_PER_GROUP_MIN`] times the groups. Joins that let little through are better done
 //! first.
 
 use super::join_order::{Cluster, Parts, Relation, is_inner_join};
+use super::late_joins::{cannot_fail, digits_before};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result};
@@ -36,8 +37,11 @@ const JOINED_PER_GROUP_MIN: f64 = 2.0;
 /// Fewer rows are not worth it.
 const ROWS_MIN: f64 = 10_000.0;
 
-/// Digits of numbers that may be added up in two steps: sums have ten digits more, and sums of sums twenty.
-const DIGITS_MAX: u8 = 18;
+/// Digits of numbers that may be added up in two steps: sums of up to 10^10 of them, in however many steps, have ten digits more.
+const DIGITS_MAX: u32 = 28;
+
+/// What the names of parts begin with.
+const PART: &str = "coeval_part";
 
 /// Groups a table before it is joined.
 #[derive(Debug, Default)]
@@ -65,17 +69,17 @@ impl OptimizerRule for EagerAggregation {
 }
 
 /// One aggregate, and how its parts become it.
-struct Call<'a> {
+pub(super) struct Call<'a> {
     whole: &'a Expr,
     function: &'a Arc<AggregateUDF>,
-    /// The column that is aggregated; none of `count(*)`.
-    column: Option<&'a Column>,
+    /// The columns of what is aggregated; none of `count(*)`.
+    columns: Vec<&'a Column>,
     arguments: &'a [Expr],
 }
 
 impl<'a> Call<'a> {
     /// `None` if its parts do not make it, or might fail where it would not.
-    fn of(whole: &'a Expr, input: &LogicalPlan) -> Result<Option<Self>> {
+    pub(super) fn of(whole: &'a Expr, input: &LogicalPlan) -> Result<Option<Self>> {
         let Expr::AggregateFunction(AggregateFunction { func, params }) = whole else { return Ok(None) };
         let AggregateFunctionParams { args, distinct: false, filter: None, order_by, null_treatment: None } =
             params
@@ -83,18 +87,22 @@ impl<'a> Call<'a> {
             return Ok(None);
         };
         let [argument] = args.as_slice() else { return Ok(None) };
-        let column = match argument {
-            Expr::Column(column) => Some(column),
-            Expr::Cast(Cast { expr, .. }) => match expr.as_ref() {
-                Expr::Column(column) => Some(column),
-                _ => return Ok(None),
-            },
-            Expr::Literal(..) => None,
-            _ => return Ok(None),
+        let is_cast_column = match argument {
+            Expr::Cast(Cast { expr, .. }) => matches!(expr.as_ref(), Expr::Column(_)),
+            _ => false,
         };
+        if !is_cast_column && !cannot_fail(argument, input.schema()) {
+            return Ok(None);
+        }
+        let mut columns: Vec<&Column> = argument.column_refs().into_iter().collect();
+        columns.sort();
         let is_exact = match func.name() {
             "sum" => match argument.get_type(input.schema())? {
-                DataType::Decimal128(digits, _) => digits <= DIGITS_MAX,
+                DataType::Decimal128(digits, scale) => {
+                    let before = digits_before(argument, input.schema());
+                    before.map_or(u32::from(digits), |before| before + u32::from(scale.unsigned_abs()))
+                        <= DIGITS_MAX
+                }
                 // Four bytes were made eight: no sum of what fits into a table is longer.
                 DataType::Int64 => matches!(argument, Expr::Cast(_)),
                 // The same of whole numbers. Sums of floats may pass them, also where rows have no partner and no sum is asked for.
@@ -105,13 +113,18 @@ impl<'a> Call<'a> {
             "min" | "max" => matches!(argument, Expr::Column(_)),
             _ => false,
         };
-        let is_plain = order_by.is_empty() && (column.is_some() || func.name() == "count");
-        let call = Self { whole, function: func, column, arguments: args };
+        let is_plain = order_by.is_empty() && (!columns.is_empty() || func.name() == "count");
+        let call = Self { whole, function: func, columns, arguments: args };
         Ok((is_exact && is_plain).then_some(call))
     }
 
+    /// Whether it is of parts of another aggregate.
+    pub(super) fn is_of_parts(&self) -> bool {
+        self.columns.iter().any(|column| column.name.starts_with(PART))
+    }
+
     /// What the part is, below the joins.
-    fn part(&self, name: &str) -> Expr {
+    pub(super) fn part(&self, name: &str) -> Expr {
         self.of_arguments(self.function, self.arguments.to_vec()).alias(name)
     }
 
@@ -159,7 +172,7 @@ fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
     if !pays(aggregate, chosen_plan, &keys, config)? {
         return Ok(None);
     }
-    let names: Vec<String> = calls.iter().map(|_| config.alias_generator().next("coeval_part")).collect();
+    let names = part_names(&calls, config);
     let keys = keys.into_iter().map(Expr::Column).collect();
     let parts = calls.iter().zip(&names).map(|(call, name)| call.part(name)).collect();
     let grouped = Aggregate::try_new(Arc::new(chosen_plan.clone()), keys, parts)?;
@@ -167,8 +180,13 @@ fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
     merged(aggregate, &calls, &names, joined).map(Some)
 }
 
+/// Names for the parts of these.
+pub(super) fn part_names(calls: &[Call<'_>], config: &dyn OptimizerConfig) -> Vec<String> {
+    calls.iter().map(|_| config.alias_generator().next(PART)).collect()
+}
+
 /// The aggregate over parts, under the names of the one that it stands for.
-fn merged(
+pub(super) fn merged(
     aggregate: &Aggregate,
     calls: &[Call<'_>],
     names: &[String],
@@ -215,7 +233,7 @@ fn pays(
 /// The one relation that all aggregated columns are of. `None` if there are several, or no column is aggregated.
 fn aggregated(relations: &[LogicalPlan], calls: &[Call<'_>]) -> Option<usize> {
     let of = |column: &Column| relations.iter().position(|one| one.schema().has_column(column));
-    let mut found = calls.iter().filter_map(|call| call.column).map(of);
+    let mut found = calls.iter().flat_map(|call| &call.columns).copied().map(of);
     let first = found.next()??;
     found.all(|other| other == Some(first)).then_some(first)
 }

@@ -3,10 +3,13 @@
 //!
 //! It copies all expressions of a plan, twice, before it finds that there is nothing to move, in each pass of the optimizer. Structs
 //! are what enums and rows of a subquery are kept as; most plans have none.
+//!
+//! Where a subquery has a name and columns of two tables that are called alike, it moves a read between them and cannot tell the columns
+//! apart any more. Then nothing is moved.
 
 use super::rewriting::has_concern;
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, ExpressionPlacement, LogicalPlan};
 use datafusion::optimizer::extract_leaf_expressions::ExtractLeafExpressions;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
@@ -21,7 +24,13 @@ impl OptimizerRule for FieldReads {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        if has_any(&plan)? { self.0.rewrite(plan, config) } else { Ok(Transformed::no(plan)) }
+        if !has_any(&plan)? {
+            return Ok(Transformed::no(plan));
+        }
+        match self.0.rewrite(plan.clone(), config) {
+            Err(DataFusionError::SchemaError(..)) => Ok(Transformed::no(plan)),
+            moved => moved,
+        }
     }
 }
 

@@ -26,26 +26,33 @@
 //! And conditions on what is aggregated are asked of groups that have no partner, as DataFusion puts them below joins. So there is no late
 //! join below one that might fail, wherever it stands (`conditions`). What is selected or sorted by is computed behind, and may.
 //!
+//! # In two steps
+//! Where the groups do not tell the number (`GROUP BY c.name`), the orders can be grouped by it all the same, and the groups that have found
+//! their customers are grouped once more by the names, where sums become sums of sums. That needs aggregates that can be put together again
+//! (`eager_aggregation`, which does the same for a single table).
+//!
 //! # When it is done
 //! If the tables are estimated to have a partner for nearly all rows, and there are fewer groups than rows, or no texts of theirs to group
-//! by any more. Joins that let little through are better done first.
+//! by any more; in two steps, if there are a good deal fewer groups than rows. Joins that let little through are better done first.
 
 mod choice;
 mod conditions;
 mod nonzero;
 mod unfailing;
 
+use super::eager_aggregation::{Call, merged, part_names};
 use super::join_order::{Cluster, is_inner_join};
 use crate::carried::Carry;
 use crate::plan_rule::SwitchedOff;
 use crate::stack::with_room;
-use choice::Behind;
+use choice::{Behind, Steps};
 use conditions::Conditions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinConstraint, NullEquality, Result};
 use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
+pub(super) use unfailing::{cannot_fail, digits_before};
 
 /// The setting that switches it off.
 pub(super) const LATE_JOINS_SETTING: &str = "coeval.late_joins";
@@ -145,14 +152,50 @@ fn late(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<Lo
         return Ok(None);
     }
     let Some(cluster) = Cluster::of(&aggregate.input, RELATIONS_MIN, config)? else { return Ok(None) };
-    let Some(behind) = Behind::of(&cluster, aggregate, config)? else { return Ok(None) };
+    match in_one_step(aggregate, &cluster, config)? {
+        Some(plan) => Ok(Some(plan)),
+        None => in_two_steps(aggregate, &cluster, config),
+    }
+}
+
+fn in_one_step(
+    aggregate: &Aggregate,
+    cluster: &Cluster,
+    config: &dyn OptimizerConfig,
+) -> Result<Option<LogicalPlan>> {
+    let Some(behind) = Behind::of(cluster, aggregate, Steps::One, config)? else { return Ok(None) };
     let Some(input) = cluster.joined_alone(&aggregate.input, behind.others())? else { return Ok(None) };
     let grouped = Aggregate::try_new(Arc::new(input), behind.groups(), aggregate.aggr_expr.clone())?;
-    let Some(joined) = joined(LogicalPlan::Aggregate(grouped), &behind, &cluster, aggregate)? else {
+    let Some(joined) = joined(LogicalPlan::Aggregate(grouped), &behind, cluster, aggregate)? else {
         return Ok(None);
     };
     let outputs = behind.outputs(aggregate);
     let plan = LogicalPlan::Projection(Projection::try_new(outputs, Arc::new(joined))?);
+    Ok(plan.schema().logically_equivalent_names_and_types(&aggregate.schema).then_some(plan))
+}
+
+fn in_two_steps(
+    aggregate: &Aggregate,
+    cluster: &Cluster,
+    config: &dyn OptimizerConfig,
+) -> Result<Option<LogicalPlan>> {
+    let mut calls = Vec::with_capacity(aggregate.aggr_expr.len());
+    for whole in &aggregate.aggr_expr {
+        match Call::of(whole, &aggregate.input)? {
+            // Once is enough.
+            Some(call) if !call.is_of_parts() => calls.push(call),
+            _ => return Ok(None),
+        }
+    }
+    let Some(behind) = Behind::of(cluster, aggregate, Steps::Two, config)? else { return Ok(None) };
+    let Some(input) = cluster.joined_alone(&aggregate.input, behind.others())? else { return Ok(None) };
+    let names = part_names(&calls, config);
+    let parts = calls.iter().zip(&names).map(|(call, name)| call.part(name)).collect();
+    let grouped = Aggregate::try_new(Arc::new(input), behind.groups(), parts)?;
+    let Some(joined) = joined(LogicalPlan::Aggregate(grouped), &behind, cluster, aggregate)? else {
+        return Ok(None);
+    };
+    let plan = merged(aggregate, &calls, &names, joined)?;
     Ok(plan.schema().logically_equivalent_names_and_types(&aggregate.schema).then_some(plan))
 }
 

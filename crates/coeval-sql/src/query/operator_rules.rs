@@ -7,6 +7,7 @@ use crate::plan_rule::PlanRule;
 use coeval_operators::coded_groups::{CodedGroupsExec, with_coded_groups, with_packed_remainders};
 use coeval_operators::compared_pairs::with_compared_pairs;
 use coeval_operators::grouping_sets::with_grouping_sets;
+use coeval_operators::integer_join::with_integer_joins;
 use coeval_operators::narrow_decimals::with_narrow_decimals;
 use coeval_operators::packed_groups::with_packed_groups;
 use coeval_operators::running_windows::with_running_windows;
@@ -18,7 +19,8 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
-/// Comes first of all: rows that are in the order of some of the columns they are grouped by are grouped as if they were not.
+/// Behind the one that decides which side of a join is built, as rows go out in the order of the other, and before those that divide rows
+/// among threads and sort them: rows that are in the order of some of the columns they are grouped by are grouped as if they were not.
 pub(crate) const UNORDERED_GROUPS: PlanRule =
     PlanRule::new("coeval_unordered_groups", |plan, _| with_unordered_groups(plan))
         .about(|node| node.is::<AggregateExec>())
@@ -62,6 +64,12 @@ pub(crate) const STEPWISE_FILTERS: PlanRule = PlanRule::new("coeval_stepwise_fil
 })
 .about(|node| node.is::<FilterExec>() || node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>())
 .switched_by("coeval.stepwise_filters");
+
+/// Comes last: all others look for DataFusion's joins, and the conditions of joins guard each other by then.
+pub(crate) const INTEGER_JOINS: PlanRule =
+    PlanRule::new("coeval_integer_joins", |plan, _| with_integer_joins(plan))
+        .about(|node| node.is::<HashJoinExec>())
+        .switched_by("coeval.integer_joins");
 
 fn has_grouping_sets(node: &dyn ExecutionPlan) -> bool {
     let aggregate = node.downcast_ref::<AggregateExec>();

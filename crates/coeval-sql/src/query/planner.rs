@@ -75,6 +75,8 @@ pub(super) struct Planner<'a> {
     reads_views: Cell<bool>,
     takes_sequence_values: Cell<bool>,
     asks_the_catalog: Cell<bool>,
+    /// Whether a table is named of which not all columns may be read.
+    bars_columns: Cell<bool>,
     /// The views that are being planned, each within the one before.
     within: RefCell<Vec<QualifiedName>>,
     view_sizes: RefCell<ViewSizes>,
@@ -145,6 +147,7 @@ impl<'a> Planner<'a> {
             reads_views: Cell::new(false),
             takes_sequence_values: Cell::new(false),
             asks_the_catalog: Cell::new(false),
+            bars_columns: Cell::new(false),
             within: RefCell::default(),
             view_sizes: RefCell::default(),
         }
@@ -152,7 +155,15 @@ impl<'a> Planner<'a> {
 
     /// The logical plan of a query.
     pub(super) fn plan(&self, query: &Query, mut names: PlannerContext) -> Result<LogicalPlan> {
-        logical_plan(self, query.clone(), &mut names)
+        self.checked(logical_plan(self, query.clone(), &mut names)?)
+    }
+
+    /// A plan that uses no column which may not be read.
+    fn checked(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        if self.bars_columns.get() {
+            super::readable_columns::check(&plan)?;
+        }
+        Ok(plan)
     }
 
     /// The same on a thread of its own, which asks here for what only this statement knows.
@@ -167,7 +178,7 @@ impl<'a> Planner<'a> {
         let (planned, uses) = self.engine.runtime().apart_asking(work, |question| question.answer(self))?;
         self.takes_sequence_values.set(self.takes_sequence_values.get() | uses.sequence_values);
         self.asks_the_catalog.set(self.asks_the_catalog.get() | uses.catalog);
-        planned
+        self.checked(planned?)
     }
 
     /// Which of the query's subqueries run for each row.
@@ -188,12 +199,20 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn table(&self, def: Arc<TableDef>) -> Arc<dyn TableSource> {
+    /// A table, of which these columns may be read; `None`: all.
+    fn table(&self, def: Arc<TableDef>, readable: Option<Vec<usize>>) -> Arc<dyn TableSource> {
         let mut tables = self.tables.borrow_mut();
         if !tables.iter().any(|known| known.id == def.id) {
             tables.push(Arc::clone(&def));
         }
-        provider_as_source(Arc::new(CoevalTable::new(def, self.hidden, self.keys)))
+        let table = CoevalTable::new(def, self.hidden, self.keys);
+        provider_as_source(Arc::new(match readable {
+            None => table,
+            Some(readable) => {
+                self.bars_columns.set(true);
+                table.of_columns(readable)
+            }
+        }))
     }
 
     /// A view is the plan of its query, with its own column names.
@@ -391,10 +410,11 @@ impl<'a> Planner<'a> {
         match self.transaction.catalog().resolve(name) {
             Some(ObjectRef::Table(_)) => match self.transaction.resolve_table(name) {
                 Some(def) => {
-                    if !self.is_exempt(def.id) {
-                        self.require_select(Object::Table(&def))?;
-                    }
-                    Ok(self.table(def))
+                    let readable = match self.is_exempt(def.id) {
+                        true => None,
+                        false => self.rights.borrow().readable(&def)?,
+                    };
+                    Ok(self.table(def, readable))
                 }
                 None => Err(unknown_table(&name.name).into()),
             },

@@ -570,10 +570,11 @@ impl Carry for StatementEnvironment {
 }
 
 /// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule), or a rule for logical plans.
-const RULE_SETTINGS: [&str; 12] = [
+const RULE_SETTINGS: [&str; 13] = [
     "coeval.coded_groups",
     "coeval.group_top",
     "coeval.grouping_sets",
+    "coeval.integer_joins",
     "coeval.join_keys",
     LATE_JOINS_SETTING,
     "coeval.narrow_decimals",

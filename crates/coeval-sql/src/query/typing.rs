@@ -135,6 +135,7 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     ];
     for function in functions
         .into_iter()
+        .chain(super::frame_exclusions::functions())
         .chain(rounding::rounding_functions())
         .chain(moments::functions())
         .chain(time_parts::functions())

@@ -37,10 +37,11 @@ use std::sync::Arc;
 use std::task::Poll;
 
 /// Operators that give many batches for one that they read, or all of them at the end.
-const MAKE_MORE: [&str; 12] = [
+const MAKE_MORE: [&str; 13] = [
     "AggregateExec",
     "CrossJoinExec",
     "HashJoinExec",
+    "IntegerHashJoinExec",
     "NestedLoopJoinExec",
     "PackedGroupsExec",
     "PiecewiseMergeJoinExec",

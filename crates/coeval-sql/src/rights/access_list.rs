@@ -6,6 +6,10 @@ use crate::quoting::quoted;
 use crate::relations::CATALOG_NAME;
 use coeval_store::{Grant, ObjectAccess, Privilege, Privileges};
 
+/// The privileges that there are on columns of tables, and what ALL means there.
+pub(crate) const COLUMN_PRIVILEGES: [Privilege; 4] =
+    [Privilege::Insert, Privilege::Select, Privilege::Update, Privilege::References];
+
 /// The privileges that there are on objects of a kind: what ALL means, and what the owner has.
 pub(crate) fn all_privileges(kind: Kind) -> Privileges {
     match kind {
@@ -36,6 +40,11 @@ pub(crate) fn access_list(kind: Kind, access: &ObjectAccess) -> Option<Vec<Strin
         grantable: Privileges::NONE,
     };
     Some(std::iter::once(&own).chain(&access.grants).map(entry).collect())
+}
+
+/// The entries of grants alone.
+pub(crate) fn entries(grants: &[Grant]) -> Vec<String> {
+    grants.iter().map(entry).collect()
 }
 
 fn entry(grant: &Grant) -> String {

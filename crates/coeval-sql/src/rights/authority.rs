@@ -14,7 +14,8 @@
 
 use super::{Kind, predefined};
 use coeval_store::{
-    ObjectAccess, RoleDef, SequenceDef, Store, TableDef, Transaction, TypeDef, ViewDef, World,
+    DefaultPrivileges, NewObjects, ObjectAccess, RoleDef, SequenceDef, Store, TableDef, Transaction, TypeDef,
+    ViewDef, World,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -141,6 +142,19 @@ impl Authority {
             (None, Object::Schema(schema)) => Cow::Owned(super::default_schema_access(schema)),
             (None, _) => Cow::Owned(ObjectAccess::default()),
         }
+    }
+
+    /// What new objects of this owner in this schema are granted; without a schema, what they are granted in all of them.
+    pub(crate) fn default_privileges(
+        &self,
+        owner: Option<&str>,
+        schema: Option<&str>,
+        objects: NewObjects,
+    ) -> Option<&DefaultPrivileges> {
+        self.current(|world| {
+            let found = world.catalog().default_privileges(owner, schema, objects);
+            found.map(|defaults| &**defaults)
+        })
     }
 
     /// With whose rights a view reads: its owner's as of now. `None` if its name stands for another query of another

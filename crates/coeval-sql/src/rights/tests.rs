@@ -6,8 +6,8 @@ use crate::engine::Engine;
 use crate::error::SqlState;
 use crate::session::Session;
 use coeval_store::{
-    AccessMode, CatalogChange, Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute,
-    RoleDef, Store, StoreOptions, Transaction,
+    AccessMode, CatalogChange, ColumnDef, ColumnType, Grant, Membership, ObjectAccess, Privilege, Privileges,
+    QualifiedName, RoleAttribute, RoleDef, SpaceId, Store, StoreOptions, TableDef, Transaction,
 };
 use coeval_txn::Isolation;
 use std::sync::Arc;
@@ -62,6 +62,33 @@ fn rights_come_from_owners_grants_and_inherited_memberships() {
     assert!(may(authority, "guest", &access, Privilege::Insert));
     assert!(!may(authority, "guest", &access, Privilege::Update));
     assert!(is_member("guest", "staff", authority), "it can take the role on");
+}
+
+#[test]
+fn a_right_on_columns_is_one_on_these_alone() {
+    let mut transaction = transaction();
+    let columns = vec![ColumnDef::new("a", ColumnType::Int), ColumnDef::new("b", ColumnType::Int)];
+    let mut def = TableDef::new(SpaceId::new(100), QualifiedName::new("public", "t"), columns, vec![0]);
+    for privilege in [Privilege::Select, Privilege::Update] {
+        grant(Some("sales"), privilege).add_to(def.access.of_column_mut(1));
+    }
+    transaction.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    let authority = Authority::of_world(transaction.world());
+    let rights = |role: &str| Rights::of(&Principal::named(role), authority.clone());
+    let clerk = rights("clerk");
+    assert_eq!(clerk.readable(&def).unwrap(), Some(vec![1]), "over a membership");
+    assert_eq!(rights("root").readable(&def).unwrap(), None, "all");
+    clerk.require_on(&def, Privilege::Update, &[1]).unwrap();
+    clerk.require_on(&def, Privilege::Update, &[]).unwrap();
+    for columns in [[0].as_slice(), &[0, 1], &[1, 0]] {
+        let refused = clerk.require_on(&def, Privilege::Update, columns).unwrap_err();
+        assert_eq!(refused.state, SqlState::InsufficientPrivilege, "{columns:?}");
+        assert_eq!(refused.message, "permission denied for table t");
+    }
+    assert!(clerk.require_on(&def, Privilege::Insert, &[]).is_err(), "nothing of the kind was granted");
+    assert!(clerk.require(Object::Table(&def), Privilege::Select).is_err(), "not on the table");
+    let guest = rights("guest");
+    assert!(guest.readable(&def).is_err() && guest.require_on(&def, Privilege::Update, &[1]).is_err());
 }
 
 #[test]
@@ -177,4 +204,26 @@ fn a_session_has_the_rights_of_the_role_that_it_was_opened_for_and_of_no_later_o
     assert_eq!(code(&mut second, "CREATE ROLE other"), Ok(()), "a session of the new one");
     execute("ALTER ROLE bob RENAME TO rob; ALTER ROLE amy RENAME TO bob; CREATE ROLE amy");
     is_nobody(&mut second);
+}
+
+/// A key has the values of columns that a right on others does not let see.
+#[test]
+fn a_right_on_columns_shows_no_keys_in_details() {
+    let engine = Engine::new(Store::in_memory(StoreOptions::default())).unwrap();
+    let mut boss = engine.session();
+    let mut execute = |sql: &str| boss.execute(sql).map(drop).unwrap();
+    execute("CREATE ROLE clerk; CREATE TABLE t (id int PRIMARY KEY, word text UNIQUE)");
+    execute("INSERT INTO t VALUES (1, 'hidden'); GRANT SELECT (id), INSERT (id, word) ON t TO clerk");
+    let mut clerk = engine.session();
+    clerk.identify("clerk", Standing::Role, 7);
+    let mut shows_keys = || {
+        ["INSERT INTO t VALUES (2, 'hidden')", "INSERT INTO t (id) VALUES (1)"].map(|sql| {
+            let refused = clerk.execute(sql).map(drop).unwrap_err();
+            assert_eq!(refused.state, SqlState::UniqueViolation, "{sql}");
+            refused.detail.is_some_and(|detail| detail.contains("=("))
+        })
+    };
+    assert_eq!(shows_keys(), [false, false]);
+    execute("GRANT SELECT ON t TO clerk");
+    assert_eq!(shows_keys(), [true, true], "who may read the table sees the key that is taken");
 }

@@ -13,7 +13,7 @@ use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::memory::{QueryEnvironment, bytes_of_rows};
 use crate::names::fold;
-use crate::open_objects::{ListObjects, ListedCursor};
+use crate::open_objects::{CurrentRow, ListObjects, ListedCursor, OpenCursors};
 use crate::parse::take_word;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use arrow::array::{RecordBatch, UInt64Array};
@@ -398,6 +398,16 @@ impl ListObjects<ListedCursor> for HashMap<String, Cursor> {
         let mut all: Vec<_> = self.iter().map(|(name, cursor)| cursor.listed(name)).collect();
         all.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         all
+    }
+}
+
+impl OpenCursors for HashMap<String, Cursor> {
+    fn current_row(&self, name: &str) -> Option<CurrentRow> {
+        let cursor = self.get(name)?;
+        let at = cursor.position;
+        let is_at_row = at > 0 && !cursor.rows.batches.is_empty();
+        let row = if is_at_row { cursor.parts(&(at..at + 1)).pop() } else { None };
+        Some(CurrentRow { sql: cursor.sql.clone(), row })
     }
 }
 

@@ -27,7 +27,6 @@ const KINDS: &[&str] = &[
 /// All others.
 const STATEMENTS: &[&str] = &[
     "alter database",
-    "alter default privileges",
     "alter large object",
     "alter materialized view",
     "alter system",

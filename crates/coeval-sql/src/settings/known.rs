@@ -104,6 +104,11 @@ pub(super) const KNOWN: &[Known] = &[
         "on",
         "Whether GROUPING SETS, ROLLUP and CUBE are made of the finest groups in the place of the rows.",
     ),
+    switch(
+        "coeval.integer_joins",
+        "on",
+        "Whether joins by whole numbers, dates and instants leave looked-up rows as they are where each meets one row.",
+    ),
     switch("coeval.join_keys", "on", "Whether scans ask what joins look for, and leave other rows out."),
     switch(
         "coeval.joined_subqueries",

@@ -3,7 +3,7 @@
 
 use super::DATABASE_NAME;
 use super::rows::{Rows, table_defs, text, yes_or_no};
-use crate::rights::{Kind, Principal, Rights, all_privileges, role_of, roles_of};
+use crate::rights::{COLUMN_PRIVILEGES, Kind, Principal, Rights, all_privileges, role_of, roles_of};
 use crate::settings::Settings;
 use coeval_store::{ColumnType, Grant, ObjectAccess, Privilege, QualifiedName, Transaction, ValueRef};
 
@@ -30,13 +30,9 @@ pub(super) fn table_privileges(transaction: &Transaction, rights: &Rights, publi
         (TEXT, "grantor grantee table_catalog table_schema table_name privilege_type is_grantable"),
         (TEXT, "with_hierarchy"),
     ]);
-    let has = |role: &Option<String>| rights.include(role.as_deref());
     let mut push = |name: &QualifiedName, access: &ObjectAccess| {
         for grant in grants(access) {
-            let is_listed = match grant.grantee {
-                None => public == Public::Listed,
-                Some(_) => has(&grant.grantee) || has(&grant.grantor),
-            };
+            let is_listed = is_listed(&grant, rights, public);
             for privilege in grant.privileges.iter().filter(|_| is_listed) {
                 rows.push([
                     text(grant.grantor.as_deref().unwrap_or(DATABASE_NAME)),
@@ -58,6 +54,55 @@ pub(super) fn table_privileges(transaction: &Transaction, rights: &Rights, publi
         push(&view.name, &view.access);
     }
     rows
+}
+
+/// `column_privileges`, `role_column_grants`: what was granted on columns, and what counts for them of what was granted on their tables
+/// and views, as far as it concerns the session's roles.
+pub(super) fn column_privileges(transaction: &Transaction, rights: &Rights, public: Public) -> Rows {
+    let mut rows = Rows::new(&[
+        (TEXT, "grantor grantee table_catalog table_schema table_name column_name privilege_type"),
+        (TEXT, "is_grantable"),
+    ]);
+    let mut push = |name: &QualifiedName, column: &str, on_table: &[Grant], on_column: &[Grant]| {
+        let mut granted = on_table.to_vec();
+        on_column.iter().cloned().for_each(|grant| grant.add_to(&mut granted));
+        for grant in granted.iter().filter(|grant| is_listed(grant, rights, public)) {
+            for privilege in COLUMN_PRIVILEGES.into_iter().filter(|one| grant.privileges.contains(*one)) {
+                rows.push([
+                    text(grant.grantor.as_deref().unwrap_or(DATABASE_NAME)),
+                    text(grant.grantee.as_deref().unwrap_or("PUBLIC")),
+                    text(DATABASE_NAME),
+                    text(&name.schema),
+                    text(&name.name),
+                    text(column),
+                    text(privilege.name()),
+                    yes_or_no(grant.grantable.contains(privilege)),
+                ]);
+            }
+        }
+    };
+    for (name, def) in table_defs(transaction) {
+        let on_table = grants(&def.access);
+        for (place, column) in def.live_columns() {
+            push(&name, &column.name, &on_table, def.access.of_column(place));
+        }
+    }
+    for view in transaction.catalog().views() {
+        let on_view = grants(&view.access);
+        for column in view.output.iter().flatten() {
+            push(&view.name, &column.name, &on_view, &[]);
+        }
+    }
+    rows
+}
+
+/// Whether a grant concerns the session's roles.
+fn is_listed(grant: &Grant, rights: &Rights, public: Public) -> bool {
+    let has = |role: &Option<String>| rights.include(role.as_deref());
+    match grant.grantee {
+        None => public == Public::Listed,
+        Some(_) => has(&grant.grantee) || has(&grant.grantor),
+    }
 }
 
 /// `enabled_roles`: those whose rights the session has.

@@ -11,7 +11,8 @@
 //! | `+02`, `-05:30`, `EST`, `Europe/Berlin`, `UTC+3` | a zone, whose date may stand before or behind it |
 //! | `BC`, `Mon`, commas | an era; nothing |
 //!
-//! `today`, `now` and their like are not read: a value has no statement that would know the time.
+//! `today`, `now` and their like are not read: a value has no statement that would know the time. (Literals that are cast are read by the
+//! statement itself, `parse/clock_words.rs`.)
 
 use super::date_tokens::{Token, Word, tokens};
 use super::datetime::{is_date, is_timestamp};

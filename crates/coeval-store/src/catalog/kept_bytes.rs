@@ -10,8 +10,9 @@ use super::{
     CatalogChange, CheckDef, ColumnDef, DomainDef, ForeignDef, ForeignKeyDef, IndexDef, QualifiedName,
     SequenceDef, TableDef, TypeDef, ViewColumn, ViewDef,
 };
-use crate::access_rights::{Grant, Membership, ObjectAccess, RoleDef};
+use crate::access_rights::{ColumnGrants, Grant, Membership, ObjectAccess, RoleDef};
 use crate::brick_def::BrickDef;
+use crate::default_privileges::DefaultPrivileges;
 use crate::enum_type::{EnumDef, EnumLabel};
 use crate::replicas::SynchronousReplicas;
 use crate::types::ColumnType;
@@ -36,6 +37,7 @@ impl CatalogChange {
             Self::PutSchemaAccess(name, access) | Self::PutServerAccess(name, access) => {
                 name.beside() + access.beside()
             }
+            Self::PutDefaultPrivileges(defaults) => defaults.beside(),
             Self::PutSynchronousReplicas(replicas) => replicas.beside(),
             Self::PutType(def) => def.beside(),
             Self::RemoveTable(_) | Self::Truncate(_) | Self::RemoveSequence(_) | Self::RemoveType(_) => 0,
@@ -132,8 +134,22 @@ impl Parts for QualifiedName {
 
 impl Parts for ObjectAccess {
     fn beside(&self) -> usize {
-        let Self { owner, grants } = self;
-        owner.beside() + grants.beside()
+        let Self { owner, grants, columns } = self;
+        owner.beside() + grants.beside() + columns.beside()
+    }
+}
+
+impl Parts for ColumnGrants {
+    fn beside(&self) -> usize {
+        let Self { column: _, grants } = self;
+        grants.beside()
+    }
+}
+
+impl Parts for DefaultPrivileges {
+    fn beside(&self) -> usize {
+        let Self { objects: _, schema, access } = self;
+        schema.beside() + access.beside()
     }
 }
 

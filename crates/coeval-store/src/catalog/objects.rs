@@ -3,6 +3,7 @@
 
 use super::{DEFAULT_SCHEMA, ObjectRef, QualifiedName, SequenceDef, TableDef, TypeDef, ViewDef};
 use crate::access_rights::{ObjectAccess, RoleDef};
+use crate::default_privileges::{DefaultPrivileges, NewObjects};
 use crate::ids::{SequenceId, SpaceId};
 use crate::replicas::SynchronousReplicas;
 use coeval_ptree::PTree;
@@ -13,6 +14,9 @@ const LEAF_ENTRIES: usize = 16;
 
 type Map<K, V> = PTree<K, V, (), LEAF_ENTRIES>;
 type Set<K> = Map<K, ()>;
+
+/// What there are default privileges for: who makes the objects, in which schema, and what they are.
+type NewObjectsKey = (Option<String>, Option<String>, NewObjects);
 
 /// All definitions of one world but the tables', which stand beside their data, and all names.
 ///
@@ -37,6 +41,8 @@ pub struct Catalog {
     schema_access: Map<Arc<str>, Arc<ObjectAccess>>,
     /// Of servers of other engines that not only superusers use, by their names.
     server_access: Map<Arc<str>, Arc<ObjectAccess>>,
+    /// Of new objects that are granted to others from the start.
+    default_privileges: Map<NewObjectsKey, Arc<DefaultPrivileges>>,
     /// Which replicas commits wait for, if any.
     synchronous_replicas: Option<Arc<SynchronousReplicas>>,
 }
@@ -163,6 +169,32 @@ impl Catalog {
         }
     }
 
+    /// What new objects of this owner in this schema are granted; without a schema, what they are granted in all of them.
+    #[must_use]
+    pub fn default_privileges(
+        &self,
+        owner: Option<&str>,
+        schema: Option<&str>,
+        objects: NewObjects,
+    ) -> Option<&Arc<DefaultPrivileges>> {
+        let key = (owner.map(str::to_owned), schema.map(str::to_owned), objects);
+        self.default_privileges.get(&key)
+    }
+
+    /// All that new objects are granted.
+    pub fn all_default_privileges(&self) -> impl Iterator<Item = &Arc<DefaultPrivileges>> {
+        self.default_privileges.values()
+    }
+
+    pub(crate) fn put_default_privileges(&mut self, defaults: DefaultPrivileges) {
+        let key = (defaults.access.owner.clone(), defaults.schema.clone(), defaults.objects);
+        if defaults.access.grants.is_empty() {
+            self.default_privileges.remove(&key);
+        } else {
+            self.default_privileges.insert(key, Arc::new(defaults));
+        }
+    }
+
     /// Which replicas commits wait for, if any.
     #[must_use]
     pub fn synchronous_replicas(&self) -> Option<&SynchronousReplicas> {
@@ -264,6 +296,11 @@ impl Catalog {
     pub(crate) fn remove_schema(&mut self, name: &str) {
         self.schemas.remove(name);
         self.schema_access.remove(name);
+        let is_inside = |(_, schema, _): &&NewObjectsKey| schema.as_deref() == Some(name);
+        let inside: Vec<NewObjectsKey> = self.default_privileges.keys().filter(is_inside).cloned().collect();
+        for key in &inside {
+            self.default_privileges.remove(key);
+        }
     }
 }
 

@@ -2,10 +2,11 @@
 //! The manifest comes back as it was written, and anything else is told from it.
 
 use super::{BatchRun, HEADER_BYTES, Manifest, SegmentEntry, TableEntry, checksum_of, manifest_path};
-use crate::access_rights::{ObjectAccess, RoleDef};
+use crate::access_rights::{Grant, ObjectAccess, Privilege, Privileges, RoleDef};
 use crate::catalog::{
     CheckDef, CheckOption, ColumnDef, QualifiedName, TableDef, TypeDef, Validity, ViewColumn, ViewDef,
 };
+use crate::default_privileges::{DefaultPrivileges, NewObjects};
 use crate::enum_type::{EnumDef, EnumType};
 use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
@@ -55,6 +56,7 @@ fn some_manifest() -> Manifest {
         roles: vec![],
         schema_access: vec![],
         server_access: vec![],
+        default_privileges: vec![],
         synchronous_replicas: None,
         types: vec![],
         epochs: None,
@@ -177,6 +179,36 @@ fn encoded_segments_make_it_a_manifest_of_version_10() {
     assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
 }
 
+/// A program that does not know of them would make objects that lack their grants.
+#[test]
+fn default_privileges_make_it_a_manifest_of_version_11() {
+    let mut access = ObjectAccess::owned_by(Some("boss"));
+    access.grants.push(Grant {
+        grantee: Some("clerk".to_owned()),
+        grantor: Some("boss".to_owned()),
+        privileges: Privileges::of(&[Privilege::Select]),
+        grantable: Privileges::NONE,
+    });
+    let default_privileges = vec![DefaultPrivileges { objects: NewObjects::Tables, schema: None, access }];
+    let manifest = Manifest { default_privileges, has_encoded_segments: true, ..some_manifest() };
+    assert_eq!(version_of(&manifest), 11);
+    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+}
+
+#[test]
+fn privileges_on_columns_make_it_a_manifest_of_version_11() {
+    let mut manifest = some_manifest();
+    let update = Grant {
+        grantee: Some("clerk".to_owned()),
+        grantor: None,
+        privileges: Privileges::of(&[Privilege::Update]),
+        grantable: Privileges::NONE,
+    };
+    update.add_to(manifest.tables[0].definition.access.of_column_mut(1));
+    assert_eq!(version_of(&manifest), 11);
+    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+}
+
 #[test]
 fn types_make_it_a_manifest_of_version_4() {
     let name = QualifiedName::new("public", "mood");
@@ -217,12 +249,12 @@ fn a_manifest_that_was_only_written_aside_is_not_there_yet() {
 #[test]
 fn another_version_is_told_from_damage() {
     let mut bytes = some_manifest().encode();
-    bytes[8] = 11;
+    bytes[8] = 12;
     assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 0, .. })));
     let checksum = checksum_of(&bytes);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&bytes).unwrap_err();
-    assert!(matches!(error, StoreError::UnsupportedVersion { found: 11, supported: 10, .. }), "{error}");
+    assert!(matches!(error, StoreError::UnsupportedVersion { found: 12, supported: 11, .. }), "{error}");
 }
 
 #[test]

@@ -510,6 +510,7 @@ impl<'d> Replayer<'d> {
             | CatalogChange::RemoveRole(_)
             | CatalogChange::PutSchemaAccess(..)
             | CatalogChange::PutServerAccess(..)
+            | CatalogChange::PutDefaultPrivileges(_)
             | CatalogChange::PutSynchronousReplicas(_)
             | CatalogChange::RemoveType(_) => {}
         }

@@ -380,11 +380,11 @@ impl BrickSnapshot {
         self.view.batches_within(brick, &self.reader, rows, projection, grouping)
     }
 
-    /// Groups of rows by these live columns; `None` if one of them is no dimension, or a brick can have more than 2^32
-    /// groups.
+    /// Groups of the rows of these bricks by these live columns: dimensions, and metrics that are strings, booleans or whole
+    /// numbers that lie close together. `None` for others, and for more than 2^32 groups.
     #[must_use]
-    pub fn grouping(&self, columns: &[usize]) -> Option<Grouping> {
-        self.view.grouping(columns)
+    pub fn grouping(&self, bricks: &[&BrickView], columns: &[usize]) -> Option<Grouping> {
+        self.view.grouping(bricks, columns)
     }
 
     /// The values of the grouping's columns in these groups of a brick, column by column. Strings are dictionaries.

@@ -7,6 +7,7 @@ use crate::access_rights::ObjectAccess;
 use crate::build_index::{build_index_until, check_unique, entry};
 use crate::bulk::realign;
 use crate::catalog::{CatalogChange, ColumnState, IndexDef, TableDef};
+use crate::default_privileges::DefaultPrivileges;
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
 use crate::error::StoreError;
 use crate::footprint::{definition_key, name_key, role_key};
@@ -80,6 +81,7 @@ impl Transaction {
             | CatalogChange::RemoveRole(_)
             | CatalogChange::PutSchemaAccess(..)
             | CatalogChange::PutServerAccess(..)
+            | CatalogChange::PutDefaultPrivileges(_)
             | CatalogChange::PutSynchronousReplicas(_)
             | CatalogChange::PutType(_)
             | CatalogChange::RemoveType(_) => {}
@@ -152,6 +154,7 @@ impl Transaction {
                 // No schema has a name with this character in front.
                 self.mark(name_key("", &format!("\u{1}server {server}")), Access::Update);
             }
+            CatalogChange::PutDefaultPrivileges(defaults) => self.mark_default_privileges(defaults),
             CatalogChange::PutSynchronousReplicas(_) => {
                 self.mark(name_key("", "\u{1}synchronous replicas"), Access::Update);
             }
@@ -163,6 +166,16 @@ impl Transaction {
         for role in access.roles() {
             self.mark(role_key(role), Access::Reference);
         }
+    }
+
+    /// What is granted in a schema relies on its being there. Whoever changes what one role's objects are granted meets others who do.
+    fn mark_default_privileges(&mut self, defaults: &DefaultPrivileges) {
+        self.mark_roles(&defaults.access);
+        if let Some(schema) = &defaults.schema {
+            self.mark(name_key("", schema), Access::Reference);
+        }
+        let owner = defaults.access.owner.as_deref().unwrap_or_default();
+        self.mark(name_key("", &format!("\u{1}default privileges {owner}")), Access::Update);
     }
 
     /// What has columns of a type that users have made relies on its definition.

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A running scan of a part of a table: batches of rows in key order, out of chunks and their changes.
 
-use super::codes::{CODES, SharedTexts, coded_text_type, each_its_own, texts_of, with_texts};
-use super::merge::Merge;
+use super::codes::{CODES, coded_text_type, give_codes};
+use super::window::{ChangedRows, ScanWindow, Shape};
 use super::{SCAN_BATCH_ROWS, ScanPart};
 use crate::chunk::Chunk;
 use crate::chunk_stats::ChunkStats;
-use crate::column::{constant_column, shown};
+use crate::column::constant_column;
 use crate::error::StoreError;
 use crate::pieces::{Changes, Piece};
 use crate::table::Table;
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::error::ArrowError;
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use std::ops::Range;
 use std::sync::Arc;
+
+const _: () = assert!(2 * SCAN_BATCH_ROWS <= CODES, "codes number the rows of a window");
 
 /// What a scan has read so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,19 +30,18 @@ pub struct ScanCounters {
 
 /// A running scan: an iterator over batches, which are in key order and so are their rows. Ends behind an
 /// error.
+///
+/// Whoever leaves out rows asks for [windows](Self::next_window) instead: changed rows are not copied together there before
+/// it is known which of them are wanted.
 pub struct BatchScan<P> {
     table: Arc<Table>,
-    schema: SchemaRef,
+    shape: Arc<Shape>,
     projection: Box<[usize]>,
-    /// The places in the projection of texts that go out as codes.
-    coded: Box<[usize]>,
     may_match: P,
     pieces: Arc<[Piece]>,
     /// Those that have not been opened.
     waiting: Range<usize>,
     open: Option<OpenPiece>,
-    /// Rows that the last batch had no room for.
-    rest: Option<Rows>,
     counters: ScanCounters,
 }
 
@@ -49,25 +49,13 @@ pub struct BatchScan<P> {
 struct OpenPiece {
     /// The chunk's columns, if it is read.
     chunk: Option<Vec<ArrayRef>>,
-    /// The new rows' columns, if there are any changes.
-    new: Option<Vec<ArrayRef>>,
-    /// Where columns of both are codes, what they are codes of, with the column's place.
-    texts: Vec<(usize, ArrayRef)>,
+    /// The changes, if there are any, and the new rows' columns.
+    new: Option<(Arc<Changes>, Arc<[ArrayRef]>)>,
     index: usize,
     rows: usize,
     next: usize,
-}
-
-/// Columns of so many rows.
-struct Rows {
-    columns: Vec<ArrayRef>,
-    count: usize,
-}
-
-impl Rows {
-    fn slice(&self, start: usize, count: usize) -> Self {
-        Self { columns: self.columns.iter().map(|column| column.slice(start, count)).collect(), count }
-    }
+    /// The first of the new rows that have not been read, if the chunk is.
+    next_new: usize,
 }
 
 impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
@@ -78,16 +66,15 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         part: ScanPart,
         may_match: P,
     ) -> Self {
+        let types = projection.iter().map(|&column| table.def().columns[column].ty).collect();
         Self {
             table,
-            schema,
+            shape: Arc::new(Shape { schema, types, coded: Box::default() }),
             projection: projection.into(),
-            coded: Box::default(),
             may_match,
             pieces: part.pieces,
             waiting: part.range,
             open: None,
-            rest: None,
             counters: ScanCounters::default(),
         }
     }
@@ -103,16 +90,16 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             true => Arc::new(field.as_ref().clone().with_data_type(coded_text_type())),
             false => Arc::clone(field),
         };
-        let fields: Vec<Arc<Field>> = self.schema.fields().iter().enumerate().map(field).collect();
-        self.schema = Arc::new(Schema::new(fields));
-        self.coded = places.into();
+        let fields: Vec<Arc<Field>> = self.shape.schema.fields().iter().enumerate().map(field).collect();
+        let (schema, types) = (Arc::new(Schema::new(fields)), self.shape.types.clone());
+        self.shape = Arc::new(Shape { schema, types, coded: places.into() });
         self
     }
 
     /// The schema of the batches.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
-        &self.schema
+        &self.shape.schema
     }
 
     /// What has been read so far.
@@ -127,28 +114,31 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         let chunk = self.pieces[index].chunk().cloned();
         let is_read = chunk.as_ref().is_some_and(|chunk| (self.may_match)(chunk.stats()));
         let def = self.table.def();
-        let changes = self.pieces[index].changes(self.table.rows().delta(), def.columns.len())?;
-        let new = changes.map(|changes| changes.columns(def, self.table.missing(), &self.projection));
-        let new_rows = changes.map_or(0, Changes::rows);
-        let (columns, rows) = match &chunk {
+        let changes = self.pieces[index].changes(self.table.rows().delta(), def.columns.len())?.cloned();
+        let new_rows = changes.as_ref().map_or(0, |changes| changes.rows());
+        let made = |changes: &Arc<Changes>| changes.columns(def, self.table.missing(), &self.projection);
+        let mut new = changes.as_ref().map(made);
+        let (mut columns, rows) = match &chunk {
             Some(chunk) if is_read => (Some(self.chunk_columns(chunk)?), chunk.rows()),
             Some(_) | None => (None, new_rows),
         };
         self.counters.chunks_read += usize::from(is_read);
         self.counters.chunks_pruned += usize::from(chunk.is_some() && !is_read);
         self.counters.delta_rows += new_rows;
-        let mut open = OpenPiece { chunk: columns, new, texts: Vec::new(), index, rows, next: 0 };
-        for place in &self.coded {
-            open.encode(*place)?;
+        for place in &self.shape.coded {
+            let of_chunk = columns.as_mut().map(|columns| &mut columns[*place]);
+            let of_new = new.as_mut().map(|columns| &mut columns[*place]);
+            give_codes(of_chunk, of_new)?;
         }
-        self.open = Some(open);
+        let new = changes.zip(new.map(Arc::from));
+        self.open = Some(OpenPiece { chunk: columns, new, index, rows, next: 0, next_new: 0 });
         Ok(true)
     }
 
     fn chunk_columns(&self, chunk: &Chunk) -> Result<Vec<ArrayRef>, StoreError> {
         let mut columns = Vec::with_capacity(self.projection.len());
         for (place, &column) in self.projection.iter().enumerate() {
-            let array = match self.coded.contains(&place) {
+            let array = match self.shape.coded.contains(&place) {
                 true => chunk.read_coded(column)?,
                 false => chunk.read_columns(&[column])?.pop().flatten(),
             };
@@ -161,67 +151,59 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
     }
 
     /// The next rows of the open piece; `None` at its end.
-    fn next_of_piece(&mut self) -> Result<Option<Rows>, StoreError> {
-        if let Some(rest) = self.rest.take() {
-            return Ok(Some(rest));
-        }
+    fn next_of_piece(&mut self) -> Result<Option<ScanWindow>, StoreError> {
         let Some(open) = &mut self.open else { return Ok(None) };
-        let window = open.next..open.rows.min(open.next + SCAN_BATCH_ROWS);
-        if window.is_empty() {
+        let (window, new_places) = open.next_rows();
+        if window.is_empty() && new_places.is_empty() {
             self.open = None;
             return Ok(None);
         }
-        open.next = window.end;
-        let slices = |columns: &[ArrayRef]| -> Vec<ArrayRef> {
-            columns.iter().map(|column| column.slice(window.start, window.len())).collect()
-        };
-        let (index, rows) = (open.index, open.rows);
-        let (mut columns, count): (Vec<ArrayRef>, usize) = match (&open.chunk, &open.new) {
+        let (old, changed) = match (&open.chunk, &open.new) {
             (None, None) => return Ok(None),
-            (Some(columns), None) | (None, Some(columns)) => (slices(columns), window.len()),
-            (Some(chunk), Some(new)) => {
-                let (delta, def) = (self.table.rows().delta(), self.table.def());
-                let changes = self.pieces[index].changes(delta, def.columns.len())?;
-                let changes = changes.expect("what there are new columns of has changes");
-                let merge = Merge::new(window.clone(), changes.of_window(window, rows));
-                let columns = chunk.iter().zip(new).map(|(chunk, new)| merge.column(chunk, new));
-                (columns.collect::<Result<_, _>>()?, merge.rows())
-            }
+            (Some(columns), changed) => (slices(columns, &window), changed.as_ref()),
+            (None, Some((_, new))) => (slices(new, &window), None),
         };
-        for (place, texts) in &open.texts {
-            columns[*place] = with_texts(&columns[*place], texts)?;
-        }
-        Ok(Some(Rows { columns, count }))
-    }
-
-    /// The batch of these rows, or of as many of them as codes number; the others come next.
-    fn batch(&mut self, mut rows: Rows) -> Result<RecordBatch, StoreError> {
-        if !self.coded.is_empty() && rows.count > CODES {
-            self.rest = Some(rows.slice(CODES, rows.count - CODES));
-            rows = rows.slice(0, CODES);
-        }
-        for place in &self.coded {
-            let column = &mut rows.columns[*place];
-            if *column.data_type() == DataType::Utf8View {
-                *column = each_its_own(column)?;
+        if let Some((changes, new)) = changed {
+            let unchanged = changes.unchanged_in(&window);
+            if !new_places.is_empty() || unchanged.has_false() {
+                return Ok(Some(ScanWindow::Changed(ChangedRows {
+                    shape: Arc::clone(&self.shape),
+                    piece: open.index,
+                    changes: Arc::clone(changes),
+                    start: window.start,
+                    old,
+                    unchanged,
+                    new: Arc::clone(new),
+                    new_places,
+                })));
             }
         }
-        let types = self.projection.iter().map(|&column| self.table.def().columns[column].ty);
-        let columns = rows.columns.into_iter().zip(types).map(|(column, ty)| shown(column, ty)).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.count));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+        Ok(Some(ScanWindow::Plain(self.shape.batch(old, window.len())?)))
     }
 
-    fn read(&mut self) -> Result<Option<RecordBatch>, StoreError> {
+    fn read(&mut self) -> Result<Option<ScanWindow>, StoreError> {
         loop {
             match self.next_of_piece()? {
-                Some(rows) if rows.count > 0 => return self.batch(rows).map(Some),
-                // A window whose rows are all deleted.
+                Some(window) if window.rows() > 0 => return Ok(Some(window)),
+                // One whose rows are all deleted.
                 Some(_) => {}
                 None if self.open_next()? => {}
                 None => return Ok(None),
             }
         }
+    }
+
+    /// The next rows, at least one; `None` at the end, or behind an error.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if a chunk is damaged; [`StoreError::File`] if the disk cannot give it.
+    pub fn next_window(&mut self) -> Result<Option<ScanWindow>, StoreError> {
+        let outcome = self.read();
+        if outcome.is_err() {
+            self.waiting = 0..0;
+            self.open = None;
+        }
+        outcome
     }
 }
 
@@ -229,35 +211,33 @@ impl<P: Fn(&ChunkStats) -> bool> Iterator for BatchScan<P> {
     type Item = Result<RecordBatch, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let item = self.read();
-        if item.is_err() {
-            self.waiting = 0..0;
-            self.open = None;
-            self.rest = None;
-        }
-        item.transpose()
+        self.next_window().transpose().map(|window| window.and_then(ScanWindow::into_batch))
     }
 }
 
 impl OpenPiece {
-    /// Gives the texts at this place codes, if they have none: for all batches of the piece at once where codes number all that it has.
-    fn encode(&mut self, place: usize) -> Result<(), ArrowError> {
-        match (&mut self.chunk, &mut self.new) {
-            (Some(chunk), Some(new)) => match SharedTexts::of(&chunk[place], &new[place])? {
-                Some(shared) => {
-                    (chunk[place], new[place]) = (shared.chunk, shared.new);
-                    self.texts.push((place, shared.texts));
-                }
-                None => chunk[place] = texts_of(&chunk[place])?,
-            },
-            (Some(columns), None) | (None, Some(columns)) => {
-                let column = &mut columns[place];
-                if *column.data_type() == DataType::Utf8View && column.len() <= CODES {
-                    *column = each_its_own(column)?;
-                }
+    /// Goes on to the next rows: of the chunk, or of new rows if it is not read, and of new rows among those of the chunk. None of both at
+    /// the end.
+    ///
+    /// There are at most [`SCAN_BATCH_ROWS`] of either. New rows that there is no room for come next, and with them the chunk's rows that
+    /// they go before.
+    fn next_rows(&mut self) -> (Range<usize>, Range<usize>) {
+        let mut window = self.next..self.rows.min(self.next + SCAN_BATCH_ROWS);
+        let mut new_places = 0..0;
+        if let (Some(_), Some((changes, _))) = (&self.chunk, &self.new) {
+            new_places = self.next_new..changes.new_rows_before(window.end, self.rows);
+            if new_places.len() > SCAN_BATCH_ROWS {
+                new_places.end = new_places.start + SCAN_BATCH_ROWS;
+                window.end = window.end.min(changes.place(new_places.end - 1));
             }
-            (None, None) => {}
+            self.next_new = new_places.end;
         }
-        Ok(())
+        self.next = window.end;
+        (window, new_places)
     }
+}
+
+/// These rows of all columns.
+fn slices(columns: &[ArrayRef], rows: &Range<usize>) -> Vec<ArrayRef> {
+    columns.iter().map(|column| column.slice(rows.start, rows.len())).collect()
 }

@@ -13,7 +13,8 @@ use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};
 use crate::types::ColumnType;
 use crate::value::{Value, value_at};
-use arrow::array::{ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::UInt16Type;
 use coeval_txn::Isolation;
 use rand::rngs::StdRng;
@@ -161,6 +162,74 @@ impl Fixture {
         }
         assert_eq!(expected.next(), None, "no row too few");
     }
+
+    /// The windows of this transaction's view against the model: both sides of each together, and rows of both that the dice pick, without
+    /// codes and with them.
+    fn check_windows(&mut self, tx: &Transaction) {
+        self.check_windows_with_codes(tx, &[]);
+        self.check_windows_with_codes(tx, &[NAME]);
+    }
+
+    fn check_windows_with_codes(&mut self, tx: &Transaction, coded: &[usize]) {
+        let view = tx.view(self.def.id).unwrap();
+        let projection: Vec<usize> = (0..self.def.columns.len()).collect();
+        let mut seen = BTreeMap::new();
+        for part in view.partition(2) {
+            let mut scan = view.scan(part, &projection, |_: &ChunkStats| true).with_codes(coded);
+            while let Some(window) = scan.next_window().unwrap() {
+                let rows = window.rows();
+                let before = seen.len();
+                match window {
+                    ScanWindow::Plain(batch) => seen.extend(rows_of(&batch, |_| true)),
+                    ScanWindow::Changed(changed) => {
+                        let old = changed.old_rows().unwrap();
+                        let new = changed.new_rows(changed.new_places()).unwrap();
+                        assert!(old.num_rows().max(new.num_rows()) <= SCAN_BATCH_ROWS);
+                        seen.extend(rows_of(&old, |row| changed.unchanged().value(row)));
+                        seen.extend(rows_of(&new, |_| true));
+                        let share = [0.0, 0.02, 0.5, 0.98][self.dice.random_range(0..4)];
+                        let mut pick = |_: usize| self.dice.random_bool(share);
+                        let picked_new = BooleanBuffer::collect_bool(new.num_rows(), &mut pick);
+                        let picked_old = BooleanBuffer::collect_bool(old.num_rows(), &mut pick);
+                        let picked_old = &picked_old & changed.unchanged();
+                        check_picked(&changed, (&old, &picked_old), (&new, &picked_new));
+                    }
+                }
+                assert_eq!(seen.len() - before, rows, "a window says how many rows it has");
+            }
+        }
+        let expected = self.model.iter().map(|(&id, &generation)| (id, values(id, generation)));
+        assert!(seen.into_iter().eq(expected), "windows have every row once, the newest");
+    }
+}
+
+/// These rows of a batch, by id.
+fn rows_of(batch: &RecordBatch, wanted: impl Fn(usize) -> bool) -> BTreeMap<i64, Vec<Value>> {
+    let columns: Vec<ArrayRef> = batch.columns().iter().map(|column| texts_of(column).unwrap()).collect();
+    let values =
+        |row: usize| -> Vec<Value> { columns.iter().map(|array| value_at(array, row).to_owned()).collect() };
+    let rows = (0..batch.num_rows()).filter(|row| wanted(*row));
+    rows.map(|row| (value_at(batch.column(0), row).as_i64().unwrap(), values(row))).collect()
+}
+
+/// What is picked of both sides comes in key order, all columns or the first ones.
+fn check_picked(
+    changed: &ChangedRows,
+    (old, picked_old): (&RecordBatch, &BooleanBuffer),
+    (new, picked_new): (&RecordBatch, &BooleanBuffer),
+) {
+    let mut expected = rows_of(old, |row| picked_old.value(row));
+    expected.extend(rows_of(new, |row| picked_new.value(row)));
+    for count in [old.num_columns(), 2, 0] {
+        let columns = changed.picked(count, picked_old, picked_new).unwrap();
+        assert_eq!(columns.len(), count);
+        for (place, column) in columns.iter().enumerate() {
+            assert_eq!(column.data_type(), old.column(place).data_type());
+            let column = texts_of(column).unwrap();
+            let values = (0..column.len()).map(|row| value_at(column.as_ref(), row).to_owned());
+            assert!(values.eq(expected.values().map(|row| row[place].clone())), "column {place}");
+        }
+    }
 }
 
 #[test]
@@ -178,8 +247,10 @@ fn a_scan_gives_every_row_once_in_key_order() {
             fixture.change(&mut tx, count, chunk_keys * 3 + 2_000, generation);
             // The writer's own rows lie on top; then the same rows, committed.
             fixture.check(&tx, 2);
+            fixture.check_windows(&tx);
             tx.commit().unwrap();
             let reader = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+            fixture.check_windows(&reader);
             for parts in [1, 3] {
                 fixture.check(&reader, parts);
             }
@@ -196,7 +267,11 @@ fn coded_names(fixture: &Fixture, tx: &Transaction) -> Vec<RecordBatch> {
 }
 
 fn texts(batch: &RecordBatch) -> ArrayRef {
-    Arc::clone(batch.column(0).as_dictionary::<UInt16Type>().values())
+    texts_behind(batch.column(0))
+}
+
+fn texts_behind(codes: &ArrayRef) -> ArrayRef {
+    Arc::clone(codes.as_dictionary::<UInt16Type>().values())
 }
 
 #[test]
@@ -231,7 +306,7 @@ fn more_texts_than_codes_are_numbered_batch_by_batch() {
     for id in 1_001..1_500 {
         tx.insert(fixture.def.id, row(&fixture.def, id, 0)).unwrap();
     }
-    // All of them come before the chunk's first row, and so in one window with it.
+    // All of them come before the chunk's first row, more than one window has room for.
     for id in -70_000..0 {
         tx.insert(fixture.def.id, row(&fixture.def, id, 0)).unwrap();
     }
@@ -243,6 +318,52 @@ fn more_texts_than_codes_are_numbered_batch_by_batch() {
         (0..names.len()).map(move |index| value_at(names.as_ref(), index).to_owned()).collect::<Vec<_>>()
     });
     assert!(found.zip(expected).all(|(found, expected)| found == expected));
+    fixture.model.extend((1_001..1_500).chain(-70_000..0).map(|id| (id, 0)));
+    fixture.check_windows(&tx);
+}
+
+/// To break it: give either side texts of its own.
+#[test]
+fn both_sides_of_a_window_have_codes_of_the_same_texts() {
+    let mut fixture = Fixture::with_files(6, 20_000);
+    fixture.insert_all(0..20_000);
+    fixture.checkpoint();
+    let store = fixture.store.clone();
+    let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    fixture.change(&mut tx, 2_000, 20_000, 1);
+    let view = tx.view(fixture.def.id).unwrap();
+    let part = view.partition(1).remove(0);
+    let mut scan = view.scan(part, &[NAME], |_: &ChunkStats| true).with_codes(&[0]);
+    let mut seen: Vec<ArrayRef> = Vec::new();
+    while let Some(window) = scan.next_window().unwrap() {
+        let ScanWindow::Changed(changed) = window else { panic!("rows have changed everywhere") };
+        let new = changed.new_rows(0..changed.new_row_count()).unwrap();
+        let all_new = BooleanBuffer::new_set(changed.new_places().len());
+        let picked = changed.picked(1, changed.unchanged(), &all_new).unwrap();
+        seen.extend([texts(&changed.old_rows().unwrap()), texts(&new), texts_behind(&picked[0])]);
+    }
+    assert_eq!(seen.len(), 9, "three windows");
+    assert!(seen.iter().all(|texts| Arc::ptr_eq(texts, &seen[0])));
+}
+
+#[test]
+fn a_window_without_changes_is_slices_of_its_chunk() {
+    let mut fixture = Fixture::new(4, 65_536);
+    fixture.insert_all(0..40_000);
+    fixture.checkpoint();
+    let store = fixture.store.clone();
+    let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    tx.update(fixture.def.id, &fixture.key(9_000), row(&fixture.def, 9_000, 1)).unwrap();
+    fixture.model.insert(9_000, 1);
+    fixture.check_windows(&tx);
+    let view = tx.view(fixture.def.id).unwrap();
+    let part = view.partition(1).pop().unwrap();
+    let mut scan = view.scan(part, &[0], |_: &ChunkStats| true);
+    let mut changed = Vec::new();
+    while let Some(window) = scan.next_window().unwrap() {
+        changed.push(matches!(window, ScanWindow::Changed(_)));
+    }
+    assert_eq!(changed, [false, true, false, false, false]);
 }
 
 #[test]

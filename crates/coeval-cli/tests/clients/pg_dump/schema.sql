@@ -45,6 +45,8 @@ CREATE VIEW a_best AS SELECT count(*) AS orders FROM best;
 COMMENT ON TABLE customers IS 'people';
 COMMENT ON COLUMN customers.mail IS 'where they''re reached';
 GRANT SELECT ON customers TO PUBLIC;
+GRANT UPDATE (name, "score") ON customers TO PUBLIC;
+ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO PUBLIC;
 INSERT INTO customers (mail, name, balance, since, born, code, raw, doc, mark) VALUES
     ('a@b.c', E'tab\tline\nback\\slash', 12.5, '2026-11-21 10:00:00+00', '1999-12-31', 'abc', '\x00ff', '{"a": [1, "x"]}',
      '0b0e0a1c-7f3c-4a55-9d3c-0a2b3c4d5e6f'),

@@ -2,6 +2,7 @@
 use super::{LoadError, NoText, RowsRefused};
 use crate::brick_change::BrickChange;
 use crate::driver::start_on_loopback;
+use crate::tables::RowsOf;
 use crate::wire::Frame;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use coeval_brick::{BrickSchema, Column, Dimension, DimensionValues};
@@ -55,7 +56,7 @@ fn rows_come_with_the_texts_of_their_codes_or_not_at_all() {
             let known = life.look(|engine| engine.dictionaries.text_of(CITY, Code::new(code)).cloned());
             known.unwrap()
         };
-        let (_, codes) = life.options.tables.check(brick, &rows).unwrap();
+        let (_, codes) = life.options.tables.check(brick, &rows, RowsOf::OneBrick).unwrap();
         let texts = nodes[1].life().spell(&codes).unwrap().unwrap();
         let (mut part, mut wrong) = (texts.clone(), texts.clone());
         part[0].spellings.pop();

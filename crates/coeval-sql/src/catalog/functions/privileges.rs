@@ -13,13 +13,13 @@ use crate::error::{SqlError, SqlState};
 use crate::oids;
 use crate::quoting::{parts, quoted};
 use crate::rights::{self, Principal, Rights, is_member, role_of, schema_access, unknown_role};
-use coeval_store::{ObjectAccess, Privilege, RoleAttribute};
+use coeval_store::{ObjectAccess, Privilege, Privileges, RoleAttribute};
 
 pub(super) const ENTRIES: &[Entry] = &[
-    strict("has_table_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2)),
-    strict("has_any_column_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2)),
+    strict("has_table_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2, Asked::Whole)),
+    strict("has_any_column_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2, Asked::AnyColumn)),
     strict("has_column_privilege", 3..=4, Gives::Bool, on_column),
-    strict("has_sequence_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2)),
+    strict("has_sequence_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2, Asked::Whole)),
     strict("has_schema_privilege", 2..=3, Gives::Bool, on_schema),
     strict("has_database_privilege", 2..=3, Gives::Bool, on_database),
     strict("pg_has_role", 2..=3, Gives::Bool, on_role),
@@ -83,25 +83,46 @@ fn any(
     Ok(found)
 }
 
-/// Whether the privileges of the last argument are there on an object of this kind.
+/// What of an object is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// All of it.
+    Whole,
+    /// The column of a table at this place.
+    Column(usize),
+    /// Whichever of its columns.
+    AnyColumn,
+}
+
+/// Whether the privileges of the last argument are there on an object of this kind, or on what is asked about of it.
 fn on_object(
     call: &Call<'_>,
     rights: &Rights,
     kind: rights::Kind,
     access: &ObjectAccess,
+    asked: Asked,
 ) -> Result<Cell, SqlError> {
     let list = call.arguments.len().checked_sub(1).and_then(|last| call.text(last)).unwrap_or_default();
-    let grantable = rights.grantable(access);
-    let held = |privilege| rights.may_with(kind, access, privilege);
+    let columns: Vec<usize> = match asked {
+        Asked::Whole => Vec::new(),
+        Asked::Column(column) => vec![column],
+        Asked::AnyColumn => access.columns.iter().map(|granted| granted.column).collect(),
+    };
+    let of_columns = columns.iter().map(|column| rights.grantable_on(access, *column));
+    let grantable = of_columns.fold(rights.grantable(access), Privileges::union);
+    let held = |privilege| {
+        rights.may_with(kind, access, privilege)
+            || columns.iter().any(|column| rights.may_on(access, privilege, *column))
+    };
     Ok(any(list, |privilege| grantable.contains(privilege), held)?.into())
 }
 
-fn on_class(call: &Call<'_>, without: usize) -> Result<Cell, SqlError> {
+fn on_class(call: &Call<'_>, without: usize, asked: Asked) -> Result<Cell, SqlError> {
     let (rights, place) = subject(call, without)?;
     let objects = call.access()?.objects();
     let Some(class) = call.class(place)?.and_then(|oid| objects.class(oid)) else { return Ok(Cell::Null) };
     match class.access() {
-        Some(access) => on_object(call, &rights, class.privilege_kind(), access),
+        Some(access) => on_object(call, &rights, class.privilege_kind(), access, asked),
         // Everyone may read the catalog.
         None => {
             let list = call.text(call.arguments.len() - 1).unwrap_or_default();
@@ -114,7 +135,7 @@ fn on_class(call: &Call<'_>, without: usize) -> Result<Cell, SqlError> {
     }
 }
 
-/// Columns have no privileges of their own: those of their relation. NULL for a column that was dropped, and for a number of none.
+/// On a column, or on its relation. NULL for a column that was dropped, and for a number of none.
 fn on_column(call: &Call<'_>) -> Result<Cell, SqlError> {
     let place = call.arguments.len() - 2;
     let objects = call.access()?.objects();
@@ -122,7 +143,7 @@ fn on_column(call: &Call<'_>) -> Result<Cell, SqlError> {
         return Ok(Cell::Null);
     };
     let columns = columns_of(class);
-    let is_there = match (call.text(place), call.int(place)) {
+    let found = match (call.text(place), call.int(place)) {
         (Some(name), _) => {
             let is_dropped = name.starts_with("........pg.dropped.");
             let is_there = columns.is_none_or(|columns| columns.contains(&Some(name)));
@@ -130,17 +151,23 @@ fn on_column(call: &Call<'_>) -> Result<Cell, SqlError> {
                 let message = format!("column \"{name}\" of relation \"{}\" does not exist", class.name);
                 return Err(SqlError::new(SqlState::UndefinedColumn, message));
             }
-            is_there
+            is_there.then_some(Some(name))
         }
         (None, number) => {
             let before = number.and_then(|number| usize::try_from(number).ok()?.checked_sub(1));
-            let has_one = |columns: Vec<Option<&str>>| {
-                before.and_then(|before| columns.get(before)).is_some_and(Option::is_some)
-            };
-            columns.is_none_or(has_one)
+            match columns {
+                None => Some(None),
+                Some(columns) => before.and_then(|before| *columns.get(before)?).map(Some),
+            }
         }
     };
-    if is_there { on_class(call, 3) } else { Ok(Cell::Null) }
+    // Of what has no columns that are known, the name is not known either.
+    let Some(name) = found else { return Ok(Cell::Null) };
+    let asked = match (&class.kind, name) {
+        (Kind::Table(def), Some(name)) => def.column_index(name).map_or(Asked::Whole, Asked::Column),
+        _ => Asked::Whole,
+    };
+    on_class(call, 3, asked)
 }
 
 /// The names of a relation's columns in the order of their numbers, nothing in the place of one that was dropped; `None` if they
@@ -167,7 +194,7 @@ fn on_schema(call: &Call<'_>) -> Result<Cell, SqlError> {
     match (found, wanted) {
         (Some(schema), _) => {
             let access = schema_access(objects.definitions.catalog(), schema);
-            on_object(call, &rights, rights::Kind::Schema, &access)
+            on_object(call, &rights, rights::Kind::Schema, &access, Asked::Whole)
         }
         (None, Some(name)) => Err(crate::names::unknown_schema(&name)),
         (None, None) => Ok(Cell::Null),

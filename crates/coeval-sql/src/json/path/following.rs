@@ -5,6 +5,7 @@
 //! error is what PostgreSQL has found. In lax mode steps go into the elements of arrays by themselves, and what is not there is nothing;
 //! in strict mode it is an error.
 
+use super::moments::Moment;
 use super::number::Number;
 use super::{ArithmeticOp, Expression, Head, Item, Method, Path, Step};
 use crate::allowance::Meter;
@@ -61,7 +62,7 @@ impl<'p, 'd> Following<'p, 'd> {
         variables: Option<Part<'p>>,
         meter: &'p Meter,
     ) -> Self {
-        Self { path, root: Cow::Borrowed(Part::of(document).text()), variables, meter }
+        Self { path, root: Item::part(Part::of(document).text()), variables, meter }
     }
 
     pub(super) fn meter(&self) -> &Meter {
@@ -109,7 +110,7 @@ impl<'p, 'd> Following<'p, 'd> {
                     ArithmeticOp::Divide => left.over(right),
                     ArithmeticOp::Remainder => left.modulo(right),
                 };
-                found.push(Cow::Owned(result.map_err(Failure::OfPath)?.text()));
+                found.push(Item::made(result.map_err(Failure::OfPath)?.text()));
                 Ok(())
             }
             Expression::Sign(sign, operand) => {
@@ -122,7 +123,7 @@ impl<'p, 'd> Following<'p, 'd> {
                         return of_path(SqlState::SqlJsonNumberNotFound, message);
                     };
                     let signed = if *sign == ArithmeticOp::Subtract { number.negative() } else { Ok(number) };
-                    found.push(Cow::Owned(signed.map_err(Failure::OfPath)?.text()));
+                    found.push(Item::made(signed.map_err(Failure::OfPath)?.text()));
                 }
                 Ok(())
             }
@@ -132,7 +133,7 @@ impl<'p, 'd> Following<'p, 'd> {
                     Some(false) => "false",
                     None => "null",
                 };
-                found.push(Cow::Borrowed(truth));
+                found.push(Item::part(truth));
                 Ok(())
             }
         }
@@ -143,13 +144,13 @@ impl<'p, 'd> Following<'p, 'd> {
         Ok(vec![match head {
             Head::Root => self.root.clone(),
             Head::Current => scope.current.clone(),
-            Head::Literal(literal) => Cow::Owned(literal.clone()),
+            Head::Literal(literal) => Item::made(literal.clone()),
             Head::Last => {
                 let last = scope.size.unwrap_or(0).cast_signed() - 1;
-                Cow::Owned(last.to_string())
+                Item::made(last.to_string())
             }
             Head::Variable(name) => match self.variables.and_then(|variables| variables.member(name)) {
-                Some(value) => Cow::Owned(value.text().to_owned()),
+                Some(value) => Item::made(value.text().to_owned()),
                 None => {
                     let message = format!("could not find jsonpath variable \"{name}\"");
                     return of_path(SqlState::UndefinedObject, message);
@@ -308,9 +309,9 @@ impl<'p, 'd> Following<'p, 'd> {
             let message = "jsonpath member accessor can only be applied to an object";
             return of_path(SqlState::SqlJsonMemberNotFound, message);
         }
-        let value = match item {
-            Cow::Borrowed(text) => Part::of(text).member(key).map(|value| Cow::Borrowed(value.text())),
-            Cow::Owned(text) => Part::of(text).member(key).map(|value| Cow::Owned(value.text().to_owned())),
+        let value = match item.json() {
+            Cow::Borrowed(text) => Part::of(text).member(key).map(|value| Item::part(value.text())),
+            Cow::Owned(text) => Part::of(text).member(key).map(|value| Item::made(value.text().to_owned())),
         };
         match value {
             Some(value) => self.next(&value, rest, scope, found),
@@ -419,9 +420,12 @@ impl<'p, 'd> Following<'p, 'd> {
         scope: Scope<'_, 'd>,
     ) -> Outcome<Option<Vec<Item<'d>>>> {
         let value = part(item);
-        let one = |text: String| Ok(Some(vec![Cow::Owned(text)]));
+        let one = |text: String| Ok(Some(vec![Item::made(text)]));
         match method {
-            Method::Type => one(format!("\"{}\"", value.kind().name())),
+            Method::Type => {
+                let name = item.moment().map_or_else(|| value.kind().name(), Moment::name);
+                one(format!("\"{name}\""))
+            }
             Method::Size => match value.kind() {
                 Kind::Array => one(elements(item).len().to_string()),
                 _ if self.is_lax() => one("1".to_owned()),
@@ -435,6 +439,7 @@ impl<'p, 'd> Following<'p, 'd> {
             Method::Floor => one(numeric(item, "floor")?.floor().text()),
             Method::Ceiling => one(numeric(item, "ceiling")?.ceiling().text()),
             Method::Double => one(double(value)?),
+            Method::Datetime => Ok(Some(vec![Item::of_moment(moment_of(item)?)])),
             Method::KeyValue if value.kind() == Kind::Object => {
                 let entry = |(key, value): (String, Item<'d>)| {
                     let mut text = String::from("{\"id\": 0, \"key\": ");
@@ -442,7 +447,7 @@ impl<'p, 'd> Following<'p, 'd> {
                     text.push_str(", \"value\": ");
                     text.push_str(&value);
                     text.push('}');
-                    Cow::Owned(text)
+                    Item::made(text)
                 };
                 Ok(Some(members(item).into_iter().map(entry).collect()))
             }
@@ -460,6 +465,21 @@ fn numeric(item: &Item<'_>, method: &str) -> Outcome<Number> {
         None => {
             let message = format!("jsonpath item method .{method}() can only be applied to a numeric value");
             of_path(SqlState::NonNumericSqlJsonItem, message)
+        }
+    }
+}
+
+/// The date or time that a text writes.
+fn moment_of(item: &Item<'_>) -> Outcome<Moment> {
+    let Some(text) = item.string() else {
+        let message = "jsonpath item method .datetime() can only be applied to a string";
+        return of_path(SqlState::InvalidArgumentForSqlJsonDatetimeFunction, message);
+    };
+    match Moment::read(&text) {
+        Some(moment) => Ok(moment),
+        None => {
+            let message = format!("datetime format is not recognized: \"{text}\"");
+            of_path(SqlState::InvalidArgumentForSqlJsonDatetimeFunction, message)
         }
     }
 }
@@ -501,10 +521,10 @@ pub(super) fn number_of(item: &Item<'_>) -> Outcome<Option<Number>> {
 }
 
 fn elements<'d>(item: &Item<'d>) -> Vec<Item<'d>> {
-    match item {
-        Cow::Borrowed(text) => Part::of(text).elements().map(|value| Cow::Borrowed(value.text())).collect(),
+    match item.json() {
+        Cow::Borrowed(text) => Part::of(text).elements().map(|value| Item::part(value.text())).collect(),
         Cow::Owned(text) => {
-            Part::of(text).elements().map(|value| Cow::Owned(value.text().to_owned())).collect()
+            Part::of(text).elements().map(|value| Item::made(value.text().to_owned())).collect()
         }
     }
 }
@@ -512,12 +532,12 @@ fn elements<'d>(item: &Item<'d>) -> Vec<Item<'d>> {
 /// The members of an object, by their keys.
 fn members<'d>(item: &Item<'d>) -> Vec<(String, Item<'d>)> {
     let key = |key: Part<'_>| key.string().map(Cow::into_owned).unwrap_or_default();
-    match item {
+    match item.json() {
         Cow::Borrowed(text) => {
-            Part::of(text).members().map(|(name, value)| (key(name), Cow::Borrowed(value.text()))).collect()
+            Part::of(text).members().map(|(name, value)| (key(name), Item::part(value.text()))).collect()
         }
         Cow::Owned(text) => {
-            let owned = |value: Part<'_>| Cow::Owned(value.text().to_owned());
+            let owned = |value: Part<'_>| Item::made(value.text().to_owned());
             Part::of(text).members().map(|(name, value)| (key(name), owned(value))).collect()
         }
     }

@@ -42,7 +42,7 @@ const MARKS: [&str; 26] = [
 ///
 /// # Errors
 /// `42601` for what is none, `2201B` for a pattern in it that is none, `54001` for one that is nested too deeply, `0A000` for
-/// `.datetime()`.
+/// `.datetime()` with a template.
 pub(super) fn parse(text: &str) -> Result<Path, SqlError> {
     let tokens = tokens(text)?;
     if tokens.is_empty() {
@@ -635,10 +635,7 @@ impl Parser {
             "ceiling" => Method::Ceiling,
             "double" => Method::Double,
             "keyvalue" => Method::KeyValue,
-            "datetime" => {
-                return Err(SqlError::unsupported("the jsonpath item method .datetime()")
-                    .with_hint("Compare dates and times in SQL, as (document ->> 'key')::timestamptz."));
-            }
+            "datetime" => Method::Datetime,
             _ => {
                 self.at += 1;
                 return Err(self.wrong());
@@ -646,6 +643,11 @@ impl Parser {
         };
         self.at += 1;
         self.expect("(")?;
+        if method == Method::Datetime && matches!(self.peek(), Some(Token::Text(_))) {
+            let what = "a template of the jsonpath item method .datetime()";
+            let hint = "Compare dates and times in SQL, as to_timestamp(document ->> 'key', 'template').";
+            return Err(SqlError::unsupported(what).with_hint(hint));
+        }
         self.expect(")")?;
         Ok(Step::Method(method))
     }

@@ -62,7 +62,7 @@ impl<'d> Following<'_, 'd> {
                     return Ok(None);
                 };
                 self.any(&values, &initials, |value, initial| {
-                    let (Some(value), Some(initial)) = (part(value).string(), part(initial).string()) else {
+                    let (Some(value), Some(initial)) = (value.string(), initial.string()) else {
                         return Ok(None);
                     };
                     Ok(Some(value.starts_with(&*initial)))
@@ -74,8 +74,8 @@ impl<'d> Following<'_, 'd> {
                 };
                 let regex =
                     compiled_for_operator(pattern, LetterCase::Sensitive).map_err(Failure::OfStatement)?;
-                self.any(&values, &[Item::Borrowed("null")], |value, _| {
-                    let Some(text) = part(value).string() else { return Ok(None) };
+                self.any(&values, &[Item::part("null")], |value, _| {
+                    let Some(text) = value.string() else { return Ok(None) };
                     regex.is_match(&text, self.meter()).map(Some).map_err(Failure::OfStatement)
                 })
             }
@@ -121,7 +121,14 @@ fn compared(comparison: CompareOp, left: &Item<'_>, right: &Item<'_>) -> Outcome
         (Kind::Null, Kind::Null) => Ordering::Equal,
         (Kind::Null, _) | (_, Kind::Null) => return Ok(Some(comparison == CompareOp::NotEqual)),
         (Kind::Boolean, Kind::Boolean) => (left_part.text() == "true").cmp(&(right_part.text() == "true")),
-        (Kind::String, Kind::String) => left_part.string().cmp(&right_part.string()),
+        (Kind::String, Kind::String) => match (left.moment(), right.moment()) {
+            (None, None) => left_part.string().cmp(&right_part.string()),
+            (Some(left), Some(right)) => match left.compare(right).map_err(Failure::OfStatement)? {
+                Some(order) => order,
+                None => return Ok(None),
+            },
+            _ => return Ok(None),
+        },
         (Kind::Number, Kind::Number) => {
             let (Some(left), Some(right)) = (number_of(left)?, number_of(right)?) else { return Ok(None) };
             left.compare(right).map_err(Failure::OfPath)?

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which rows of a block count.
 
-use super::super::batches::plain_mask;
+use super::super::row_filters::plain_mask;
 use super::Conjunct;
 use crate::guarded::guarded;
 use arrow::array::{BooleanArray, RecordBatch};

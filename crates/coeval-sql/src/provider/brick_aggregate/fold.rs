@@ -2,17 +2,16 @@
 //! What one partition does: reads its pieces of bricks block by block, and adds them to states.
 
 use super::super::bricks::{BrickPart, as_declared};
+use super::Task;
 use super::filter::Filter;
-use super::{Call, Task};
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, make_array,
-};
+use super::groups::{Complete, GroupStates};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, make_array};
 use arrow::buffer::NullBuffer;
-use arrow::compute::{cast, filter_record_batch, take};
+use arrow::compute::filter_record_batch;
 use arrow::datatypes::UInt32Type;
-use coeval_store::{BrickView, Grouping};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::logical_expr::Accumulator;
 use datafusion::physical_plan::metrics::Count;
 use std::sync::Arc;
 
@@ -32,13 +31,15 @@ pub(super) struct Fold {
     pieces: std::vec::IntoIter<BrickPart>,
     reading: Option<Reading>,
     states: Option<States>,
+    /// What goes out before more is read.
+    complete: Option<Complete>,
     batch_rows: usize,
     rows_scanned: Count,
+    reservation: MemoryReservation,
 }
 
 /// The piece that is being read.
 struct Reading {
-    brick: BrickView,
     blocks: Box<dyn Iterator<Item = RecordBatch> + Send>,
     /// What its rows must satisfy still.
     filter: Option<Filter>,
@@ -48,16 +49,8 @@ struct Reading {
 enum States {
     /// Of all rows.
     Whole(Vec<Box<dyn Accumulator>>),
-    /// Of each group of the brick that is being read.
+    /// Of each group.
     Grouped(GroupStates),
-}
-
-struct GroupStates {
-    grouping: Grouping,
-    accumulators: Vec<Box<dyn GroupsAccumulator>>,
-    /// For each group whether it has a row.
-    is_there: Vec<bool>,
-    missing: usize,
 }
 
 impl Fold {
@@ -66,14 +59,32 @@ impl Fold {
         pieces: Vec<BrickPart>,
         batch_rows: usize,
         rows_scanned: Count,
+        reservation: MemoryReservation,
     ) -> Result<Self> {
-        let states = States::new(&task)?;
+        let states = Some(States::new(&task)?);
         let pieces = pieces.into_iter();
-        Ok(Self { task, pieces, reading: None, states: Some(states), batch_rows, rows_scanned })
+        Ok(Self {
+            task,
+            pieces,
+            reading: None,
+            states,
+            complete: None,
+            batch_rows,
+            rows_scanned,
+            reservation,
+        })
     }
 
-    /// Goes on by a block.
+    /// Goes on by a block, or by a batch of what is complete.
     pub(super) fn step(&mut self) -> Result<Step> {
+        if let Some(complete) = &mut self.complete {
+            if let Some(batch) = complete.next_batch(&self.task, self.batch_rows)? {
+                return Ok(Step::Out(batch));
+            }
+            self.complete = None;
+            self.reservation.resize(self.states.as_ref().map_or(0, States::bytes));
+            return Ok(Step::Read);
+        }
         let Some(reading) = &mut self.reading else { return self.next_piece() };
         if let Some(block) = reading.blocks.next() {
             self.rows_scanned.add(block.num_rows());
@@ -82,16 +93,14 @@ impl Fold {
                 let rows = block.slice(start, self.batch_rows.min(block.num_rows() - start));
                 states.add(&self.task, &rows, reading.filter.as_ref())?;
             }
+            self.make_room()?;
             return Ok(Step::Read);
         }
-        let brick = self.reading.take().expect("just looked at").brick;
-        match &mut self.states {
-            Some(States::Grouped(groups)) => {
-                let batch = groups.emit(&self.task, &brick)?;
-                Ok(batch.map_or(Step::Read, Step::Out))
-            }
-            _ => Ok(Step::Read),
+        self.reading = None;
+        if let Some(States::Grouped(groups)) = &mut self.states {
+            self.complete = groups.end_of_brick()?;
         }
+        Ok(Step::Read)
     }
 
     fn next_piece(&mut self) -> Result<Step> {
@@ -99,32 +108,50 @@ impl Fold {
             let Task { source, projection, scanned, conjuncts, grouping, .. } = self.task.as_ref();
             let blocks = source.snapshot.batches_within(&brick, rows, projection, grouping.as_ref());
             let filter = Filter::of(conjuncts, scanned, &brick);
-            self.reading = Some(Reading { blocks: Box::new(blocks), brick, filter });
+            if let Some(States::Grouped(groups)) = &mut self.states {
+                groups.begin(&brick);
+            }
+            self.reading = Some(Reading { blocks: Box::new(blocks), filter });
             return Ok(Step::Read);
         }
         match self.states.take() {
             Some(States::Whole(accumulators)) => whole_state(&self.task, accumulators).map(Step::Out),
-            _ => Ok(Step::Done),
+            Some(States::Grouped(mut groups)) => {
+                self.complete = groups.take()?;
+                Ok(Step::Read)
+            }
+            None => Ok(Step::Done),
+        }
+    }
+
+    /// Asks for the memory of the states. Groups that are refused it go out and begin anew: whoever merges states can do with several
+    /// of a group.
+    ///
+    /// # Errors
+    /// If the states of all rows are refused it.
+    fn make_room(&mut self) -> Result<()> {
+        let states = self.states.as_mut().expect("there are states as long as something is read");
+        let bytes = states.bytes();
+        match (self.reservation.try_resize(bytes), states) {
+            (Ok(()), _) => Ok(()),
+            (Err(_), States::Grouped(groups)) => {
+                // They are there, with what one block has added at most.
+                self.reservation.resize(bytes);
+                self.complete = groups.take()?;
+                Ok(())
+            }
+            (Err(refused), States::Whole(_)) => Err(refused),
         }
     }
 }
 
 impl States {
     fn new(task: &Task) -> Result<Self> {
-        let functions = task.calls.iter().map(|call| &call.function);
-        let Some(grouping) = task.grouping.clone() else {
-            let accumulators = functions.map(|function| function.create_accumulator());
-            return Ok(Self::Whole(accumulators.collect::<Result<_>>()?));
-        };
-        let groups = grouping.groups();
-        let accumulators = functions.map(|function| function.create_groups_accumulator());
-        let accumulators = accumulators.collect::<Result<_>>()?;
-        Ok(Self::Grouped(GroupStates {
-            grouping,
-            accumulators,
-            is_there: vec![false; groups],
-            missing: groups,
-        }))
+        if let Some(grouping) = task.grouping.clone() {
+            return Ok(Self::Grouped(GroupStates::new(&task.calls, grouping)?));
+        }
+        let accumulators = task.calls.iter().map(|call| call.function.create_accumulator());
+        Ok(Self::Whole(accumulators.collect::<Result<_>>()?))
     }
 
     /// Adds those of the rows that pass the filter.
@@ -137,7 +164,18 @@ impl States {
         let inputs = Inputs { task, rows: &rows, mask: mask.as_ref() };
         match self {
             Self::Whole(accumulators) => inputs.add_to(accumulators),
-            Self::Grouped(states) => states.add(&inputs, groups.as_ref().expect("there is a grouping")),
+            Self::Grouped(states) => {
+                let (rows, groups) = inputs.kept(groups.as_ref())?;
+                let groups = groups.expect("there is a grouping");
+                states.add(&task.calls, &rows, groups.as_primitive::<UInt32Type>().values())
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Whole(accumulators) => accumulators.iter().map(|accumulator| accumulator.size()).sum(),
+            Self::Grouped(states) => states.bytes(),
         }
     }
 }
@@ -195,56 +233,10 @@ impl Inputs<'_> {
     }
 }
 
-impl Call {
-    fn arguments_of(&self, inputs: &RecordBatch) -> Result<Vec<ArrayRef>> {
-        let rows = inputs.num_rows();
-        self.arguments.iter().map(|argument| argument.evaluate(inputs)?.into_array(rows)).collect()
-    }
-}
-
 /// The values, NULL where the mask is false. The values themselves are shared.
 fn null_where_not(values: &ArrayRef, mask: &BooleanArray) -> Result<ArrayRef> {
     let nulls = NullBuffer::union(values.nulls(), Some(&NullBuffer::new(mask.values().clone())));
     Ok(make_array(values.to_data().into_builder().nulls(nulls).build()?))
-}
-
-impl GroupStates {
-    fn add(&mut self, inputs: &Inputs<'_>, groups: &ArrayRef) -> Result<()> {
-        let (rows, groups) = inputs.kept(Some(groups))?;
-        let groups = groups.expect("it was given");
-        let groups: Vec<usize> =
-            groups.as_primitive::<UInt32Type>().values().iter().map(|group| *group as usize).collect();
-        if self.missing > 0 {
-            for group in &groups {
-                self.missing -= usize::from(!self.is_there[*group]);
-                self.is_there[*group] = true;
-            }
-        }
-        let count = self.grouping.groups();
-        for (call, accumulator) in inputs.task.calls.iter().zip(&mut self.accumulators) {
-            accumulator.update_batch(&call.arguments_of(&rows)?, &groups, None, count)?;
-        }
-        Ok(())
-    }
-
-    /// The states of the groups of this brick that are there; none are afterwards.
-    fn emit(&mut self, task: &Task, brick: &BrickView) -> Result<Option<RecordBatch>> {
-        let count = self.grouping.groups();
-        if self.missing == count {
-            return Ok(None);
-        }
-        let there = (0_u32..).zip(&self.is_there).filter_map(|(group, is_there)| is_there.then_some(group));
-        let there = UInt32Array::from_iter_values(there);
-        let mut columns = task.source.snapshot.group_values(brick, &self.grouping, there.values());
-        for accumulator in &mut self.accumulators {
-            for state in accumulator.state(EmitTo::All)? {
-                columns.push(if self.missing == 0 { state } else { take(&state, &there, None)? });
-            }
-        }
-        self.is_there.fill(false);
-        self.missing = count;
-        as_output(task, columns).map(Some)
-    }
 }
 
 fn whole_state(task: &Task, accumulators: Vec<Box<dyn Accumulator>>) -> Result<RecordBatch> {
@@ -254,15 +246,5 @@ fn whole_state(task: &Task, accumulators: Vec<Box<dyn Accumulator>>) -> Result<R
             columns.push(state.to_array()?);
         }
     }
-    as_output(task, columns)
-}
-
-fn as_output(task: &Task, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
-    let rows = columns.first().map_or(1, |column| column.len());
-    let columns = columns.into_iter().zip(task.output.fields()).map(|(column, field)| {
-        if column.data_type() == field.data_type() { Ok(column) } else { cast(&column, field.data_type()) }
-    });
-    let columns = columns.collect::<Result<_, _>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(&task.output), columns, &options)?)
+    task.batch(columns, 1)
 }

@@ -6,8 +6,8 @@ use super::super::dimensions::exactly_selected;
 use super::super::prune::SourceColumn;
 use super::{BrickAggregate, Call, Conjunct, Task};
 use crate::plan_rule::PlanRule;
-use arrow::datatypes::Schema;
-use coeval_store::Grouping;
+use arrow::datatypes::{DataType, Schema};
+use coeval_store::{BrickId, BrickView, Grouping};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
@@ -21,14 +21,18 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning, PhysicalExpr};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A brick has at most so many groups: their states stay in a core's cache.
-const GROUPS_MAX: usize = 1 << 16;
+/// A brick has at most so many groups of its own: all of them may be there, and their states stay in a core's cache.
+const GROUPS_OF_BRICK_MAX: usize = 1 << 16;
 
-/// Rows that there must be for each group and piece of a brick; otherwise too little is gained by grouping each piece
-/// alone.
+/// A part has at most so many groups that go through all its bricks: the array that finds them is a megabyte, which stays in a core's
+/// cache. Beyond, states do not, and to look for them by hash costs as much.
+const GROUPS_OF_PART_MAX: usize = 1 << 18;
+
+/// Rows that there must be for each group and each time that groups are begun anew, which is with each part, and with each piece of a
+/// brick where they are the brick's own; otherwise too little is gained by grouping these apart.
 const ROWS_PER_GROUP_MIN: usize = 4;
 
 /// Aggregates that take no notice of NULLs in their argument.
@@ -63,6 +67,9 @@ fn begun(aggregate: &AggregateExec) -> Option<BrickAggregate> {
         true => None,
         false => Some(source.grouping(group_by.expr())?),
     };
+    if grouping.as_ref().is_some_and(Grouping::has_metric) && takes_decimals(aggregate) {
+        return None;
+    }
     let can_add = |function: &Arc<AggregateFunctionExpr>| {
         let is_supported = grouping.is_none() || function.groups_accumulator_supported();
         is_supported && !function.is_distinct() && function.order_bys().is_empty()
@@ -71,6 +78,16 @@ fn begun(aggregate: &AggregateExec) -> Option<BrickAggregate> {
         return None;
     }
     Some(BrickAggregate::new(source.task(aggregate, grouping)))
+}
+
+/// Whether an argument is a decimal. These are computed as 64-bit integers where groups are found by codes of values, which gains more
+/// than an array of groups.
+fn takes_decimals(aggregate: &AggregateExec) -> bool {
+    let schema = aggregate.input_schema();
+    let is_decimal = |argument: &Arc<dyn PhysicalExpr>| {
+        argument.data_type(&schema).is_ok_and(|ty| matches!(ty, DataType::Decimal128(..)))
+    };
+    aggregate.aggr_expr().iter().any(|function| function.expressions().iter().any(is_decimal))
 }
 
 /// A scan of bricks, and what is made of its rows below an aggregate.
@@ -122,7 +139,7 @@ impl Source {
         (!is_volatile(&expression)).then_some(expression)
     }
 
-    /// The groups by these expressions over `columns`, if they are dimensions and it pays to number them.
+    /// The groups by these expressions over `columns`, if bricks have numbers for these and it pays to go by them.
     fn grouping(&self, expressions: &[(Arc<dyn PhysicalExpr>, String)]) -> Option<Grouping> {
         let place = |(expression, _): &(Arc<dyn PhysicalExpr>, String)| {
             let expression = self.over_scan(expression)?;
@@ -130,11 +147,18 @@ impl Source {
             Some(self.scan.projection[place])
         };
         let columns = expressions.iter().map(place).collect::<Option<Vec<usize>>>()?;
-        let grouping = self.scan.source.snapshot.grouping(&columns)?;
-        let pieces = self.scan.source.parts.iter().flatten();
-        let (count, rows) = pieces.fold((0, 0), |(count, rows), piece| (count + 1, rows + piece.rows.len()));
+        let BrickSource { snapshot, parts, .. } = &self.scan.source;
+        let pieces = || parts.iter().flatten();
+        let bricks: BTreeMap<BrickId, &BrickView> =
+            pieces().map(|piece| (piece.brick.id(), &piece.brick)).collect();
+        let grouping = snapshot.grouping(&bricks.into_values().collect::<Vec<_>>(), &columns)?;
+        let (groups_max, times) = match grouping.is_of_brick() {
+            true => (GROUPS_OF_BRICK_MAX, pieces().count()),
+            false => (GROUPS_OF_PART_MAX, parts.len()),
+        };
+        let rows: usize = pieces().map(|piece| piece.rows.len()).sum();
         let groups = grouping.groups();
-        let pays = groups <= GROUPS_MAX && groups * count * ROWS_PER_GROUP_MIN <= rows;
+        let pays = groups <= groups_max && groups * times * ROWS_PER_GROUP_MIN <= rows;
         pays.then_some(grouping)
     }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Aggregates begun at the bricks answer as those over a table of rows with the same contents, whoever asks.
 
+mod metrics;
+mod model;
+
 use crate::engine::Engine;
 use crate::session::Session;
 use arrow::array::{Array, RecordBatch};
@@ -26,8 +29,12 @@ const TABLES: &str = "
     INSERT INTO days VALUES ('2026-01-05', 'five'), ('2026-01-06', 'six');";
 
 fn session() -> Session {
+    session_with(TABLES)
+}
+
+fn session_with(tables: &str) -> Session {
     let mut session = Engine::new(Store::in_memory(StoreOptions::default())).unwrap().session();
-    session.execute(TABLES).unwrap();
+    session.execute(tables).unwrap();
     session
 }
 
@@ -138,8 +145,8 @@ fn what_is_above_the_aggregate_finds_its_columns() {
 fn what_the_leaf_cannot_do_stays_as_it_was() {
     let mut session = session();
     for sql in [
-        "SELECT likes, count(*) FROM bricks GROUP BY likes",
-        "SELECT slot, count(DISTINCT likes), sum(likes) FROM bricks GROUP BY slot",
+        "SELECT weight, count(*) FROM bricks GROUP BY weight",
+        "SELECT slot, count(DISTINCT weight), sum(likes) FROM bricks GROUP BY slot",
         "SELECT sum(likes) FILTER (WHERE slot < 3) FROM bricks",
         "SELECT slot, region, sum(likes) FROM bricks GROUP BY GROUPING SETS ((slot), (region))",
         "SELECT sum(likes) FROM (SELECT likes FROM bricks ORDER BY amount, slot LIMIT 10)",
@@ -149,6 +156,24 @@ fn what_the_leaf_cannot_do_stays_as_it_was() {
     // The finest groups are begun at the bricks.
     let rollup = "SELECT slot, region, sum(likes) FROM bricks GROUP BY ROLLUP (slot, region)";
     assert!(asked(&mut session, rollup).is_some_and(|asked| asked.contains("groups=[slot, region]")));
+}
+
+/// Accumulators were told of all groups that a brick can have, and took those for seen of which no row had come: a group whose
+/// first rows, all NULL, came behind a batch without NULLs had the sum 0, and a number of the type's for its least.
+#[test]
+fn a_group_of_nulls_that_comes_late_has_no_sum() {
+    let mut session = session_with(
+        "CREATE TABLE bricks (slot int, likes int, amount bigint, weight float8)
+             USING brick PARTITION BY (slot CARDINALITY 100 RANGE SIZE 100);
+         CREATE TABLE plain (slot int, likes int, amount bigint, weight float8);
+         INSERT INTO plain SELECT CASE WHEN g > 40000 THEN 60 + g % 3 ELSE g % 50 END,
+                 CASE WHEN g <= 40000 THEN g END, CASE WHEN g <= 40000 THEN g END, CASE WHEN g <= 40000 THEN g END
+             FROM generate_series(1, 50000) g;
+         INSERT INTO bricks SELECT * FROM plain",
+    );
+    let sql = "SELECT slot, count(likes), sum(likes), avg(likes), min(likes), max(amount), sum(amount), sum(weight), \
+                      max(weight) FROM bricks GROUP BY slot";
+    begun(&mut session, sql);
 }
 
 #[test]

@@ -2,48 +2,61 @@
 //! `f(x) OVER (... ROWS BETWEEN a AND b EXCLUDE CURRENT ROW)`, which DataFusion has not: two windows, of the rows before the current one
 //! and of those behind it, whose values are put together.
 //!
-//! The parser has put a call of [`EXCLUDES_CURRENT_ROW`] in front of what such a window is divided by.
+//! The parser has put a call in front of what such a window is divided by ([`Exclusion::mark`]). Where there are no such two windows it
+//! stays there, and the plan's function goes over the rows of each frame ([`frame_exclusions`](crate::query::frame_exclusions)).
 
 use super::{call, nested, number, unqualified};
-use crate::error::SqlError;
-use crate::parse::EXCLUDES_CURRENT_ROW;
+use crate::parse::Exclusion;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Value, WindowFrame, WindowFrameBound, WindowSpec, WindowType,
+    FunctionArguments, Ident, ObjectName, Value, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec,
+    WindowType,
 };
 
 /// Functions that count rows of the window, whatever its frame is.
 const WITHOUT_FRAME: [&str; 8] =
     ["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"];
 
-/// What stands in the place of a call whose window leaves out the current row; `None` for others, and where one frame is enough.
-///
-/// # Errors
-/// `0A000` for functions whose values of two windows cannot be put together, for bounds that are no constants, and for a frame of
-/// the current row alone.
-pub(super) fn rewritten(function: &mut Function) -> Result<Option<Expr>, SqlError> {
-    let Some(WindowType::WindowSpec(window)) = &mut function.over else { return Ok(None) };
-    if !leaves_out_current_row(window) {
-        return Ok(None);
-    }
-    take_mark(window);
+/// What stands in the place of a call whose window leaves out the current row; `None` for others, where one frame is enough, and where
+/// two are not.
+pub(super) fn rewritten(function: &mut Function) -> Option<Expr> {
     let name = unqualified(&function.name).unwrap_or_default();
-    let (Some(frame), false) = (&mut window.window_frame, WITHOUT_FRAME.contains(&name.as_str())) else {
-        return Ok(None);
-    };
-    match sides(frame)? {
-        Sides::Whole => Ok(None),
-        Sides::One(side) => {
-            *frame = side;
-            Ok(None)
-        }
-        Sides::Both(before, behind) => both(&name, function, &before, &behind).map(Some),
+    let Some(WindowType::WindowSpec(window)) = &mut function.over else { return None };
+    if WITHOUT_FRAME.contains(&name.as_str()) {
+        take_mark(window);
+        return None;
     }
+    if !leaves_out_current_row(window) {
+        return None;
+    }
+    let sides = sides(window.window_frame.as_ref()?)?;
+    let (before, behind) = match sides {
+        Sides::Both(before, behind) => (before, behind),
+        Sides::One(side) => {
+            take_mark(window);
+            window.window_frame = Some(side);
+            return None;
+        }
+        Sides::Whole => {
+            take_mark(window);
+            return None;
+        }
+    };
+    let mut plain = function.clone();
+    if let Some(WindowType::WindowSpec(window)) = &mut plain.over {
+        take_mark(window);
+    }
+    both(&name, &plain, &before, &behind)
 }
 
-/// Whether a window's frame leaves out the current row.
+/// Whether a window's frame leaves out the current row alone.
 pub(super) fn leaves_out_current_row(window: &WindowSpec) -> bool {
+    window.partition_by.iter().any(|expression| exclusion(expression) == Some(Exclusion::CurrentRow))
+}
+
+/// Whether a window's frame leaves out rows.
+pub(super) fn leaves_out_rows(window: &WindowSpec) -> bool {
     window.partition_by.iter().any(is_mark)
 }
 
@@ -52,9 +65,16 @@ pub(super) fn take_mark(window: &mut WindowSpec) {
     window.partition_by.retain(|expression| !is_mark(expression));
 }
 
-fn is_mark(expression: &Expr) -> bool {
-    matches!(expression, Expr::Function(function)
-        if unqualified(&function.name).is_some_and(|name| name == EXCLUDES_CURRENT_ROW))
+/// Whether this says of a window that its frame leaves out rows.
+pub(super) fn is_mark(expression: &Expr) -> bool {
+    exclusion(expression).is_some()
+}
+
+fn exclusion(expression: &Expr) -> Option<Exclusion> {
+    match expression {
+        Expr::Function(function) => Exclusion::of_mark(&unqualified(&function.name)?),
+        _ => None,
+    }
 }
 
 /// A frame without the current row.
@@ -75,28 +95,25 @@ enum Lies {
     Behind,
 }
 
-fn lies(bound: &WindowFrameBound) -> Result<Lies, SqlError> {
+/// `None` where that is not known before the query runs.
+fn lies(bound: &WindowFrameBound) -> Option<Lies> {
     let (offset, side) = match bound {
-        WindowFrameBound::CurrentRow => return Ok(Lies::AtCurrent),
+        WindowFrameBound::CurrentRow => return Some(Lies::AtCurrent),
         WindowFrameBound::Preceding(offset) => (offset, Lies::Before),
         WindowFrameBound::Following(offset) => (offset, Lies::Behind),
     };
-    let Some(offset) = offset else { return Ok(side) };
-    let count = match offset.as_ref() {
-        Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => digits.parse::<u64>().ok(),
-            _ => None,
-        },
-        _ => None,
-    };
-    match count {
-        Some(0) => Ok(Lies::AtCurrent),
-        Some(_) => Ok(side),
-        None => Err(SqlError::unsupported("EXCLUDE CURRENT ROW with a bound that is no constant")),
-    }
+    let Some(offset) = offset else { return Some(side) };
+    let Expr::Value(value) = offset.as_ref() else { return None };
+    let Value::Number(digits, _) = &value.value else { return None };
+    let count = digits.parse::<u64>().ok()?;
+    Some(if count == 0 { Lies::AtCurrent } else { side })
 }
 
-fn sides(frame: &WindowFrame) -> Result<Sides, SqlError> {
+/// `None` for a frame of other units than rows, one of the current row alone, and one whose bounds are no constants.
+fn sides(frame: &WindowFrame) -> Option<Sides> {
+    if frame.units != WindowFrameUnits::Rows {
+        return None;
+    }
     let end = frame.end_bound.clone().unwrap_or(WindowFrameBound::CurrentRow);
     let one = || Some(Box::new(number("1")));
     let before = || WindowFrame { end_bound: Some(WindowFrameBound::Preceding(one())), ..frame.clone() };
@@ -105,27 +122,20 @@ fn sides(frame: &WindowFrame) -> Result<Sides, SqlError> {
         end_bound: Some(end.clone()),
         ..frame.clone()
     };
-    Ok(match (lies(&frame.start_bound)?, lies(&end)?) {
+    Some(match (lies(&frame.start_bound)?, lies(&end)?) {
         (Lies::Before, Lies::Behind) => Sides::Both(before(), behind()),
         (Lies::Before, Lies::AtCurrent) => Sides::One(before()),
         (Lies::AtCurrent, Lies::Behind) => Sides::One(behind()),
-        (Lies::AtCurrent, Lies::AtCurrent) => {
-            return Err(SqlError::unsupported("a frame of the current row that leaves it out"));
-        }
+        (Lies::AtCurrent, Lies::AtCurrent) => return None,
         (Lies::Before | Lies::AtCurrent, Lies::Before) | (Lies::Behind, _) => Sides::Whole,
     })
 }
 
-/// The value over both sides.
-fn both(
-    name: &str,
-    function: &Function,
-    before: &WindowFrame,
-    behind: &WindowFrame,
-) -> Result<Expr, SqlError> {
+/// The value over both sides; `None` for functions whose values of two windows cannot be put together.
+fn both(name: &str, function: &Function, before: &WindowFrame, behind: &WindowFrame) -> Option<Expr> {
     let (left, right) = (over(function, before), over(function, behind));
     let plus = |left: &Expr, right: &Expr| binary(left, BinaryOperator::Plus, right);
-    Ok(match name {
+    Some(match name {
         "count" => plus(&left, &right),
         "sum" => either(&left, &right, plus(&left, &right)),
         "min" => call("least", vec![left, right]),
@@ -149,7 +159,7 @@ fn both(
             let has_rows = binary(&over(&rows(function), behind), BinaryOperator::Gt, &number("0"));
             choice(vec![(has_rows, right)], left)
         }
-        _ => return Err(SqlError::unsupported(format!("EXCLUDE CURRENT ROW of {name}()"))),
+        _ => return None,
     })
 }
 

@@ -9,18 +9,33 @@
 //! SELECT unnest(tags) AS tag FROM post ORDER BY id
 //!   -> SELECT tag FROM (SELECT unnest(tags) AS tag, id AS order0 FROM post) ORDER BY order0
 //! ```
+//!
+//! Under DISTINCT ON it spreads none at all. So the sets are spread in a query below it, which has all that it and ORDER BY name:
+//!
+//! ```text
+//! SELECT DISTINCT ON (day) unnest(tags) AS tag FROM post ORDER BY day, tag
+//!   -> SELECT DISTINCT ON (key0) tag FROM (SELECT unnest(tags) AS tag, day AS key0 FROM post) ORDER BY key0, tag
+//! ```
 
-use super::unqualified;
+use super::{are_same, unqualified};
 use crate::column_name::{MARK, column_name};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::select::{around, item, quoted};
 use crate::walk::any_outside_queries;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, Visit};
+use datafusion::sql::sqlparser::ast::{
+    Distinct, Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, Value, Visit,
+};
 
 /// Selects what a query with sets is ordered by below its ORDER BY. For one whose outputs have their names and whose functions are
 /// DataFusion's; one that is ordered by outputs alone stays as it is.
 pub(super) fn select_keys(query: &mut Query) {
+    if let SetExpr::Select(select) = query.body.as_ref()
+        && let Some(Distinct::On(_)) = &select.distinct
+    {
+        spread_below_distinct(query);
+        return;
+    }
     let (SetExpr::Select(select), Some(order), true) =
         (query.body.as_mut(), &mut query.order_by, query.locks.is_empty())
     else {
@@ -56,6 +71,65 @@ pub(super) fn select_keys(query: &mut Query) {
     let named = |name: String| item(Expr::Identifier(quoted(name.clone())), name);
     let outer = around(query.clone(), outputs.into_iter().map(named).collect());
     *query = Query { order_by, limit_clause, fetch, ..outer };
+}
+
+/// Spreads the sets of a query with DISTINCT ON in one below it.
+fn spread_below_distinct(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    let order = match query.order_by.as_mut().map(|order| &mut order.kind) {
+        Some(OrderByKind::Expressions(order)) => order.as_mut_slice(),
+        Some(OrderByKind::All(_)) => return,
+        None => &mut [],
+    };
+    let Some(outputs) = select.projection.iter().map(output_name).collect::<Option<Vec<String>>>() else {
+        return;
+    };
+    let has_sets = select.projection.iter().any(spreads)
+        || select.distinct.iter().any(spreads)
+        || order.iter().any(|key| spreads(&key.expr));
+    let has_twins = outputs.iter().enumerate().any(|(place, name)| outputs[..place].contains(name));
+    if !has_sets || has_twins || !query.locks.is_empty() {
+        return;
+    }
+    let Some(Distinct::On(mut on)) = select.distinct.take() else { return };
+    let mut keys: Vec<(Expr, String)> = Vec::new();
+    for key in on.iter_mut().chain(order.iter_mut().map(|ordering| &mut ordering.expr)) {
+        let known = keys.iter().find(|(known, _)| *known == *key).map(|(_, name)| name.clone());
+        let name = output_meant(key, &select.projection, &outputs).or(known).unwrap_or_else(|| {
+            let name = format!("{MARK}key{}", keys.len());
+            keys.push((key.clone(), name.clone()));
+            name
+        });
+        *key = Expr::Identifier(quoted(name));
+    }
+    select.projection.extend(keys.into_iter().map(|(key, name)| item(key, name)));
+    let (order_by, limit_clause, fetch) =
+        (query.order_by.take(), query.limit_clause.take(), query.fetch.take());
+    let named = |name: String| item(Expr::Identifier(quoted(name.clone())), name);
+    let mut outer = around(query.clone(), outputs.into_iter().map(named).collect());
+    if let SetExpr::Select(select) = outer.body.as_mut() {
+        select.distinct = Some(Distinct::On(on));
+    }
+    *query = Query { order_by, limit_clause, fetch, ..outer };
+}
+
+/// The name of the output that a key of DISTINCT ON or ORDER BY is, by its place, its name, or as it is written.
+fn output_meant(key: &Expr, outputs: &[SelectItem], names: &[String]) -> Option<String> {
+    let place = match key {
+        Expr::Value(value) => match &value.value {
+            Value::Number(place, _) => place.parse::<usize>().ok()?.checked_sub(1),
+            _ => None,
+        },
+        Expr::Identifier(name) => names.iter().position(|output| *output == fold(name)),
+        _ => None,
+    };
+    let written = || {
+        outputs.iter().position(|output| match output {
+            SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr) => are_same(expr, key),
+            _ => false,
+        })
+    };
+    names.get(place.or_else(written)?).cloned()
 }
 
 /// Refuses sets of which one value would be chosen before there are rows.

@@ -4,7 +4,7 @@
 //! DataFusion knows `OVER w` alone and passes over the name inside of parentheses, and with it over what the window is divided
 //! by. So what a window takes from another one is written into it. In ORDER BY it knows no names of windows: there all is written out.
 
-use super::excluded_rows::{leaves_out_current_row, take_mark};
+use super::excluded_rows::{is_mark, leaves_out_rows, take_mark};
 use super::{COPIED_MAX, frame_offsets, frames};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
@@ -128,7 +128,7 @@ impl Windows {
         let name = fold(&name);
         let from = self.copied(&name)?;
         let refused = |message: String| Err(SqlError::new(SqlState::WindowingError, message));
-        if !spec.partition_by.is_empty() {
+        if spec.partition_by.iter().any(|expression| !is_mark(expression)) {
             return refused(format!("cannot override PARTITION BY clause of window \"{name}\""));
         }
         if !spec.order_by.is_empty() && !from.order_by.is_empty() {
@@ -137,7 +137,7 @@ impl Windows {
         if from.window_frame.is_some() {
             return refused(format!("cannot copy window \"{name}\" because it has a frame clause"));
         }
-        spec.partition_by.clone_from(&from.partition_by);
+        spec.partition_by.extend_from_slice(&from.partition_by);
         if spec.order_by.is_empty() {
             spec.order_by.clone_from(&from.order_by);
         }
@@ -163,7 +163,7 @@ impl Calls<'_> {
     fn write_out(&self, call: &mut Function) -> Result<(), SqlError> {
         if let Some(WindowType::NamedWindow(name)) = &call.over {
             let spec = self.known.copied(&fold(name))?;
-            if self.names == Names::AreUnknown || leaves_out_current_row(spec) {
+            if self.names == Names::AreUnknown || leaves_out_rows(spec) {
                 call.over = Some(WindowType::WindowSpec(spec.clone()));
             }
             return Ok(());

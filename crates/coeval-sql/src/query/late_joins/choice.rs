@@ -24,6 +24,18 @@ const ROWS_PER_GROUP_MIN: f64 = 2.0;
 /// The share of rows that must have partners: those that have none are grouped in vain.
 const KEPT_MIN: f64 = 0.8;
 
+/// The same where the groups are grouped once more behind the joins, if these bring texts to group by, and if they do not.
+const ROWS_PER_GROUP_OF_TWO_STEPS_MIN: [f64; 2] = [1.2, 3.0];
+
+/// How an aggregate is divided by the joins that come behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Steps {
+    /// It is done when they begin.
+    One,
+    /// What it gives is put together once more behind them.
+    Two,
+}
+
 /// A join behind the aggregate.
 pub(super) struct LateJoin {
     /// The table that is joined.
@@ -49,10 +61,34 @@ impl<'c> Behind<'c> {
     pub(super) fn of(
         cluster: &'c Cluster,
         aggregate: &Aggregate,
+        steps: Steps,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Option<Self>> {
+        let candidates = Tables::of(cluster, aggregate, config)?.candidates(aggregate)?;
+        let all = Self::of_candidates(cluster, aggregate, steps, &candidates, config)?;
+        if all.is_some() || steps == Steps::One || candidates.len() < 2 {
+            return Ok(all);
+        }
+        // Together they may divide rows into too many groups.
+        for candidate in candidates {
+            let alone = BTreeSet::from([candidate]);
+            let found = Self::of_candidates(cluster, aggregate, steps, &alone, config)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn of_candidates(
+        cluster: &'c Cluster,
+        aggregate: &Aggregate,
+        steps: Steps,
+        candidates: &BTreeSet<usize>,
         config: &dyn OptimizerConfig,
     ) -> Result<Option<Self>> {
         let tables = Tables::of(cluster, aggregate, config)?;
-        let order = tables.behind(&tables.candidates(aggregate)?);
+        let order = tables.behind(candidates, steps);
         if order.is_empty() {
             return Ok(None);
         }
@@ -62,7 +98,8 @@ impl<'c> Behind<'c> {
             if tables.joined.table_of(value).is_some_and(|table| order.contains(&table)) {
                 continue;
             }
-            if !cannot_fail(value, aggregate.input.schema()) {
+            let is_column = matches!(value, Expr::Column(_));
+            if !cannot_fail(value, aggregate.input.schema()) || (steps == Steps::Two && !is_column) {
                 return Ok(None);
             }
             if let Expr::Column(column) = value {
@@ -82,7 +119,7 @@ impl<'c> Behind<'c> {
         }
         let joins = tables.joins(order, there);
         let behind = Self { tables, joins, groups };
-        Ok(behind.pays(aggregate, config)?.then_some(behind))
+        Ok(behind.pays(aggregate, steps, config)?.then_some(behind))
     }
 
     /// By what the others are grouped.
@@ -131,24 +168,28 @@ impl<'c> Behind<'c> {
     }
 
     /// Whether it is estimated to pay.
-    fn pays(&self, aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<bool> {
+    fn pays(&self, aggregate: &Aggregate, steps: Steps, config: &dyn OptimizerConfig) -> Result<bool> {
         let Tables { cluster, joined, .. } = &self.tables;
         let rows = cluster.sizes().rows_of(self.others());
         if rows < ROWS_MIN || self.kept() < KEPT_MIN {
             return Ok(false);
         }
+        let mut has_texts = false;
         for value in &aggregate.group_expr {
-            if self.is_told_behind(value) && !is_short(&value.get_type(aggregate.input.schema())?) {
-                return Ok(true);
-            }
+            has_texts |= self.is_told_behind(value) && !is_short(&value.get_type(aggregate.input.schema())?);
         }
+        let rows_per_group = match steps {
+            Steps::One if has_texts => return Ok(true),
+            Steps::One => ROWS_PER_GROUP_MIN,
+            Steps::Two => ROWS_PER_GROUP_OF_TWO_STEPS_MIN[usize::from(!has_texts)],
+        };
         let mut groups = 1.0;
         for value in &self.groups {
             let Expr::Column(column) = value else { return Ok(false) };
             let Some(values) = joined.values_of(cluster.place(column)?, config)? else { return Ok(false) };
             groups *= values;
         }
-        Ok(groups * ROWS_PER_GROUP_MIN <= rows)
+        Ok(groups * rows_per_group <= rows)
     }
 
     /// The share of rows that find partners: of a table that its own filters leave, and of whole numbers those that are not beyond the
@@ -216,7 +257,7 @@ impl<'c> Tables<'c> {
     }
 
     /// Those of these tables that can come behind together, in an order in which each is joined by a key with what is there before.
-    fn behind(&self, candidates: &BTreeSet<usize>) -> Vec<usize> {
+    fn behind(&self, candidates: &BTreeSet<usize>, steps: Steps) -> Vec<usize> {
         let mut left = candidates.clone();
         if left.len() == self.joined.relations.len() {
             // Something has to be grouped.
@@ -227,7 +268,7 @@ impl<'c> Tables<'c> {
         loop {
             let order = self.order(&left);
             let can: BTreeSet<usize> =
-                order.iter().copied().filter(|relation| !self.is_held(*relation, &left)).collect();
+                order.iter().copied().filter(|relation| !self.is_held(*relation, &left, steps)).collect();
             if can.len() == left.len() {
                 return order;
             }
@@ -235,12 +276,14 @@ impl<'c> Tables<'c> {
         }
     }
 
-    /// Whether a table is joined with something before the aggregate that does not follow from the groups, or by values of which equal
-    /// ones differ.
-    fn is_held(&self, relation: usize, behind: &BTreeSet<usize>) -> bool {
+    /// Whether a table is joined with something before the aggregate that does not follow from the groups, if there are no others below, or
+    /// by values of which equal ones differ.
+    fn is_held(&self, relation: usize, behind: &BTreeSet<usize>, steps: Steps) -> bool {
         let is_own = |class: &&Vec<Place>| class.iter().any(|place| place.relation == relation);
         self.joined.classes.iter().filter(is_own).any(|class| {
-            let is_told = |place: &Place| behind.contains(&place.relation) || self.told.contains(place);
+            let is_told = |place: &Place| {
+                steps == Steps::Two || behind.contains(&place.relation) || self.told.contains(place)
+            };
             !self.joined.is_exact(class[0]) || !class.iter().all(is_told)
         })
     }

@@ -5,6 +5,7 @@
 
 use super::nonzero::{Branch, Divisors, division_of};
 use crate::guarded::is_comparison;
+use crate::query::arithmetic::checked_operators;
 use crate::query::typing::is_mean;
 use crate::stack::with_room;
 use arrow::datatypes::DataType;
@@ -59,7 +60,7 @@ const CHOICES: [&str; 2] = ["coalesce", "nullif"];
 
 /// Whether an expression has a value for any row. One that is volatile, or a subquery that names columns of the row, is not among them; any
 /// other subquery is computed before, whatever rows there are.
-pub(super) fn cannot_fail(expression: &Expr, schema: &DFSchema) -> bool {
+pub(in crate::query) fn cannot_fail(expression: &Expr, schema: &DFSchema) -> bool {
     cannot_fail_with(expression, schema, &Divisors::default())
 }
 
@@ -68,6 +69,9 @@ fn cannot_fail_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) 
     let cannot_fail = |part: &Expr| with_room(|| cannot_fail_with(part, schema, known));
     if let Some((dividend, divisor)) = division_of(expression) {
         return known.has(divisor) && cannot_fail(dividend) && cannot_fail(divisor);
+    }
+    if let Some(kept) = times_one(expression) {
+        return cannot_fail(kept);
     }
     match expression {
         Expr::Column(_) | Expr::Literal(..) | Expr::Placeholder(_) => true,
@@ -102,6 +106,19 @@ fn cannot_fail_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) 
     }
 }
 
+/// What is multiplied by one, as `stddev(x) * 1.000` is: that is never beyond all floats.
+fn times_one(expression: &Expr) -> Option<&Expr> {
+    let Expr::ScalarFunction(call) = expression else { return None };
+    if !matches!(checked_operators(&call.func), Some([Operator::Multiply])) {
+        return None;
+    }
+    let is_one = |factor: &Expr| matches!(factor, Expr::Literal(ScalarValue::Float64(Some(value)), _) if *value == 1.0);
+    match call.args.as_slice() {
+        [kept, factor] | [factor, kept] if is_one(factor) => Some(kept),
+        _ => None,
+    }
+}
+
 fn is_condition(operator: Operator) -> bool {
     is_comparison(operator) || matches!(operator, Operator::And | Operator::Or)
 }
@@ -130,6 +147,25 @@ struct Digits {
     behind: u32,
 }
 
+/// How many digits the values of a decimal may have before the point; `None` if it is no decimal.
+pub(in crate::query) fn digits_before(expression: &Expr, schema: &DFSchema) -> Option<u32> {
+    digits(expression, schema).map(|digits| digits.before)
+}
+
+/// Whether a divisor is a number whose quotients are no longer than what is divided.
+fn is_one_at_least(divisor: &Expr) -> bool {
+    match divisor {
+        Expr::Alias(alias) => is_one_at_least(&alias.expr),
+        Expr::Cast(cast) => is_one_at_least(&cast.expr),
+        Expr::Literal(ScalarValue::Decimal128(Some(value), _, scale), _) => {
+            u32::try_from(*scale).is_ok_and(|scale| value.unsigned_abs() >= 10_u128.pow(scale))
+        }
+        Expr::Literal(ScalarValue::Int64(Some(value)), _) => *value != 0,
+        Expr::Literal(ScalarValue::Int32(Some(value)), _) => *value != 0,
+        _ => false,
+    }
+}
+
 /// Those of an expression; `None` if it is no decimal, or its type may have no room for them.
 fn digits(expression: &Expr, schema: &DFSchema) -> Option<Digits> {
     let DataType::Decimal128(precision, scale) = expression.get_type(schema).ok()? else { return None };
@@ -155,6 +191,12 @@ fn digits(expression: &Expr, schema: &DFSchema) -> Option<Digits> {
                 }
                 _ => return None,
             }
+        }
+        Expr::ScalarFunction(_)
+            if division_of(expression).is_some_and(|(_, divisor)| is_one_at_least(divisor)) =>
+        {
+            let (dividend, _) = division_of(expression)?;
+            Digits { before: digits_of_number(dividend, schema)?.before, behind }
         }
         // All that their types have room for.
         Expr::Case(_) | Expr::ScalarFunction(_) | Expr::ScalarSubquery(_) => Digits { before: room, behind },

@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `string_agg` with ORDER BY: its texts are collected and ordered as `array_agg` does it, and joined at the end.
+//! `string_agg` with ORDER BY, or of `bytea`: its values are collected and ordered as `array_agg` does it, and joined at the end.
 //!
-//! DataFusion sorts all rows in front of it and makes an object of each text and each key. Without an order, and with DISTINCT, the
-//! function is DataFusion's.
+//! DataFusion sorts all rows in front of it and makes an object of each text and each key. Of texts without an order, and with DISTINCT,
+//! the function is DataFusion's, which has none of bytes.
 
 use super::collected;
+use crate::allowance::{VALUE_BYTES_MAX, too_large};
 use crate::error::SqlError;
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, LargeStringArray, LargeStringBuilder, ListArray};
+use crate::types::parse_value;
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, LargeStringArray,
+    LargeStringBuilder, ListArray,
+};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
+use chrono_tz::Tz;
+use coeval_store::{ColumnType, Value};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::string_agg::string_agg_udaf;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, EmitTo, GroupsAccumulator, ReversedUDAF,
-    Signature,
+    Signature, TypeSignature,
 };
 use datafusion::physical_expr::expressions::Literal;
 use std::sync::{Arc, LazyLock};
@@ -24,28 +31,95 @@ use std::sync::{Arc, LazyLock};
 pub(super) fn string_agg() -> Arc<AggregateUDF> {
     static STRING_AGG: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
         let (plain, array) = (string_agg_udaf(), collected::array_agg());
-        Arc::new(AggregateUDF::new_from_impl(StringAgg { plain, array }))
+        let signature = with_bytes(plain.signature());
+        Arc::new(AggregateUDF::new_from_impl(StringAgg { plain, array, signature }))
     });
     Arc::clone(&STRING_AGG)
 }
 
-/// DataFusion's function, but with an order.
+/// DataFusion's function, but with an order, and of bytes.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct StringAgg {
     plain: Arc<AggregateUDF>,
     array: Arc<AggregateUDF>,
+    signature: Signature,
 }
 
-/// What stands between the texts; `None` if it is no constant, or the texts are joined by DataFusion's function.
-fn delimiter_of(arguments: &AccumulatorArgs<'_>) -> Option<String> {
-    if arguments.is_distinct || arguments.order_bys.is_empty() {
-        return None;
+/// The signature of texts, and behind it those of bytes. A delimiter in quotes is a text in the plan.
+fn with_bytes(of_texts: &Signature) -> Signature {
+    let delimiters = [DataType::BinaryView, DataType::Null, DataType::Utf8, DataType::Utf8View];
+    let of_bytes = delimiters.map(|delimiter| TypeSignature::Exact(vec![DataType::BinaryView, delimiter]));
+    let mut signatures = match &of_texts.type_signature {
+        TypeSignature::OneOf(signatures) => signatures.clone(),
+        only => vec![only.clone()],
+    };
+    signatures.extend(of_bytes);
+    Signature::one_of(signatures, of_texts.volatility)
+}
+
+/// Whether the values of these arguments are bytes.
+fn is_of_bytes(arguments: &[FieldRef]) -> bool {
+    arguments.first().is_some_and(|value| *value.data_type() == DataType::BinaryView)
+}
+
+/// What stands between the values.
+#[derive(Clone, Debug)]
+enum Delimiter {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Delimiter {
+    /// That of a call; `None` if the values are joined by DataFusion's function.
+    ///
+    /// # Errors
+    /// `0A000` for one of bytes that is no constant, `22P02` for a text that is no bytes.
+    fn of(arguments: &AccumulatorArgs<'_>) -> Result<Option<Self>> {
+        if !is_of_bytes(arguments.expr_fields) && (arguments.is_distinct || arguments.order_bys.is_empty()) {
+            return Ok(None);
+        }
+        let delimiter = arguments.exprs.get(1).and_then(|given| given.downcast_ref::<Literal>());
+        let delimiter = delimiter.map(Literal::value);
+        if !is_of_bytes(arguments.expr_fields) {
+            let text = delimiter.and_then(|delimiter| match delimiter.is_null() {
+                true => Some(""),
+                false => delimiter.try_as_str().flatten(),
+            });
+            return Ok(text.map(|text| Self::Text(text.to_owned())));
+        }
+        let Some(delimiter) = delimiter else {
+            let what = "string_agg of bytea with a delimiter that is no constant";
+            return Err(SqlError::unsupported(what).into());
+        };
+        let bytes = match delimiter {
+            ScalarValue::Binary(bytes) | ScalarValue::BinaryView(bytes) => bytes.clone(),
+            delimiter => delimiter.try_as_str().flatten().map(bytes_of_text).transpose()?,
+        };
+        Ok(Some(Self::Bytes(bytes.unwrap_or_default())))
     }
-    let delimiter = arguments.exprs.get(1)?.downcast_ref::<Literal>()?.value();
-    if delimiter.is_null() {
-        return Some(String::new());
+
+    /// The values of each array as one; NULL of none.
+    fn joined(&self, arrays: &ListArray) -> Result<ArrayRef> {
+        Ok(match self {
+            Self::Text(delimiter) => Arc::new(joined(arrays, delimiter)?),
+            Self::Bytes(delimiter) => Arc::new(joined_bytes(arrays, delimiter)?),
+        })
     }
-    delimiter.try_as_str()?.map(str::to_owned)
+
+    fn capacity(&self) -> usize {
+        match self {
+            Self::Text(delimiter) => delimiter.capacity(),
+            Self::Bytes(delimiter) => delimiter.capacity(),
+        }
+    }
+}
+
+/// What a literal is as bytes.
+fn bytes_of_text(text: &str) -> Result<Vec<u8>, SqlError> {
+    match parse_value(text, ColumnType::Bytea, Tz::UTC)? {
+        Value::Bytes(bytes) => Ok(bytes.into_vec()),
+        other => Err(SqlError::internal(format!("{other:?} is no bytes"))),
+    }
 }
 
 /// The call of the aggregate that collects the texts.
@@ -84,26 +158,59 @@ fn joined(arrays: &ListArray, delimiter: &str) -> Result<LargeStringArray> {
     Ok(builder.finish())
 }
 
+/// The bytes of each array as one; NULL of none.
+fn joined_bytes(arrays: &ListArray, delimiter: &[u8]) -> Result<BinaryViewArray> {
+    let values = cast(arrays.values(), &DataType::BinaryView)?;
+    let values = values.as_binary_view();
+    let mut builder = BinaryViewBuilder::new();
+    let mut bytes = Vec::new();
+    for bounds in arrays.value_offsets().windows(2) {
+        bytes.clear();
+        let mut is_empty = true;
+        // Offsets are not negative.
+        for place in bounds[0] as usize..bounds[1] as usize {
+            if values.is_null(place) {
+                continue;
+            }
+            if !is_empty {
+                bytes.extend_from_slice(delimiter);
+            }
+            bytes.extend_from_slice(values.value(place));
+            is_empty = false;
+            if bytes.len() > VALUE_BYTES_MAX {
+                return Err(too_large().into());
+            }
+        }
+        builder.append_option((!is_empty).then_some(bytes.as_slice()));
+    }
+    Ok(builder.finish())
+}
+
 impl AggregateUDFImpl for StringAgg {
     fn name(&self) -> &str {
         self.plain.name()
     }
 
     fn signature(&self) -> &Signature {
-        self.plain.signature()
+        &self.signature
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.plain.return_type(types)
+        match types.first() {
+            Some(DataType::BinaryView) => Ok(DataType::BinaryView),
+            _ => self.plain.return_type(types),
+        }
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        let Some(delimiter) = delimiter_of(&arguments) else { return self.plain.accumulator(arguments) };
+        let Some(delimiter) = Delimiter::of(&arguments)? else { return self.plain.accumulator(arguments) };
         Ok(Box::new(Joined { array: self.array.accumulator(collecting(arguments))?, delimiter }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
-        if arguments.is_distinct || arguments.ordering_fields.is_empty() {
+        if !is_of_bytes(arguments.input_fields)
+            && (arguments.is_distinct || arguments.ordering_fields.is_empty())
+        {
             return self.plain.state_fields(arguments);
         }
         let input_fields = &arguments.input_fields[..1];
@@ -111,14 +218,17 @@ impl AggregateUDFImpl for StringAgg {
     }
 
     fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
-        delimiter_of(&arguments).is_some() || self.plain.groups_accumulator_supported(arguments)
+        if is_of_bytes(arguments.expr_fields) {
+            return self.array.groups_accumulator_supported(collecting(arguments));
+        }
+        matches!(Delimiter::of(&arguments), Ok(Some(_))) || self.plain.groups_accumulator_supported(arguments)
     }
 
     fn create_groups_accumulator(
         &self,
         arguments: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        let Some(delimiter) = delimiter_of(&arguments) else {
+        let Some(delimiter) = Delimiter::of(&arguments)? else {
             return self.plain.create_groups_accumulator(arguments);
         };
         let arrays = self.array.create_groups_accumulator(collecting(arguments))?;
@@ -143,11 +253,11 @@ impl AggregateUDFImpl for StringAgg {
     }
 }
 
-/// The texts of a single group.
+/// The texts or bytes of a single group.
 #[derive(Debug)]
 struct Joined {
     array: Box<dyn Accumulator>,
-    delimiter: String,
+    delimiter: Delimiter,
 }
 
 impl Accumulator for Joined {
@@ -167,7 +277,7 @@ impl Accumulator for Joined {
         let ScalarValue::List(array) = self.array.evaluate()? else {
             return Err(SqlError::internal("collected texts are no array").into());
         };
-        ScalarValue::try_from_array(&joined(&array, &self.delimiter)?, 0)
+        ScalarValue::try_from_array(&self.delimiter.joined(&array)?, 0)
     }
 
     fn size(&self) -> usize {
@@ -175,10 +285,10 @@ impl Accumulator for Joined {
     }
 }
 
-/// The texts of groups.
+/// The texts or bytes of groups.
 struct JoinedGroups {
     arrays: Box<dyn GroupsAccumulator>,
-    delimiter: String,
+    delimiter: Delimiter,
 }
 
 impl GroupsAccumulator for JoinedGroups {
@@ -198,7 +308,7 @@ impl GroupsAccumulator for JoinedGroups {
 
     fn evaluate(&mut self, emitted: EmitTo) -> Result<ArrayRef> {
         let arrays = self.arrays.evaluate(emitted)?;
-        Ok(Arc::new(joined(arrays.as_list(), &self.delimiter)?))
+        self.delimiter.joined(arrays.as_list())
     }
 
     fn state(&mut self, emitted: EmitTo) -> Result<Vec<ArrayRef>> {

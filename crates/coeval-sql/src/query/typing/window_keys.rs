@@ -11,6 +11,7 @@
 use super::group_keys::key_of_any;
 use super::intervals::length;
 use crate::error::SqlError;
+use crate::query::frame_exclusions::leaves_out_peers;
 use crate::query::frame_offsets::keeps_offset;
 use crate::scalar::cast_function::literal_as;
 use crate::types::type_in_words;
@@ -54,7 +55,7 @@ fn tells_peers(call: &WindowFunction) -> bool {
     match call.fun.name() {
         "row_number" | "ntile" | "lag" | "lead" => false,
         "rank" | "dense_rank" | "percent_rank" | "cume_dist" => true,
-        _ => call.params.window_frame.units != WindowFrameUnits::Rows,
+        _ => call.params.window_frame.units != WindowFrameUnits::Rows || leaves_out_peers(call),
     }
 }
 

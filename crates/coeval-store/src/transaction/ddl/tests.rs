@@ -5,6 +5,7 @@ use crate::access_rights::{Grant, ObjectAccess, Privilege, Privileges, RoleDef};
 use crate::catalog::{
     CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef, TypeDef, Uniqueness, ViewColumn, ViewDef,
 };
+use crate::default_privileges::{DefaultPrivileges, NewObjects};
 use crate::enum_type::{EnumDef, EnumType};
 use crate::error::{ConstraintError, StoreError};
 use crate::files::{FileSystem, SimulatedFiles};
@@ -342,6 +343,12 @@ fn granted(def: &TableDef, role: &str) -> TableDef {
     def
 }
 
+/// What the administrator's new tables are granted.
+fn defaults(schema: Option<&str>, access: &ObjectAccess) -> DefaultPrivileges {
+    let schema = schema.map(str::to_owned);
+    DefaultPrivileges { objects: NewObjects::Tables, schema, access: access.clone() }
+}
+
 #[test]
 fn roles_owners_and_grants_are_there_after_a_crash_and_after_a_checkpoint() {
     let files = SimulatedFiles::new(31);
@@ -356,6 +363,14 @@ fn roles_owners_and_grants_are_there_after_a_crash_and_after_a_checkpoint() {
     tx.change_catalog(CatalogChange::PutSchemaAccess("public".to_owned(), schema_access.clone())).unwrap();
     let server = CatalogChange::PutServerAccess("warehouse".to_owned(), schema_access.clone());
     tx.change_catalog(server).unwrap();
+    tx.change_catalog(CatalogChange::PutSchema("sales".to_owned())).unwrap();
+    for schema in [None, Some("public"), Some("sales")] {
+        tx.change_catalog(CatalogChange::PutDefaultPrivileges(defaults(schema, &def.access))).unwrap();
+    }
+    // What was granted in a schema goes with it, and what nobody is granted is not kept.
+    tx.change_catalog(CatalogChange::RemoveSchema("sales".to_owned())).unwrap();
+    let none = CatalogChange::PutDefaultPrivileges(defaults(Some("public"), &ObjectAccess::default()));
+    tx.change_catalog(none).unwrap();
     put(&mut tx, &def).unwrap();
     tx.commit().unwrap();
     let check = |store: &Store, when: &str| {
@@ -369,6 +384,11 @@ fn roles_owners_and_grants_are_there_after_a_crash_and_after_a_checkpoint() {
         );
         let of_server = catalog.server_access("warehouse").map(|access| (**access).clone());
         assert_eq!(of_server, Some(schema_access.clone()), "{when}");
+        let of_new: Vec<_> = catalog.all_default_privileges().map(|of_new| (**of_new).clone()).collect();
+        assert_eq!(of_new, [defaults(None, &def.access)], "{when}");
+        let found = catalog.default_privileges(None, None, NewObjects::Tables);
+        assert_eq!(found.map(|of_new| &**of_new), of_new.first(), "{when}");
+        assert_eq!(catalog.default_privileges(None, None, NewObjects::Sequences), None, "{when}");
         assert_eq!(world.table(def.id).unwrap().def().access, def.access, "{when}");
     };
     let files = files.crash();
@@ -414,6 +434,33 @@ fn a_grant_disturbs_no_writer_and_meets_other_definitions() {
     assert!(matches!(drop_role.commit(), Err(StoreError::Conflict(_))), "a grant names the role");
     let table = Arc::clone(store.world().table(def.id).unwrap());
     assert_eq!((table.row_count(), table.def().access.grants.len()), (2, 1));
+}
+
+/// What new objects are granted names roles and schemas, and two transactions that change it for one role meet.
+#[test]
+fn default_privileges_meet_what_they_rely_on() {
+    let store = open(&SimulatedFiles::new(34));
+    let def = granted(&table(&store, 1), "clerk");
+    let mut tx = begin(&store);
+    tx.change_catalog(CatalogChange::PutRole(RoleDef::new("clerk"))).unwrap();
+    tx.change_catalog(CatalogChange::PutSchema("sales".to_owned())).unwrap();
+    tx.commit().unwrap();
+
+    let change = |schema, access: &ObjectAccess| {
+        let mut tx = begin(&store);
+        tx.change_catalog(CatalogChange::PutDefaultPrivileges(defaults(schema, access))).unwrap();
+        tx
+    };
+    let (everywhere, inside) = (change(None, &def.access), change(Some("sales"), &def.access));
+    let nothing = change(None, &ObjectAccess::default());
+    let (mut drop_role, mut drop_schema) = (begin(&store), begin(&store));
+    drop_role.change_catalog(CatalogChange::RemoveRole("clerk".to_owned())).unwrap();
+    drop_schema.change_catalog(CatalogChange::RemoveSchema("sales".to_owned())).unwrap();
+    drop_schema.commit().unwrap();
+    assert!(matches!(inside.commit(), Err(StoreError::Conflict(_))), "its schema is not there any more");
+    everywhere.commit().unwrap();
+    assert!(matches!(nothing.commit(), Err(StoreError::Conflict(_))), "another has changed the same");
+    assert!(matches!(drop_role.commit(), Err(StoreError::Conflict(_))), "new tables are granted to it");
 }
 
 /// An index over a table into which others have loaded rows meanwhile was built anew while everybody waited.

@@ -135,6 +135,11 @@ impl<R: Clone> Load<R> {
         self.floor
     }
 
+    /// The view in which it began.
+    pub(super) fn started(&self) -> &View {
+        &self.started
+    }
+
     /// The layout in which it began: what tells who its holders are.
     pub(super) fn layout(&self) -> ViewNumber {
         self.started.layout()

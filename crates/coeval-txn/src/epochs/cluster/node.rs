@@ -235,23 +235,44 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
 
     /// Adds rows to a brick. They go to all its holders, and are seen by nobody else before the transaction is decided.
     ///
+    /// Rows of several bricks that have the same [places](Self::places_of) may be added together, as rows of any one of these bricks.
+    ///
     /// # Errors
     ///
     /// If the transaction is over, also because the last holder of a brick is gone.
     pub fn append(&mut self, epoch: Epoch, brick: BrickAddress, rows: R) -> Result<(), NodeError> {
-        let (placement, view) = (&self.placement, Arc::clone(&self.view));
-        let both = self.rules.keep(Rule::AppendToBoth);
+        let (placement, view, rules) = (&self.placement, Arc::clone(&self.view), self.rules);
         let load = self.loads.get_mut(&epoch).filter(|load| load.is_open()).ok_or(NodeError::Over)?;
-        let holders = |started: &View| {
-            let receiving = started.receiving(placement, brick).into_iter();
-            let serving = started.serving(placement, brick).into_iter();
-            serving.chain(receiving.filter(|_| both)).collect()
-        };
-        let requests = load.append(brick, rows, holders, &view);
+        let requests = load.append(brick, rows, |started| places(started, placement, brick, rules), &view);
         let is_lost = !load.is_open();
         self.send_all(requests);
         self.advance(epoch);
         if is_lost { Err(NodeError::Over) } else { Ok(()) }
+    }
+
+    /// The nodes that rows of each of these bricks go to, ascending, if this transaction [adds](Self::append) some.
+    ///
+    /// That is fixed by the layout in which the transaction began. Of these nodes those are asked that live, whatever the brick: so where
+    /// two bricks have the same nodes here, each node that is asked for the rows of one is asked for those of the other, as long as
+    /// the transaction is open.
+    ///
+    /// # Errors
+    ///
+    /// If the transaction is over.
+    pub fn places_of(
+        &self,
+        epoch: Epoch,
+        bricks: impl IntoIterator<Item = BrickAddress>,
+    ) -> Result<Vec<Vec<NodeId>>, NodeError> {
+        let load = self.loads.get(&epoch).filter(|load| load.is_open()).ok_or(NodeError::Over)?;
+        let of_brick = |brick| {
+            let mut nodes = places(load.started(), &self.placement, brick, self.rules);
+            nodes.sort_unstable();
+            nodes.dedup();
+            debug_assert!(nodes.is_sorted_by(|one, next| one < next), "places can be compared");
+            nodes
+        };
+        Ok(bricks.into_iter().map(of_brick).collect())
     }
 
     /// The user wants the transaction committed. How it ends comes as [`Effect::Tell`].
@@ -541,4 +562,13 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         let is_kept = self.rules.keep(Rule::LogBeforeAnswer);
         self.effects.push(if is_kept { Effect::SendOnceLogged(message) } else { Effect::Send(message) });
     }
+}
+
+/// The nodes that rows of a brick go to, by the layout in which their transaction began.
+fn places(started: &View, placement: &impl Placement, brick: BrickAddress, rules: Rules) -> Vec<NodeId> {
+    let receiving = started.receiving(placement, brick).into_iter();
+    let receiving = receiving.filter(|_| rules.keep(Rule::AppendToBoth));
+    let nodes: Vec<NodeId> = started.serving(placement, brick).into_iter().chain(receiving).collect();
+    assert!(!nodes.is_empty(), "rows of a brick go to some node");
+    nodes
 }

@@ -4,8 +4,8 @@
 use super::{BRICK, Everywhere, Node};
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::{
-    Body, Effect, Incarnation, LogRecord, Member, Message, NodeError, NodeId, ToKeeper, ViewKeeper,
-    ViewRecord,
+    Body, BrickAddress, ClusterNode, Effect, Incarnation, LogRecord, Member, Message, NodeError, NodeId,
+    Placement, ToKeeper, ViewKeeper, ViewRecord,
 };
 use crate::epochs::{Epoch, Stride};
 
@@ -519,6 +519,39 @@ fn rows_that_were_just_sent_are_not_sent_again_by_the_clock() {
     assert_eq!(sent_again(&mut stage), 2, "to each holder");
     stage.deliver(&[1, 2]);
     assert_eq!(sent_again(&mut stage), 0, "all have answered");
+}
+
+/// Bricks are on one node each, by turns.
+struct ByTurns;
+
+impl Placement for ByTurns {
+    fn holders(&self, nodes: &[NodeId], brick: BrickAddress) -> Vec<NodeId> {
+        vec![nodes[brick.brick as usize % nodes.len()]]
+    }
+}
+
+/// To break it: have `places_of` give the holders of one brick for all. Rows would be added together that belong to different nodes.
+#[test]
+fn a_transaction_says_where_rows_of_each_brick_go() {
+    let member = |node| Member { node: NodeId::new(node), incarnation: Incarnation::new(1) };
+    let (_, record) = ViewKeeper::found(&[member(1), member(2)], 1);
+    let mut node = ClusterNode::<(), ByTurns>::new(member(1), Stride::new(1, 2), ByTurns);
+    node.follow(&record);
+    let epoch = node.begin().unwrap();
+    let bricks: Vec<BrickAddress> = (0..4).map(|brick| BrickAddress { table: 1, brick }).collect();
+    let places = node.places_of(epoch, bricks.iter().copied()).unwrap();
+    assert_eq!(places, [1, 2, 1, 2].map(|node| [NodeId::new(node)]));
+    for (brick, places) in bricks.into_iter().zip(places) {
+        drop(node.take_effects());
+        node.append(epoch, brick, ()).unwrap();
+        let asked = node.take_effects().into_iter().filter_map(|effect| match effect {
+            Effect::Send(Message { to, body: Body::Append { .. }, .. }) => Some(to.node),
+            _ => None,
+        });
+        assert_eq!(asked.collect::<Vec<NodeId>>(), places);
+    }
+    node.roll_back(epoch).unwrap();
+    assert_eq!(node.places_of(epoch, []), Err(NodeError::Over));
 }
 
 /// More rows may come of what has not ended.

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Scans of tables whose rows have changed give what they give behind a checkpoint, when nothing is left to merge.
+
+mod codes;
+
+use crate::engine::Engine;
+use crate::session::Session;
+use arrow::util::display::array_value_to_string;
+use coeval_store::{CheckpointPolicy, Store, StoreOptions};
+
+/// A table whose key says the order, one that has none, and one to join with. Several windows each, of two chunks.
+const TABLES: &str = "
+    CREATE TABLE sold (id bigint PRIMARY KEY, day date, shop text, note text, price numeric(12,2), amount int, is_paid bool);
+    INSERT INTO sold SELECT i * 2, date '2024-01-01' + i % 365, 'shop ' || i % 9,
+        CASE WHEN i % 11 <> 0 THEN 'a note that no view holds, number ' || i % 50 END,
+        nullif(i % 1000, 13) + 0.25, i % 97, i % 3 = 0 FROM generate_series(1, 80000) i;
+    CREATE TABLE logged (sale bigint, shop text, amount int);
+    INSERT INTO logged SELECT id, shop, amount FROM sold;
+    CREATE TABLE wanted (sale bigint, kind int);
+    INSERT INTO wanted SELECT i * 14, i % 5 FROM generate_series(1, 3000) i;
+    CHECKPOINT";
+
+/// Each begins with the chunks that the one before has left.
+const CHANGES: [&str; 4] = [
+    "UPDATE sold SET price = price + 1, shop = 'new ' || shop, note = note || '!', amount = amount + 1 WHERE id % 40 = 6;
+     UPDATE logged SET amount = amount + 1, shop = 'a shop that no view holds' WHERE sale % 40 = 6",
+    "DELETE FROM sold WHERE id % 50 = 8; DELETE FROM logged WHERE sale % 50 = 8",
+    "INSERT INTO sold SELECT id + 1, day, shop, note, price, amount, is_paid FROM sold WHERE id % 60 = 12;
+     INSERT INTO sold SELECT id + 1000001, day, shop, 'behind all', NULL, amount, NULL FROM sold WHERE id % 60 = 14;
+     INSERT INTO logged SELECT id, shop, amount FROM sold WHERE id > 1000000",
+    "UPDATE sold SET note = NULL, amount = 0 WHERE id % 3 = 0; DELETE FROM sold WHERE id BETWEEN 40000 AND 60000;
+     INSERT INTO sold SELECT i * 2 + 1, NULL, 'shop 1', 'new', 5, 17, true FROM generate_series(20000, 24000) i;
+     UPDATE logged SET amount = 17 WHERE amount = 18; DELETE FROM logged WHERE amount = 19",
+];
+
+/// All rows, many, few and none; what fails for rows that another filter leaves out; joins; in the order of keys and in any.
+const QUERIES: [&str; 13] = [
+    "SELECT shop, count(*), sum(price), min(note), max(day) FROM sold GROUP BY shop",
+    "SELECT shop, note, price FROM sold",
+    "SELECT count(*), sum(amount) FROM sold WHERE is_paid",
+    "SELECT sum(price * amount) FROM sold WHERE shop IN ('shop 1', 'shop 2', 'new shop 2') AND amount BETWEEN 10 AND 60
+         AND (note = 'a note that no view holds, number 5' OR note LIKE '%7!')",
+    "SELECT id FROM sold WHERE amount <> 0 AND 100 / amount > 20",
+    "SELECT note FROM sold WHERE amount > 1000",
+    "SELECT s.shop, s.amount, w.kind FROM sold s JOIN wanted w ON s.id = w.sale",
+    "SELECT l.shop, sum(l.amount), min(w.kind) FROM logged l JOIN wanted w ON l.sale = w.sale GROUP BY l.shop",
+    "SELECT shop, sum(amount), count(*) FROM logged WHERE amount < 90 GROUP BY shop",
+    "SELECT id, shop, note FROM sold WHERE amount = 17 ORDER BY id",
+    "SELECT id, price, note, is_paid FROM sold ORDER BY id",
+    "SELECT id, shop FROM sold WHERE amount < 80 ORDER BY id",
+    "SELECT id, note FROM sold WHERE shop LIKE 'new%' ORDER BY id LIMIT 50",
+];
+
+fn session() -> Session {
+    let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
+    let mut session = Engine::new(Store::in_memory(options)).unwrap().session();
+    session.execute(TABLES).unwrap();
+    session
+}
+
+/// What a statement gives, each row as one text, in an order that does not depend on how it was read.
+fn rows(session: &mut Session, sql: &str) -> Vec<String> {
+    let results = session.execute(sql).unwrap_or_else(|error| panic!("{error}: {sql}"));
+    let mut rows = Vec::new();
+    for batch in results.iter().filter_map(|result| result.rows.as_ref()).flat_map(|rows| &rows.batches) {
+        for row in 0..batch.num_rows() {
+            let values = batch.columns().iter().map(|column| array_value_to_string(column, row).unwrap());
+            rows.push(values.collect::<Vec<_>>().join("|"));
+        }
+    }
+    if !sql.contains("ORDER BY") {
+        rows.sort_unstable();
+    }
+    rows
+}
+
+#[test]
+fn changed_rows_are_read_as_if_they_had_always_been_in_chunks() {
+    let mut session = session();
+    for changes in CHANGES {
+        session.execute(changes).unwrap();
+        let changed = rows(&mut session, "SELECT delta_rows FROM coeval_tables WHERE table_name = 'sold'");
+        assert_ne!(changed, ["0"], "the changes are not in chunks");
+        let before: Vec<Vec<String>> = QUERIES.iter().map(|query| rows(&mut session, query)).collect();
+        session.execute("CHECKPOINT").unwrap();
+        for (query, before) in QUERIES.iter().zip(before) {
+            let behind = rows(&mut session, query);
+            assert_eq!(before.len(), behind.len(), "{query} behind {changes}");
+            let differs = before.iter().zip(&behind).find(|(before, behind)| before != behind);
+            assert_eq!(differs, None, "{query} behind {changes}");
+        }
+    }
+}
+
+#[test]
+fn a_transaction_reads_its_own_rows_among_those_of_chunks() {
+    let mut session = session();
+    let query = "SELECT shop, sum(amount), count(*) FROM sold WHERE amount > 3 GROUP BY shop";
+    let unchanged = rows(&mut session, query);
+    session.execute("BEGIN; UPDATE sold SET shop = 'mine' WHERE id % 20 = 2").unwrap();
+    let of_own = rows(&mut session, query);
+    let count = "SELECT count(*) FROM sold WHERE amount > 3 AND id % 20 = 2";
+    let count = format!("|{}", rows(&mut session, count)[0]);
+    assert!(of_own.iter().any(|row| row.starts_with("mine|") && row.ends_with(&count)), "{of_own:?}");
+    session.execute("ROLLBACK").unwrap();
+    assert_eq!(rows(&mut session, query), unchanged);
+}

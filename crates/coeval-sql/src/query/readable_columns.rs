@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Refuses queries that use columns which may not be read.
+//!
+//! Who has SELECT on some columns of a table names the table like any other, and is refused what uses another of its columns. The
+//! plan is looked at as the statement says it, before anything is optimized away, so that what counts is what PostgreSQL counts:
+//! each column that an expression names, and no column for `count(*)`.
+//!
+//! A column that may not be read is barred. From the scan of its table it goes up through operators that hand rows on as they are:
+//!
+//! | operator | barred columns of its inputs |
+//! |---|---|
+//! | filter, sort, limit, alias, DISTINCT, window, join | are barred above it too |
+//! | projection, aggregate, DISTINCT ON | end there: whatever they give is an expression |
+//! | any other, and the end of a query or subquery | are refused |
+//!
+//! An expression that names one is refused wherever it stands. What is not known to be allowed is refused: an operator that comes to
+//! be used later refuses too much, and shows nothing.
+
+use crate::provider::CoevalTable;
+use crate::rights::{Kind, denied};
+use crate::stack::with_room;
+use coeval_store::TableDef;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchemaRef, TableReference};
+use datafusion::datasource::source_as_provider;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, TableScan};
+use std::sync::Arc;
+
+/// For each output of a plan the table whose column it is, if that may not be read.
+type Barred = Vec<Option<Arc<TableDef>>>;
+
+/// What expressions see.
+struct Scope {
+    schema: DFSchemaRef,
+    barred: Barred,
+}
+
+/// Refuses a plan that uses columns which may not be read.
+///
+/// # Errors
+/// `42501`.
+pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
+    refuse_all(&barred_of(plan, &mut Vec::new())?)
+}
+
+/// The barred outputs of a plan, whose outer references name what is around it.
+fn barred_of(plan: &LogicalPlan, around: &mut Vec<Scope>) -> Result<Barred> {
+    with_room(|| {
+        if let LogicalPlan::TableScan(scan) = plan {
+            return Ok(barred_by_table(scan));
+        }
+        let outside = around.len();
+        for input in plan.inputs() {
+            // Of a join, the right side sees the left one if it is LATERAL.
+            let barred = barred_of(input, around)?;
+            around.push(Scope { schema: Arc::clone(input.schema()), barred });
+        }
+        refuse_expressions(plan, around, outside)?;
+        let inputs = around.split_off(outside);
+        handed_on(plan, inputs)
+    })
+}
+
+/// The columns of a table that may not be read.
+fn barred_by_table(scan: &TableScan) -> Barred {
+    let provider = source_as_provider(&scan.source).ok();
+    let table = provider.as_ref().and_then(|provider| provider.downcast_ref::<CoevalTable>());
+    let barred = |name: &str| table.filter(|table| !table.is_readable(name));
+    let fields = scan.projected_schema.fields().iter();
+    fields.map(|field| barred(field.name()).map(|table| Arc::clone(table.def()))).collect()
+}
+
+/// Refuses barred columns in the expressions of one operator, and in their subqueries.
+fn refuse_expressions(plan: &LogicalPlan, around: &mut Vec<Scope>, outside: usize) -> Result<()> {
+    let (outer, inputs) = around.split_at(outside);
+    plan.apply_expressions(|expression| {
+        expression.apply(|part| {
+            match part {
+                Expr::Column(column) => refuse_column(column, inputs)?,
+                Expr::OuterReferenceColumn(_, column) => refuse_column(column, outer)?,
+                _ => {}
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    plan.apply_subqueries(|subquery| {
+        refuse_all(&barred_of(subquery, around)?)?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+/// Refuses a name that may be that of a barred column.
+fn refuse_column(column: &Column, scopes: &[Scope]) -> Result<()> {
+    let is_of = |qualifier: Option<&TableReference>| match (&column.relation, qualifier) {
+        (Some(named), Some(qualifier)) => named.resolved_eq(qualifier),
+        _ => true,
+    };
+    for scope in scopes {
+        for ((qualifier, field), barred) in scope.schema.iter().zip(&scope.barred) {
+            if let Some(table) = barred
+                && *field.name() == column.name
+                && is_of(qualifier)
+            {
+                return Err(refused(table));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The barred outputs of an operator over these inputs, whose expressions name none of them.
+fn handed_on(plan: &LogicalPlan, inputs: Vec<Scope>) -> Result<Barred> {
+    let width = plan.schema().fields().len();
+    let barred: Barred = inputs.into_iter().flat_map(|input| input.barred).collect();
+    match plan {
+        LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::On(_)) => {
+            Ok(vec![None; width])
+        }
+        LogicalPlan::Filter(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Subquery(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Distinct(Distinct::All(_))
+        | LogicalPlan::Join(_)
+            if barred.len() == width =>
+        {
+            Ok(barred)
+        }
+        // Its own columns come behind those of its input.
+        LogicalPlan::Window(_) if barred.len() <= width => {
+            let mut barred = barred;
+            barred.resize(width, None);
+            Ok(barred)
+        }
+        _ => refuse_all(&barred).map(|()| vec![None; width]),
+    }
+}
+
+/// Refuses barred columns.
+fn refuse_all(barred: &[Option<Arc<TableDef>>]) -> Result<()> {
+    match barred.iter().flatten().next() {
+        Some(table) => Err(refused(table)),
+        None => Ok(()),
+    }
+}
+
+fn refused(table: &TableDef) -> DataFusionError {
+    denied(Kind::Table, &table.name.name).into()
+}

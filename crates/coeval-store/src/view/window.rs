@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rows of a scan that follow one another: as they lie in a chunk, or with what has become of them.
+//!
+//! Whoever filters rows asks the two sides of changed rows apart: the chunk's rows as slices of its arrays, with a mask of
+//! those that are as they were, and the new rows, all of the chunk at once. Only what passes is put together, or is not at
+//! all where nobody asks for the order.
+//!
+//! ```text
+//! chunk              0 .......... 8191 | 8192 .......... 16383 | 16384 ...
+//! old rows           a window           the next one             mask: which are as they were
+//! new rows of it     0 ... 409 | 410 ... 812 | 813 ...           which of them are among the window's rows
+//! ```
+
+use super::codes::{each_its_own, merged};
+use super::merge::Merge;
+use crate::column::shown;
+use crate::error::StoreError;
+use crate::pieces::Changes;
+use crate::types::ColumnType;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::{DataType, SchemaRef};
+use arrow::error::ArrowError;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Rows of a scan that follow one another.
+#[derive(Debug)]
+pub enum ScanWindow {
+    /// Rows that come out as they lie there.
+    Plain(RecordBatch),
+    /// Rows of a chunk of which some have changed.
+    Changed(ChangedRows),
+}
+
+/// Rows of a chunk that follow one another, and the new rows among them: no more of either than [`SCAN_BATCH_ROWS`](super::SCAN_BATCH_ROWS).
+#[derive(Debug)]
+pub struct ChangedRows {
+    pub(super) shape: Arc<Shape>,
+    /// Which of the scan's pieces they are of.
+    pub(super) piece: usize,
+    pub(super) changes: Arc<Changes>,
+    /// Where they begin in the chunk.
+    pub(super) start: usize,
+    /// The chunk's columns of these rows.
+    pub(super) old: Vec<ArrayRef>,
+    pub(super) unchanged: BooleanBuffer,
+    /// The columns of all new rows of the chunk.
+    pub(super) new: Arc<[ArrayRef]>,
+    pub(super) new_places: Range<usize>,
+}
+
+/// What the batches of a scan look like.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) schema: SchemaRef,
+    pub(super) types: Box<[ColumnType]>,
+    /// The places of texts that go out as codes.
+    pub(super) coded: Box<[usize]>,
+}
+
+impl Shape {
+    /// Columns as chunks keep them as a batch that queries see.
+    pub(super) fn batch(&self, mut columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ArrowError> {
+        for place in &self.coded {
+            let column = &mut columns[*place];
+            if *column.data_type() == DataType::Utf8View {
+                *column = each_its_own(column)?;
+            }
+        }
+        let columns = self.shown(columns);
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+    }
+
+    /// The first columns, which chunks keep so, as queries see them.
+    fn shown(&self, columns: Vec<ArrayRef>) -> Vec<ArrayRef> {
+        columns.into_iter().zip(&self.types).map(|(column, ty)| shown(column, *ty)).collect()
+    }
+}
+
+impl ScanWindow {
+    /// How many rows come out of it.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Plain(batch) => batch.num_rows(),
+            Self::Changed(changed) => changed.unchanged.count_set_bits() + changed.new_places.len(),
+        }
+    }
+
+    /// All of its rows, in key order.
+    ///
+    /// # Errors
+    /// [`StoreError::Arrow`] if columns do not fit together: a bug.
+    pub fn into_batch(self) -> Result<RecordBatch, StoreError> {
+        match self {
+            Self::Plain(batch) => Ok(batch),
+            Self::Changed(changed) => {
+                let all_new = BooleanBuffer::new_set(changed.new_places.len());
+                let rows = changed.unchanged.count_set_bits() + all_new.len();
+                let columns = changed.merged(changed.old.len(), &changed.unchanged, &all_new)?;
+                Ok(changed.shape.batch(columns, rows)?)
+            }
+        }
+    }
+}
+
+impl ChangedRows {
+    /// The chunk's rows, those that have changed among them.
+    ///
+    /// # Errors
+    /// As [`ScanWindow::into_batch`].
+    pub fn old_rows(&self) -> Result<RecordBatch, StoreError> {
+        Ok(self.shape.batch(self.old.clone(), self.unchanged.len())?)
+    }
+
+    /// Which of the chunk's rows are neither replaced nor deleted.
+    #[must_use]
+    pub fn unchanged(&self) -> &BooleanBuffer {
+        &self.unchanged
+    }
+
+    /// Which of the scan's pieces they are of: the same chunk, and the same new rows.
+    #[must_use]
+    pub fn piece(&self) -> usize {
+        self.piece
+    }
+
+    /// How many new rows the chunk has, also among other rows of it.
+    #[must_use]
+    pub fn new_row_count(&self) -> usize {
+        self.changes.rows()
+    }
+
+    /// These of all new rows of the chunk.
+    ///
+    /// # Errors
+    /// As [`ScanWindow::into_batch`]; also if texts go out as codes, and there are more rows than codes.
+    pub fn new_rows(&self, rows: Range<usize>) -> Result<RecordBatch, StoreError> {
+        let columns = self.new.iter().map(|column| column.slice(rows.start, rows.len())).collect();
+        Ok(self.shape.batch(columns, rows.len())?)
+    }
+
+    /// Which of the new rows are among these rows.
+    #[must_use]
+    pub fn new_places(&self) -> Range<usize> {
+        self.new_places.clone()
+    }
+
+    /// The first `columns` columns of the rows that are marked on either side, in key order: of the old rows, only
+    /// [unchanged](Self::unchanged) ones, and of the new rows [among them](Self::new_places).
+    ///
+    /// # Errors
+    /// As [`ScanWindow::into_batch`].
+    pub fn picked(
+        &self,
+        columns: usize,
+        old: &BooleanBuffer,
+        new: &BooleanBuffer,
+    ) -> Result<Vec<ArrayRef>, StoreError> {
+        Ok(self.shape.shown(self.merged(columns, old, new)?))
+    }
+
+    fn merged(
+        &self,
+        columns: usize,
+        old: &BooleanBuffer,
+        new: &BooleanBuffer,
+    ) -> Result<Vec<ArrayRef>, ArrowError> {
+        let first = self.new_places.start;
+        let merge = Merge::new(old, new, |row| self.changes.place(first + row) - self.start);
+        let new_here = |column: &ArrayRef| column.slice(first, self.new_places.len());
+        let sides = self.old.iter().zip(self.new.iter()).take(columns).enumerate();
+        let column = |(place, (old, new)): (usize, (&ArrayRef, &ArrayRef))| {
+            let new = new_here(new);
+            if self.shape.coded.contains(&place) {
+                merged(&merge, old, &new)
+            } else {
+                merge.column(old, &new)
+            }
+        };
+        sides.map(column).collect()
+    }
+}
