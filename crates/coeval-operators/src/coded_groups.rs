@@ -15,6 +15,9 @@
 //!       the rows
 //! ```
 //!
+//! Texts may come as `Dictionary(UInt16, Utf8View)` where the aggregate was planned for `Utf8View` ([`CodedGroupsExec::grouped_texts`]): a
+//! text of a dictionary is then looked up once for all batches that have it in common.
+//!
 //! A first step may give a group several times: the second one merges. So the operator gives up without harm at any batch, and it does
 //! when the groups are too many, when they are nearly as many as rows, or when memory is refused: it gives the groups that it has, and
 //! lets DataFusion's operator, which can put groups aside on disk, do the rest of the rows.
@@ -26,10 +29,12 @@
 //! values.rs      what is folded: decimals as 64-bit integers where they fit
 //! plan.rs        which aggregates are done here, and what of each is shared
 //! work.rs        one partition's groups and states
+//! coded_rows.rs  texts that come as numbers of a dictionary's texts
 //! remainder.rs   the rows that are left to DataFusion's operator
 //! ```
 
 mod booleans;
+mod coded_rows;
 mod decimals;
 mod dictionary;
 mod folds;
@@ -47,6 +52,7 @@ mod work;
 use crate::inputs::{groups_and_calls, in_place_of_aggregate};
 use crate::packed_groups::{Expected, PackedGroupsExec, expected_values};
 use arrow::array::RecordBatch;
+use coded_rows::{grouped_texts, schema_with_texts, with_texts};
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
@@ -129,6 +135,13 @@ impl CodedGroupsExec {
             packs_rest: None,
             metrics: ExecutionPlanMetricsSet::new(),
         }))
+    }
+
+    /// The columns of its input that may come as `Dictionary(UInt16, Utf8View)`, though the aggregate is planned for `Utf8View`: texts that
+    /// it groups by as they are, and reads for nothing else. Some of them may, or all; of one column all batches are of one type.
+    #[must_use]
+    pub fn grouped_texts(&self) -> Vec<usize> {
+        grouped_texts(&self.aggregate)
     }
 
     /// The same that groups the rows that are left by packed keys, if it can.
@@ -274,10 +287,15 @@ impl Rest {
         rows: SendableRecordBatchStream,
         unadded: Option<RecordBatch>,
     ) -> Result<SendableRecordBatchStream> {
-        let schema = rows.schema();
+        let expected = schema_with_texts(&rows.schema(), &self.aggregate);
+        let schema = expected.clone().unwrap_or_else(|| rows.schema());
         let left_rows = self.left_rows;
         let rows = stream::iter(unadded.map(Ok)).chain(rows).inspect(move |batch| {
             left_rows.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
+        });
+        let rows = rows.map(move |batch| match &expected {
+            Some(expected) => with_texts(&batch?, expected),
+            None => batch,
         });
         let rows = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
         let remainder = Remainder::new(self.aggregate.input(), self.partition, rows);

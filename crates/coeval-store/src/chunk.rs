@@ -5,6 +5,8 @@
 //! makes finding a key a binary search over plain bytes, whatever the key's columns are; an index is a space
 //! whose chunks have keys and no further columns.
 
+mod codes;
+
 use crate::allocations::for_everybody;
 use crate::chunk_stats::{ChunkStats, column_stats};
 use crate::column::slice_bytes;
@@ -14,6 +16,7 @@ use crate::key_column::KeyColumn;
 use crate::segment::{Segment, SegmentChunk};
 use crate::value::{ValueRef, value_at};
 use arrow::array::{Array, ArrayRef};
+use codes::KeptCodes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -53,11 +56,14 @@ pub struct ChunkPlace {
 /// Its keys and columns are in memory, or in a segment file and read (and checked against their checksums and validated) one
 /// by one when they are first asked for. Whoever reads rows calls [`check_whole`](Self::check_whole) first, so that damage is
 /// an error; what has been read then stays for as long as the chunk. A scan of columns calls
-/// [`read_columns`](Self::read_columns), which keeps what it reads only if there is room.
+/// [`read_columns`](Self::read_columns), which keeps what it reads only if there is room, or
+/// [`read_coded`](Self::read_coded) for texts that it groups by.
 #[derive(Debug)]
 pub struct Chunk {
     keys: OnceLock<KeyColumn>,
     columns: Box<[OnceLock<ArrayRef>]>,
+    /// Of each column.
+    codes: Box<[KeptCodes]>,
     stats: ChunkStats,
     first_key: Key,
     last_key: Key,
@@ -103,6 +109,7 @@ impl Chunk {
         debug_assert!((1..keys.len()).all(|index| keys.get(index - 1) < keys.get(index)), "keys ascend");
         let column_stats = columns.iter().map(|column| column_stats(column.as_ref())).collect();
         Self {
+            codes: columns.iter().map(|_| KeptCodes::default()).collect(),
             stats: ChunkStats { rows: keys.len(), columns: column_stats },
             first_key: Key::from_slice(keys.get(0)),
             last_key: Key::from_slice(keys.get(keys.len() - 1)),
@@ -121,6 +128,7 @@ impl Chunk {
         Self {
             keys: OnceLock::new(),
             columns: description.stats.columns.iter().map(|_| OnceLock::new()).collect(),
+            codes: description.stats.columns.iter().map(|_| KeptCodes::default()).collect(),
             stats: description.stats.clone(),
             first_key: description.first_key.clone(),
             last_key: description.last_key.clone(),
@@ -288,7 +296,8 @@ impl Chunk {
         let Some(source) = &self.source else { return 0 };
         let of_keys = self.keys.get().map_or(0, |_| source.memory_bytes(0));
         let columns = self.columns.iter().enumerate().filter(|(_, cell)| cell.get().is_some());
-        of_keys + columns.map(|(column, _)| source.memory_bytes(column + 1)).sum::<u64>()
+        let of_columns: u64 = columns.map(|(column, _)| source.memory_bytes(column + 1)).sum();
+        of_keys + of_columns + self.codes.iter().map(KeptCodes::bytes).sum::<u64>()
     }
 
     /// The same chunk, of which nothing has been read yet; `None` if it has no file.

@@ -241,5 +241,6 @@ pub use value::{
 pub use verify::{Problem, VerifyReport, verify};
 pub use view::{
     BatchScan, ChangedRows, SCAN_BATCH_ROWS, ScanCounters, ScanPart, ScanWindow, TableSample, TableView,
+    coded_text_type,
 };
 pub use world::World;

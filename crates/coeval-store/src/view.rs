@@ -6,11 +6,13 @@
 //! two sorted sequences. Rows among which there is no changed key cost nothing beyond their slices; where there is one, a scan
 //! that leaves out rows is given both sides apart, with a mask of the chunk's rows that are as they were (`window.rs`).
 
+mod codes;
 mod merge;
 mod sample;
 mod scan;
 mod window;
 
+pub use codes::coded_text_type;
 pub use sample::TableSample;
 pub use scan::{BatchScan, ScanCounters};
 pub use window::{ChangedRows, ScanWindow};
@@ -101,6 +103,15 @@ impl TableView {
     #[must_use]
     pub fn summary(&self) -> &Arc<TableSummary> {
         self.table.summary()
+    }
+
+    /// Whether most rows have one of few different texts in this column, as far as the files of chunks tell without being read.
+    #[must_use]
+    pub fn has_few_texts(&self, column: usize) -> bool {
+        let chunks = self.table.pieces().iter().filter_map(Piece::chunk);
+        let few = chunks.filter(|chunk| chunk.has_few_texts(column));
+        let rows: u64 = few.map(|chunk| chunk.rows() as u64).sum();
+        rows > 0 && rows * 2 >= self.row_count()
     }
 
     /// Cuts the table into at most `count` parts of about equal numbers of rows, in key order.

@@ -5,6 +5,7 @@ use crate::over_no_input;
 use datafusion::common::{internal_datafusion_err, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,13 +22,23 @@ pub(super) struct Remainder {
 }
 
 impl Remainder {
-    /// The rest of this partition of `plan`.
+    /// The rest of this partition of `plan`, which may have given it in columns of other types.
     pub(super) fn new(
         plan: &Arc<dyn ExecutionPlan>,
         partition: usize,
         rows: SendableRecordBatchStream,
     ) -> Self {
-        Self { properties: Arc::clone(plan.properties()), partition, rows: Mutex::new(Some(rows)) }
+        let (before, schema) = (plan.properties(), rows.schema());
+        let properties = match plan.schema() == schema {
+            true => Arc::clone(before),
+            false => Arc::new(PlanProperties::new(
+                EquivalenceProperties::new(schema),
+                before.partitioning.clone(),
+                before.emission_type,
+                before.boundedness,
+            )),
+        };
+        Self { properties, partition, rows: Mutex::new(Some(rows)) }
     }
 }
 

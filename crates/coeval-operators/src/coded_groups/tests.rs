@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The operator beside DataFusion's own, over random rows: the model is what it stands in the place of.
 
+mod numbered;
+
 use super::groups::Groups;
 use super::work::JUDGED;
 use super::{CodedGroupsExec, with_coded_groups};
-use crate::model::{Rows, both_ways, differences, over_other_rows};
+use crate::model::{Rows, Rule, both_ways, differences, over_other_rows};
 use crate::narrow_decimals::with_narrow_decimals;
 use arrow::array::{ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
-
+use numbered::{numbered, with_numbered_texts};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
@@ -19,6 +21,13 @@ use std::sync::Arc;
 fn by_codes(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     with_coded_groups(with_narrow_decimals(plan)?)
 }
+
+/// The same, with texts as a scan gives them whose chunks have few.
+fn by_numbered_texts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    with_numbered_texts(by_codes(plan)?)
+}
+
+const WAYS: [Rule; 2] = [by_codes, by_numbered_texts];
 
 /// Columns to group by; `model.rs` says what is in them.
 const KEYS: [&str; 14] = [
@@ -61,11 +70,11 @@ async fn groups_are_those_of_datafusion() -> Result<()> {
     for seed in 0..40 {
         let mut random = SmallRng::seed_from_u64(seed);
         let rows = Rows::random(&mut random);
-        for _ in 0..6 {
+        for way in WAYS.into_iter().cycle().take(8) {
             let keys = KEYS[random.random_range(0..KEYS.len())];
             let calls = CALLS[random.random_range(0..CALLS.len())];
             let query = format!("SELECT {keys}, {calls} FROM t GROUP BY {keys}");
-            let (ours, theirs) = both_ways(&rows, &query, by_codes, None).await?;
+            let (ours, theirs) = both_ways(&rows, &query, way, None).await?;
             assert_eq!(differences(&ours.rows, &theirs.rows), None, "seed {seed}: {query}");
             assert!(ours.replaced > 0 && theirs.replaced == 0, "seed {seed}: {query}");
         }
@@ -106,11 +115,31 @@ async fn what_is_not_for_it_stays_as_it_is() -> Result<()> {
 async fn groups_that_do_not_make_rows_fewer_are_left_to_datafusion() -> Result<()> {
     let (judged_rows, _) = JUDGED[0];
     let rows = Rows::distinct(judged_rows * 3);
-    for keys in ["wide", "text", "wide, text"] {
-        let query = format!("SELECT {keys}, count(*), sum(small), max(text) FROM t GROUP BY {keys}");
-        let (ours, theirs) = both_ways(&rows, &query, by_codes, None).await?;
-        assert_eq!(differences(&ours.rows, &theirs.rows), None, "{query}");
-        assert!(ours.left_rows > judged_rows, "{query}: {} rows were left", ours.left_rows);
+    for (keys, call) in [("wide", "max(text)"), ("text", "max(wide)"), ("wide, text", "max(wide)")] {
+        let query = format!("SELECT {keys}, count(*), sum(small), {call} FROM t GROUP BY {keys}");
+        for way in WAYS {
+            let (ours, theirs) = both_ways(&rows, &query, way, None).await?;
+            assert_eq!(differences(&ours.rows, &theirs.rows), None, "{query}");
+            assert!(ours.left_rows > judged_rows, "{query}: {} rows were left", ours.left_rows);
+        }
+    }
+    Ok(())
+}
+
+/// To break it: leave out what else an aggregate reads.
+#[tokio::test]
+async fn texts_that_are_read_for_more_come_as_they_are() -> Result<()> {
+    let rows = Rows::random(&mut SmallRng::seed_from_u64(1));
+    for (query, numbered) in [
+        ("SELECT word, text, count(*) FROM t GROUP BY word, text", 2),
+        ("SELECT word, text, max(text) FROM t GROUP BY word, text", 1),
+        ("SELECT word, count(*) FILTER (WHERE word > 'w2') FROM t GROUP BY word", 0),
+        ("SELECT word, word || 'x', count(*) FROM t GROUP BY word, word || 'x'", 0),
+        ("SELECT tiny, count(*) FROM t GROUP BY tiny", 0),
+    ] {
+        let coded = over_other_rows::<CodedGroupsExec>(&rows, query, by_codes).await?;
+        let coded: &CodedGroupsExec = coded[0].downcast_ref().expect("it is of its kind");
+        assert_eq!(coded.grouped_texts().len(), numbered, "{query}");
     }
     Ok(())
 }
@@ -119,9 +148,11 @@ async fn groups_that_do_not_make_rows_fewer_are_left_to_datafusion() -> Result<(
 async fn when_memory_is_refused_the_rest_is_left_to_datafusion() -> Result<()> {
     let rows = Rows::repeated(20_000, 4);
     let query = "SELECT text, count(*), sum(small), avg(real) FROM t GROUP BY text";
-    let (ours, theirs) = both_ways(&rows, query, by_codes, Some(1 << 20)).await?;
-    assert_eq!(differences(&ours.rows, &theirs.rows), None);
-    assert!(ours.left_rows > 0, "memory was not refused");
+    for way in WAYS {
+        let (ours, theirs) = both_ways(&rows, query, way, Some(1 << 20)).await?;
+        assert_eq!(differences(&ours.rows, &theirs.rows), None);
+        assert!(ours.left_rows > 0, "memory was not refused");
+    }
     Ok(())
 }
 
@@ -194,6 +225,46 @@ fn a_single_text_is_numbered_by_its_code() {
         values,
         [Some("a"), Some("b"), None, Some("a text beyond twelve bytes")].map(|one| one.map(str::to_owned))
     );
+}
+
+/// To break it: give each text of a dictionary a code when it is first met.
+#[test]
+fn texts_of_a_dictionary_that_no_row_has_are_no_groups() {
+    let column =
+        |values: &[Option<&str>]| Arc::new(values.iter().copied().collect::<StringViewArray>()) as ArrayRef;
+    let shared = column(&[Some("unused"), Some("a"), Some("beyond twelve bytes"), Some("b"), None]);
+    let mut groups = Groups::new([DataType::Utf8View]).expect("a type with codes");
+    let mut members = Vec::new();
+    let mut assigned = |rows: &ArrayRef| {
+        groups.assign(&[Arc::clone(rows)], &mut members).expect("few bits");
+        members.clone()
+    };
+    // NULL is in the first row by no number, in the fourth by that of a NULL.
+    let first = column(&[None, Some("b"), Some("b"), None, Some("beyond twelve bytes")]);
+    assert_eq!(assigned(&numbered(&first, &shared)), [0, 1, 1, 0, 2]);
+    assert_eq!(assigned(&column(&[Some("b"), Some("c"), None])), [1, 3, 0]);
+    let second = column(&[Some("b"), Some("a"), Some("b"), Some("beyond twelve bytes"), Some("a")]);
+    assert_eq!(assigned(&numbered(&second, &shared)), [1, 4, 1, 2, 4]);
+    let others = column(&[Some("c"), Some("a"), Some("unused")]);
+    let of_others = column(&[Some("unused"), Some("unused"), Some("c")]);
+    assert_eq!(assigned(&numbered(&of_others, &others)), [5, 5, 3]);
+    let known = [None, Some("b"), Some("beyond twelve bytes"), Some("c"), Some("a"), Some("unused")];
+    assert_eq!(model_groups(&groups.values()), model_groups(&[column(&known)]));
+}
+
+/// Of more than 32,768 texts none is looked up for later rows.
+#[test]
+fn texts_of_large_dictionaries_are_grouped_as_they_come() {
+    let large = (0..40_000).map(|number| Some(format!("text {number}"))).collect::<StringViewArray>();
+    let large = Arc::new(large) as ArrayRef;
+    let mut groups = Groups::new([DataType::Utf8View]).expect("a type with codes");
+    let mut members = Vec::new();
+    for (numbers, expected) in [([39_999, 7, 39_999], [0, 1, 0]), ([7, 8, 9], [1, 2, 3])] {
+        let rows = numbers.map(|number| Some(format!("text {number}")));
+        let rows = Arc::new(rows.into_iter().collect::<StringViewArray>()) as ArrayRef;
+        groups.assign(&[numbered(&rows, &large)], &mut members).expect("few bits");
+        assert_eq!(members, expected);
+    }
 }
 
 /// Their distance is 1 modulo 2^64.

@@ -4,7 +4,7 @@
 use crate::error::SqlError;
 use crate::guarded::GuardConditions;
 use crate::pieces::PushPieces;
-use crate::provider::{BEGIN_BRICK_AGGREGATES, JOIN_KEYS};
+use crate::provider::{BEGIN_BRICK_AGGREGATES, JOIN_KEYS, TEXT_CODES};
 use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CooperativeLeaves,
     CountSpreading, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameExclusions,
@@ -179,7 +179,8 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 /// their group are dropped before they are sorted, what can be done where the bricks of spread tables are becomes pieces, grouping sets are
 /// made of the finest groups, aggregates of brick tables are begun at the bricks, decimals are computed by integers, other aggregates are
 /// begun by codes of their groups, what is left of them goes by packed keys, windows are computed batch by batch, scans ask what joins look
-/// for, filters ask one condition after the other, conditions guard each other, and joins by whole numbers go by theirs.
+/// for, and give texts as codes to who groups by them, filters ask one condition after the other, conditions guard each other, and joins by
+/// whole numbers go by theirs.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(STREAM_SERIES)];
@@ -198,7 +199,7 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         let own = clear.or_else(leaves);
         rules.push(own.unwrap_or(rule));
     }
-    let last: [PhysicalRule; 13] = [
+    let last: [PhysicalRule; 14] = [
         Arc::new(WHOLE_GROUPS),
         Arc::new(GROUP_TOP),
         Arc::clone(pieces) as _,
@@ -209,6 +210,7 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         Arc::new(PACKED_GROUPS),
         Arc::new(RUNNING_WINDOWS),
         Arc::new(JOIN_KEYS),
+        Arc::new(TEXT_CODES),
         Arc::new(STEPWISE_FILTERS),
         Arc::new(GuardConditions),
         Arc::new(INTEGER_JOINS),

@@ -5,15 +5,16 @@
 //! rows at once. What is left of both is put together in the order of keys; if nobody can tell the order, new rows are
 //! gathered in batches of their own, which spares the others a copy.
 
+use super::gathered::GatheredRows;
 use super::join_keys::ScanKeys;
 use super::prune::{Pruner, SourceColumn};
 use super::row_filter::Filter;
 use super::row_filters::{Passing, RowFilters};
 use super::scan_metrics::ScanMetrics;
+use super::text_filter::TextFilter;
 use crate::error::SqlError;
 use arrow::array::{ArrayRef, BooleanBufferBuilder, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{BatchScan, ChangedRows, ChunkStats, SCAN_BATCH_ROWS, ScanPart, ScanWindow, TableView};
 use datafusion::error::Result;
@@ -39,6 +40,8 @@ pub(super) struct ScanTask {
     pub(super) source: SchemaRef,
     /// How many of the columns go out; those behind them are only for filters.
     pub(super) output: SchemaRef,
+    /// The places of the texts that go out as codes.
+    pub(super) coded: Arc<[usize]>,
     pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
     pub(super) join_keys: Vec<ScanKeys>,
     pub(super) limit: Option<usize>,
@@ -53,10 +56,10 @@ pub(super) struct Batches {
     filters: RowFilters,
     source: SchemaRef,
     output: SchemaRef,
-    coalescer: BatchCoalescer,
+    gathered: GatheredRows,
     /// Of new rows of chunks, if they may come in any order. Between full batches of a chunk a few more rows would have all
     /// of them copied once more.
-    new_rows: Option<BatchCoalescer>,
+    new_rows: Option<GatheredRows>,
     /// Which of the scan's pieces was read last of which rows have changed, and which of its new rows pass.
     new_passing: Option<(usize, BooleanBuffer)>,
     rows_left: usize,
@@ -65,7 +68,7 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    pub(super) fn new(task: ScanTask, part: ScanPart, metrics: ScanMetrics) -> Self {
+    pub(super) fn new(task: ScanTask, part: ScanPart, metrics: ScanMetrics) -> Result<Self> {
         let (dynamic, fixed): (Vec<_>, Vec<_>) = task
             .filters
             .iter()
@@ -84,38 +87,40 @@ impl Batches {
                 && join_keys.iter().all(|keys| keys.may_match(stats, &columns))
         });
         let indexes: Vec<usize> = task.columns.iter().map(|column| column.index).collect();
-        let scan = task.view.scan(part, &indexes, may_match);
-        let mut filters = Filter::required(fixed, &task.source);
+        let scan = task.view.scan(part, &indexes, may_match).with_codes(&task.coded);
+        let (mut filters, mut others) = (Vec::new(), Vec::new());
+        for filter in fixed {
+            match TextFilter::of(&filter, &task.source, &task.coded)? {
+                Some(of_texts) => filters.push(Filter::of_texts(of_texts)),
+                None => others.push(filter),
+            }
+        }
+        filters.extend(Filter::required(others, &task.source));
         let several = task.join_keys.iter().filter(|keys| !keys.are_instead_of_any(&dynamic));
         filters.extend(several.flat_map(Filter::of_join_keys));
         filters.extend(dynamic.into_iter().map(|filter| {
             let keys = task.join_keys.iter().find(|keys| keys.are_instead_of(&filter)).cloned();
             Filter::optional(filter, keys)
         }));
-        let coalescer = || {
-            BatchCoalescer::new(task.output.clone(), SCAN_BATCH_ROWS)
-                .with_biggest_coalesce_batch_size(Some(SCAN_BATCH_ROWS / 2))
-        };
-        Self {
+        let gathered = || GatheredRows::new(&task.output, &task.coded);
+        Ok(Self {
             scan,
             filters: RowFilters::new(filters, task.source.clone()),
-            coalescer: coalescer(),
-            new_rows: (task.order == RowOrder::Any).then(coalescer),
+            gathered: gathered(),
+            new_rows: (task.order == RowOrder::Any).then(gathered),
             new_passing: None,
             source: task.source,
             output: task.output,
             rows_left: task.limit.unwrap_or(usize::MAX),
             metrics,
             done: false,
-        }
+        })
     }
 
     /// Reads on until there is a batch to give.
     fn read(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            let gathered = self.coalescer.next_completed_batch();
-            let gathered = gathered.or_else(|| self.new_rows.as_mut()?.next_completed_batch());
-            if let Some(batch) = gathered {
+            if let Some(batch) = self.next_gathered()? {
                 return Ok(Some(self.limited(batch)));
             }
             if self.done || self.rows_left == 0 {
@@ -123,22 +128,22 @@ impl Batches {
             }
             let Some(window) = self.scan.next_window().map_err(SqlError::from)? else {
                 self.done = true;
-                self.coalescer.finish_buffered_batch()?;
+                self.gathered.finish()?;
                 if let Some(new_rows) = &mut self.new_rows {
-                    new_rows.finish_buffered_batch()?;
+                    new_rows.finish()?;
                 }
                 continue;
             };
             self.metrics.rows_scanned.add(window.rows());
             match window {
-                ScanWindow::Plain(batch) if self.filters.is_empty() && self.coalescer.is_empty() => {
+                ScanWindow::Plain(batch) if self.filters.is_empty() && self.gathered.is_empty() => {
                     let batch = outgoing(&self.output, &batch)?;
                     return Ok(Some(self.limited(batch)));
                 }
                 ScanWindow::Plain(batch) => {
                     let batch = self.readied(&batch)?;
                     if let Some(passing) = self.filters.passing(batch, None, &self.metrics)? {
-                        push(&mut self.coalescer, &self.output, &passing)?;
+                        push(&mut self.gathered, &self.output, &passing)?;
                     }
                 }
                 ScanWindow::Changed(changed) => self.push_changed(&changed)?,
@@ -146,7 +151,15 @@ impl Batches {
         }
     }
 
-    /// Puts what passes of changed rows into the coalescers.
+    /// The next batch that is complete.
+    fn next_gathered(&mut self) -> Result<Option<RecordBatch>> {
+        match (self.gathered.next_batch()?, &mut self.new_rows) {
+            (None, Some(new_rows)) => new_rows.next_batch(),
+            (batch, _) => Ok(batch),
+        }
+    }
+
+    /// Puts what passes of changed rows where they are gathered.
     fn push_changed(&mut self, changed: &ChangedRows) -> Result<()> {
         let new = self.new_passing(changed)?;
         let old = self.readied(&changed.old_rows().map_err(SqlError::from)?)?;
@@ -155,7 +168,7 @@ impl Batches {
         match old {
             // The new rows, if any of them pass, have gone where their order does not matter.
             Some(old) if self.new_rows.is_some() || new_count == 0 => {
-                push(&mut self.coalescer, &self.output, &old)
+                push(&mut self.gathered, &self.output, &old)
             }
             None if self.new_rows.is_some() || new_count == 0 => Ok(()),
             old => {
@@ -164,7 +177,7 @@ impl Batches {
                 let old = old.map_or_else(none, |old| old.of_all());
                 let picked =
                     changed.picked(self.output.fields().len(), &old, &new).map_err(SqlError::from)?;
-                Ok(self.coalescer.push_batch(with_schema(&self.output, picked, rows)?)?)
+                self.gathered.push(with_schema(&self.output, picked, rows)?, None)
             }
         }
     }
@@ -178,11 +191,12 @@ impl Batches {
         {
             return Ok(passing.slice(places.start, places.len()));
         }
-        let rows = self.readied(&changed.new_rows().map_err(SqlError::from)?)?;
-        let mut passing = BooleanBufferBuilder::new(rows.num_rows());
-        for start in (0..rows.num_rows()).step_by(SCAN_BATCH_ROWS) {
-            let count = SCAN_BATCH_ROWS.min(rows.num_rows() - start);
-            match self.filters.passing(rows.slice(start, count), None, &self.metrics)? {
+        let all = changed.new_row_count();
+        let mut passing = BooleanBufferBuilder::new(all);
+        for start in (0..all).step_by(SCAN_BATCH_ROWS) {
+            let count = SCAN_BATCH_ROWS.min(all - start);
+            let rows = self.readied(&changed.new_rows(start..start + count).map_err(SqlError::from)?)?;
+            match self.filters.passing(rows, None, &self.metrics)? {
                 Some(passed) => {
                     passing.append_buffer(&passed.of_all());
                     if let Some(new_rows) = &mut self.new_rows {
@@ -215,14 +229,10 @@ fn outgoing(output: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch> {
     with_schema(output, batch.columns()[..output.fields().len()].to_vec(), batch.num_rows())
 }
 
-/// Puts the rows that have passed into the coalescer.
-fn push(coalescer: &mut BatchCoalescer, output: &SchemaRef, passing: &Passing) -> Result<()> {
-    let batch = outgoing(output, passing.batch())?;
-    match passing.mask() {
-        Some(mask) if passing.rows() < mask.len() => coalescer.push_batch_with_filter(batch, mask)?,
-        Some(_) | None => coalescer.push_batch(batch)?,
-    }
-    Ok(())
+/// Puts the rows that have passed among those that are gathered.
+fn push(gathered: &mut GatheredRows, output: &SchemaRef, passing: &Passing) -> Result<()> {
+    let rows = outgoing(output, passing.batch())?;
+    gathered.push(rows, passing.mask().filter(|mask| passing.rows() < mask.len()))
 }
 
 /// The columns under the fields of this schema.

@@ -3,12 +3,14 @@
 
 use super::join_keys::{KeyPart, ScanKeys};
 use super::membership::{Candidate, Membership};
+use super::text_filter::TextFilter;
 use crate::guarded::guarded;
 use arrow::array::RecordBatch;
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Schema, SchemaRef};
 use coeval_operators::join_keys::KeySet;
 use coeval_operators::predicate::{Conjunction, Predicate, cheapest_first};
+use datafusion::error::Result;
 use datafusion::physical_expr::{conjunction, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr};
 use datafusion::physical_plan::PhysicalExpr;
@@ -38,6 +40,8 @@ pub(super) struct Filter {
 enum Form {
     /// Comparisons of columns with constants or with each other.
     Compared(Conjunction),
+    /// What is asked of texts that come as codes.
+    OfTexts(TextFilter),
     /// What DataFusion evaluates.
     Plain(Arc<dyn PhysicalExpr>),
     /// What a join or a limit makes for itself while the query runs, which only saves work: the answer is right without it.
@@ -67,6 +71,11 @@ impl Filter {
             (!compared.is_empty()).then(|| Form::Compared(Conjunction::new(cheapest_first(compared))));
         let rest = rest.into_iter().map(|predicate| Form::Plain(guarded(predicate)));
         compared.into_iter().chain(rest).map(Self::new).collect()
+    }
+
+    /// One that all rows have to pass, and that is asked of texts; it never fails either.
+    pub(super) fn of_texts(filter: TextFilter) -> Self {
+        Self::new(Form::OfTexts(filter))
     }
 
     /// One that saves work. The keys are those that are asked instead of it, once they are known.
@@ -122,21 +131,25 @@ impl Filter {
     }
 
     /// Which of the rows that are left, or of all, pass what of it can be looked up or compared; `None` if there is nothing of that kind.
+    ///
+    /// # Errors
+    /// If texts cannot be asked: a bug.
     pub(super) fn passing(
         &mut self,
         batch: &RecordBatch,
         left: Option<&BooleanBuffer>,
-    ) -> Option<BooleanBuffer> {
-        match &mut self.form {
+    ) -> Result<Option<BooleanBuffer>> {
+        Ok(match &mut self.form {
+            Form::OfTexts(filter) => Some(filter.passing(batch, left)?),
             Form::Compared(comparisons) => Some(comparisons.passing(batch, left)),
             Form::Moving { now: Now::Parts { compared, .. }, .. } => {
                 compared.as_ref().map(|predicate| predicate.passing(batch, left))
             }
             Form::Moving { now: Now::There(membership), .. } => Some(membership.passing(batch, left)),
             Form::Moving { now: Now::Noted(part, set), .. } => part.passing(set, batch, left),
-            Form::JoinKeys { part, set } => part.passing(set.as_deref()?, batch, left),
+            Form::JoinKeys { part, set } => set.as_deref().and_then(|set| part.passing(set, batch, left)),
             Form::Plain(_) | Form::Moving { .. } => None,
-        }
+        })
     }
 
     /// What DataFusion is to evaluate behind that.
@@ -145,7 +158,7 @@ impl Filter {
             Form::Plain(predicate) => Some(predicate),
             Form::Moving { now: Now::Possible(_), filter, .. } => Some(filter),
             Form::Moving { now: Now::Parts { rest, .. }, .. } => rest.as_ref(),
-            Form::Compared(_) | Form::JoinKeys { .. } | Form::Moving { .. } => None,
+            Form::Compared(_) | Form::OfTexts(_) | Form::JoinKeys { .. } | Form::Moving { .. } => None,
         }
     }
 

@@ -73,7 +73,7 @@ impl RowFilters {
             filter.prepare(&self.source, passing.batch.num_rows());
             let asked = passing.rows();
             let left = passing.left.as_ref().map(BooleanArray::values);
-            if let Some(passed) = filter.passing(&passing.batch, left) {
+            if let Some(passed) = filter.passing(&passing.batch, left)? {
                 passing.left = Some(BooleanArray::new(passed, None));
             }
             if let Some(rest) = filter.rest().cloned()

@@ -3,12 +3,14 @@
 
 use super::answers::{Answers, AskedScan};
 use super::batches::{Batches, RowOrder, ScanTask};
+use super::coded_columns::with_codes;
 use super::join_keys::ScanKeys;
 use super::prune::SourceColumn;
 use super::request::ScanRequest;
 use super::scan_metrics::ScanMetrics;
 use super::selectivity::selectivity;
 use super::statistics;
+use super::text_filter::is_of_text;
 use crate::types::has_elements;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use coeval_store::{ColumnType, ScanPart, TableView};
@@ -55,9 +57,11 @@ pub(super) struct Scan {
     view: TableView,
     /// What goes out: the first columns of `source`.
     output: SchemaRef,
-    /// What is read; filters are over these.
+    /// What is read, without codes; filters are over these.
     source: SchemaRef,
     columns: Arc<[SourceColumn]>,
+    /// The texts of the output that go out as codes, and come so: filters read them for nothing that is not asked of texts.
+    coded: Arc<[usize]>,
     filters: Vec<Arc<dyn PhysicalExpr>>,
     /// What joins on several columns look for. Hints like filters that move: rows without them are never missed.
     join_keys: Vec<ScanKeys>,
@@ -110,6 +114,7 @@ impl Scan {
             output,
             source,
             columns,
+            coded: Arc::default(),
             filters,
             join_keys: Vec::new(),
             rows_max: limit,
@@ -152,6 +157,28 @@ impl Scan {
         let mut scan = self.clone();
         scan.join_keys.push(keys);
         scan
+    }
+
+    /// The same scan, which gives those of these columns of its output as codes of their texts that have few texts, and of which filters and
+    /// joins ask nothing that has to be asked of rows; `None` if there are none.
+    pub(super) fn with_codes(&self, columns: &[usize]) -> Option<Self> {
+        let is_coded = |column: &usize| {
+            *self.output.field(*column).data_type() == DataType::Utf8View
+                && self.filters.iter().all(|filter| !reads(filter, *column) || is_of_text(filter, *column))
+                && !self.join_keys.iter().any(|keys| keys.columns().contains(column))
+                && self.view.has_few_texts(self.columns[*column].index)
+        };
+        let mut coded: Vec<usize> = columns.iter().copied().filter(is_coded).collect();
+        coded.sort_unstable();
+        coded.dedup();
+        if coded.is_empty() {
+            return None;
+        }
+        let mut scan = self.clone();
+        scan.output = with_codes(&self.output, &coded);
+        scan.properties = Arc::new(properties(&scan.view, &scan.output, &scan.columns, scan.parts.len()));
+        scan.coded = coded.into();
+        Some(scan)
     }
 
     /// Its filters, which are over its [source](Self::source).
@@ -201,6 +228,9 @@ impl Scan {
             let of_column = |column: &Column| has_elements(self.output.field(column.index()).data_type());
             collect_columns(filter).iter().any(of_column)
         };
+        if self.coded.iter().any(|column| reads(filter, *column)) {
+            return FilterUse::Above;
+        }
         if !is_moving(filter) {
             return self.use_unless_limited();
         }
@@ -277,6 +307,11 @@ fn is_moving(filter: &Arc<dyn PhysicalExpr>) -> bool {
     DynamicFilterTracking::classify(filter).contains_dynamic_filter()
 }
 
+/// Whether a filter reads this column.
+fn reads(filter: &Arc<dyn PhysicalExpr>, column: usize) -> bool {
+    collect_columns(filter).iter().any(|read| read.index() == column)
+}
+
 /// The filter of a join, made of what it has seen, with zeros let through. The join takes `-0` and `0` for equal; the filter
 /// compares with least and greatest values and looks up in lists, for which they are two.
 pub(super) fn with_zeros(filter: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
@@ -344,6 +379,10 @@ impl DisplayAs for Scan {
         match t {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
                 write!(f, "CoevalScan: table={}, columns=[{}]", self.view.def().name, names.join(", "))?;
+                if !self.coded.is_empty() {
+                    let coded: Vec<&str> = self.coded.iter().map(|column| names[*column]).collect();
+                    write!(f, ", codes=[{}]", coded.join(", "))?;
+                }
                 if !filters.is_empty() {
                     write!(f, ", filter={}", filters.join(" AND "))?;
                 }
@@ -402,8 +441,9 @@ impl ExecutionPlan for Scan {
         let task = ScanTask {
             view: self.view.clone(),
             columns: Arc::clone(&self.columns),
-            source: self.source.clone(),
+            source: with_codes(&self.source, &self.coded),
             output: self.output.clone(),
+            coded: Arc::clone(&self.coded),
             filters: self.filters.clone(),
             join_keys: self.join_keys.clone(),
             limit: self.limit.or(self.rows_max),
@@ -413,7 +453,7 @@ impl ExecutionPlan for Scan {
         if !self.join_keys.is_empty() {
             metrics = metrics.with_join_keys(&self.metrics, partition);
         }
-        let batches = Batches::new(task, part.clone(), metrics);
+        let batches = Batches::new(task, part.clone(), metrics)?;
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.output.clone(), futures::stream::iter(batches))))
     }
 

@@ -570,7 +570,7 @@ impl Carry for StatementEnvironment {
 }
 
 /// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule), or a rule for logical plans.
-const RULE_SETTINGS: [&str; 12] = [
+const RULE_SETTINGS: [&str; 13] = [
     "coeval.coded_groups",
     "coeval.group_top",
     "coeval.grouping_sets",
@@ -582,6 +582,7 @@ const RULE_SETTINGS: [&str; 12] = [
     "coeval.running_windows",
     SHORT_GROUPS_SETTING,
     "coeval.stepwise_filters",
+    "coeval.text_codes",
     SHARED_SUBPLANS_SETTING,
 ];
 

@@ -195,6 +195,11 @@ pub(super) const KNOWN: &[Known] = &[
         Domain::Text,
         "Server of new tables; none: they are the database's own.",
     ),
+    switch(
+        "coeval.text_codes",
+        "on",
+        "Whether GROUP BY takes columns of few different texts as the codes that files have of them.",
+    ),
     known("coeval.wait_for_token", "", Domain::Text, "SET waits until the token's snapshot is there."),
     duration(
         "coeval.wait_for_token_timeout",

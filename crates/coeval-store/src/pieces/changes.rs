@@ -97,12 +97,14 @@ impl Changes {
         }
     }
 
-    /// Which of the new rows are read with these rows of the chunk, which has `chunk_rows`. Rows that go behind the last
-    /// one belong to the last window.
-    pub(crate) fn new_rows_in(&self, window: &Range<usize>, chunk_rows: usize) -> Range<usize> {
-        let before = |end: usize| self.places.partition_point(|place| (*place as usize) < end);
-        let end = if window.end == chunk_rows { self.rows() } else { before(window.end) };
-        before(window.start)..end
+    /// How many new rows are read with the rows of the chunk before this one, of `chunk_rows`. Those that go behind the last one are
+    /// read with it.
+    pub(crate) fn new_rows_before(&self, row: usize, chunk_rows: usize) -> usize {
+        if row == chunk_rows {
+            self.rows()
+        } else {
+            self.places.partition_point(|place| (*place as usize) < row)
+        }
     }
 
     /// Which of these rows of the chunk are neither replaced nor deleted.

@@ -18,7 +18,7 @@
 //!
 //! # In memory
 //! The array has Arrow's usual layout. Texts of a dictionary share its entries, so they take 16 bytes each and the entries
-//! once.
+//! once. Whoever groups by texts gets the entries of a dictionary and which of them each row has ([`decode_coded`]): two bytes a row.
 //!
 //! # Damage
 //! Checksums are compared before anything is decoded. Whatever the bytes are, decoding gives an array or an error. Lengths are
@@ -32,7 +32,7 @@ mod words;
 
 use arrow::array::{
     Array, ArrayDataBuilder, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BinaryViewArray,
-    BooleanArray, ListArray, NullArray, StringViewArray, make_array,
+    BooleanArray, ListArray, NullArray, StringViewArray, UInt16Array, UInt16DictionaryArray, make_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{
@@ -43,7 +43,7 @@ use arrow::error::ArrowError;
 use cursor::Cursor;
 use packed::{pack, unpack};
 use std::sync::Arc;
-use texts::{Dictionary, Texts, Views, bytes_beside_views, put_texts, take_dictionary};
+use texts::{Dictionary, Texts, Views, bytes_beside_views, put_texts, take_codes, take_dictionary};
 use words::{Order, put_words, take_words};
 
 const PLAIN: u8 = 0;
@@ -110,8 +110,31 @@ pub(crate) fn encode(array: &dyn Array, out: &mut Vec<u8>) -> usize {
 pub(crate) fn decode(data_type: &DataType, rows: usize, bytes: &[u8]) -> Result<ArrayRef, String> {
     let mut cursor = Cursor::new(bytes);
     let array = take(data_type, rows, &mut cursor)?;
+    at_its_end(&cursor).map(|()| array)
+}
+
+/// As [`decode`], but texts of a dictionary stay what they are, `Dictionary(UInt16, Utf8View)`, if 16 bits number its entries.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn decode_coded(data_type: &DataType, rows: usize, bytes: &[u8]) -> Result<ArrayRef, String> {
+    if *data_type == DataType::Utf8View {
+        let mut cursor = Cursor::new(bytes);
+        let nulls = take_nulls(&mut cursor, rows)?;
+        if cursor.byte()? == DICTIONARY
+            && let Some((entries, codes)) = take_codes(&mut cursor, rows)?
+        {
+            at_its_end(&cursor)?;
+            let entries = view_array(data_type, entries, None)?;
+            return made(UInt16DictionaryArray::try_new(UInt16Array::new(codes.into(), nulls), entries));
+        }
+    }
+    decode(data_type, rows, bytes)
+}
+
+fn at_its_end(cursor: &Cursor<'_>) -> Result<(), String> {
     match cursor.rest().is_empty() {
-        true => Ok(array),
+        true => Ok(()),
         false => Err("a column goes on behind its values".to_owned()),
     }
 }

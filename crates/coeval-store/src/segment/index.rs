@@ -68,6 +68,11 @@ impl ChunkDescription {
         self.memory[part]
     }
 
+    /// Bytes in the file of the keys (0) or of a column (its number, and 1).
+    pub(crate) fn file_bytes_of(&self, part: usize) -> u64 {
+        self.parts[part].bytes
+    }
+
     /// Bytes of keys and columns in the file.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.bytes).sum()

@@ -16,7 +16,7 @@ use crate::log::ChecksumPolicy;
 use crate::value::Value;
 use arrow::array::{Array, ArrayRef, make_array};
 use arrow::buffer::{Buffer, MutableBuffer};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
 use crc32c::crc32c;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,9 @@ use std::sync::{Arc, OnceLock};
 
 /// The bytes in front of the flatbuffer of a message in an Arrow IPC file.
 const MESSAGE_PREFIX_BYTES: usize = 8;
+
+/// What makes the array of a type, of so many rows, of the bytes of an encoded column.
+type Decode = fn(&DataType, usize, &[u8]) -> Result<ArrayRef, String>;
 
 /// Whether what is stated is what it is. A bound that is not stated hides nothing.
 fn is_bound(stated: Option<&Value>, actual: Option<&Value>) -> bool {
@@ -155,7 +158,7 @@ impl Segment {
     /// # Errors
     /// [`StoreError::Corrupt`] if they are damaged.
     pub(crate) fn read_keys(&self, batch: u32) -> Result<KeyColumn, StoreError> {
-        let array = self.read_part(batch, 0)?;
+        let array = self.read_part(batch, 0, encoding::decode)?;
         let damaged = |what| self.corrupt(self.chunk(batch).part_offset(0), what);
         let keys = KeyColumn::from_array(array.as_ref()).ok_or_else(|| damaged("keys of another type"))?;
         let description = self.chunk(batch);
@@ -169,10 +172,18 @@ impl Segment {
     /// # Errors
     /// [`StoreError::Corrupt`] if it is damaged.
     pub(crate) fn read_column(&self, batch: u32, column: usize) -> Result<ArrayRef, StoreError> {
-        self.read_part(batch, column + 1)
+        self.read_part(batch, column + 1, encoding::decode)
     }
 
-    fn read_part(&self, batch: u32, part: usize) -> Result<ArrayRef, StoreError> {
+    /// The same, but texts that the file has as a dictionary of few entries are `Dictionary(UInt16, Utf8View)`.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if it is damaged.
+    pub(crate) fn read_coded(&self, batch: u32, column: usize) -> Result<ArrayRef, StoreError> {
+        self.read_part(batch, column + 1, encoding::decode_coded)
+    }
+
+    fn read_part(&self, batch: u32, part: usize, decode: Decode) -> Result<ArrayRef, StoreError> {
         let chunk = self.chunk(batch);
         let offset = chunk.part_offset(part);
         let file = self.file()?;
@@ -181,7 +192,7 @@ impl Segment {
         let bytes = self.read_verified(&*file, offset, chunk.parts[part], "a column of a batch")?;
         let array = match header {
             Some(header) => self.array_of_batch(part, &header, &bytes, chunk.part_start(part)),
-            None => encoding::decode(self.schema.field(part).data_type(), chunk.stats.rows, &bytes),
+            None => decode(self.schema.field(part).data_type(), chunk.stats.rows, &bytes),
         };
         let array = array.map_err(|what| self.corrupt(offset, &what))?;
         match array.len() == chunk.stats.rows && chunk.stats.rows > 0 {

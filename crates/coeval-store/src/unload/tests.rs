@@ -49,6 +49,11 @@ fn key(id: i64) -> Key {
 
 /// A table `(id, name)` of 200 rows in chunks of 16.
 fn named(store: &Store, name: &str) -> TableDef {
+    named_by(store, name, |id| format!("the name of row {id}, too long for a view"))
+}
+
+/// The same with these names.
+fn named_by(store: &Store, name: &str, name_of: impl Fn(i64) -> String) -> TableDef {
     let columns = vec![ColumnDef::new("id", ColumnType::BigInt), ColumnDef::new("name", ColumnType::Text)];
     let name = QualifiedName::new("public", name);
     let def = TableDef::new(store.new_space_id(), name, columns, vec![0]);
@@ -57,7 +62,7 @@ fn named(store: &Store, name: &str) -> TableDef {
     for id in 0..ROWS {
         let mut row = RowWriter::new(def.layout());
         row.push(ValueRef::Int64(id)).unwrap();
-        row.push(ValueRef::Text(&format!("the name of row {id}, too long for a view"))).unwrap();
+        row.push(ValueRef::Text(&name_of(id))).unwrap();
         tx.insert(def.id, row.finish()).unwrap();
     }
     tx.commit().unwrap();
@@ -112,6 +117,36 @@ fn damage(files: &SimulatedFiles, store: &Store, def: &TableDef) -> PathBuf {
     // Keys and columns come before what describes them.
     (0..files.len(&path).unwrap() / 2).for_each(|offset| files.damage(&path, offset, 0x10));
     path
+}
+
+/// To break it: count codes as the views that they are in the place of.
+#[test]
+fn codes_of_texts_are_counted_as_what_they_take() {
+    let files = SimulatedFiles::new(1);
+    let store = open(&files, 1 << 20);
+    let def = named_by(&store, "things", |id| format!("one of few names, the one with {}", id % 3));
+    store.checkpoint().unwrap();
+    let tx = begin(&store);
+    let view = tx.view(def.id).unwrap();
+    let scan_names = || -> usize {
+        let parts = view.partition(1).into_iter();
+        let batches = parts.flat_map(|part| view.scan(part, &[1], |_| true).with_codes(&[0]));
+        batches.map(|batch| batch.unwrap().num_rows()).sum()
+    };
+    let before = kept(&store);
+    assert_eq!(scan_names(), ROWS as usize);
+    settle(&store);
+    let with_codes = kept(&store);
+    assert!(with_codes > before, "codes are kept");
+    assert_eq!(scan_names(), ROWS as usize);
+    assert_eq!(kept(&store), with_codes, "what is there is not read again");
+    scan(&tx, &def).unwrap();
+    settle(&store);
+    assert!(kept(&store) > with_codes, "views are kept beside them");
+    drop(view);
+    drop(tx);
+    store.data_memory().unwrap().let_go();
+    settle(&store);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A running scan of a part of a table: batches of rows in key order, out of chunks and their changes.
 
+use super::codes::{CODES, coded_text_type, give_codes};
 use super::window::{ChangedRows, ScanWindow, Shape};
 use super::{SCAN_BATCH_ROWS, ScanPart};
 use crate::chunk::Chunk;
@@ -10,9 +11,11 @@ use crate::error::StoreError;
 use crate::pieces::{Changes, Piece};
 use crate::table::Table;
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use std::ops::Range;
 use std::sync::Arc;
+
+const _: () = assert!(2 * SCAN_BATCH_ROWS <= CODES, "codes number the rows of a window");
 
 /// What a scan has read so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +54,8 @@ struct OpenPiece {
     index: usize,
     rows: usize,
     next: usize,
+    /// The first of the new rows that have not been read, if the chunk is.
+    next_new: usize,
 }
 
 impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
@@ -64,7 +69,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         let types = projection.iter().map(|&column| table.def().columns[column].ty).collect();
         Self {
             table,
-            shape: Arc::new(Shape { schema, types }),
+            shape: Arc::new(Shape { schema, types, coded: Box::default() }),
             projection: projection.into(),
             may_match,
             pieces: part.pieces,
@@ -72,6 +77,23 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             open: None,
             counters: ScanCounters::default(),
         }
+    }
+
+    /// The same scan, which gives the columns of texts at these places of its projection as codes: `Dictionary(UInt16, Utf8View)`.
+    ///
+    /// All batches of a chunk have the same array of texts, as far as codes number them, so that it pays to note something of each. Where
+    /// the chunk is a dictionary in its file, each text is there once, and maybe some that no row has. Otherwise each row has a text of
+    /// its own, and codes ascend by one until rows are filtered.
+    #[must_use]
+    pub fn with_codes(mut self, places: &[usize]) -> Self {
+        let field = |(place, field): (usize, &Arc<Field>)| match places.contains(&place) {
+            true => Arc::new(field.as_ref().clone().with_data_type(coded_text_type())),
+            false => Arc::clone(field),
+        };
+        let fields: Vec<Arc<Field>> = self.shape.schema.fields().iter().enumerate().map(field).collect();
+        let (schema, types) = (Arc::new(Schema::new(fields)), self.shape.types.clone());
+        self.shape = Arc::new(Shape { schema, types, coded: places.into() });
+        self
     }
 
     /// The schema of the batches.
@@ -94,49 +116,55 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         let def = self.table.def();
         let changes = self.pieces[index].changes(self.table.rows().delta(), def.columns.len())?.cloned();
         let new_rows = changes.as_ref().map_or(0, |changes| changes.rows());
-        let new = changes.map(|changes| {
-            let columns = changes.columns(def, self.table.missing(), &self.projection);
-            (changes, columns.into())
-        });
-        let (columns, rows) = match &chunk {
+        let made = |changes: &Arc<Changes>| changes.columns(def, self.table.missing(), &self.projection);
+        let mut new = changes.as_ref().map(made);
+        let (mut columns, rows) = match &chunk {
             Some(chunk) if is_read => (Some(self.chunk_columns(chunk)?), chunk.rows()),
             Some(_) | None => (None, new_rows),
         };
         self.counters.chunks_read += usize::from(is_read);
         self.counters.chunks_pruned += usize::from(chunk.is_some() && !is_read);
         self.counters.delta_rows += new_rows;
-        self.open = Some(OpenPiece { chunk: columns, new, index, rows, next: 0 });
+        for place in &self.shape.coded {
+            let of_chunk = columns.as_mut().map(|columns| &mut columns[*place]);
+            let of_new = new.as_mut().map(|columns| &mut columns[*place]);
+            give_codes(of_chunk, of_new)?;
+        }
+        let new = changes.zip(new.map(Arc::from));
+        self.open = Some(OpenPiece { chunk: columns, new, index, rows, next: 0, next_new: 0 });
         Ok(true)
     }
 
     fn chunk_columns(&self, chunk: &Chunk) -> Result<Vec<ArrayRef>, StoreError> {
-        let columns = self.projection.iter().zip(chunk.read_columns(&self.projection)?);
-        let or_missing = columns.map(|(&column, array)| {
-            array.unwrap_or_else(|| {
+        let mut columns = Vec::with_capacity(self.projection.len());
+        for (place, &column) in self.projection.iter().enumerate() {
+            let array = match self.shape.coded.contains(&place) {
+                true => chunk.read_coded(column)?,
+                false => chunk.read_columns(&[column])?.pop().flatten(),
+            };
+            columns.push(array.unwrap_or_else(|| {
                 let ty = self.table.def().columns[column].ty;
                 constant_column(ty.stored(), &self.table.missing()[column], chunk.rows())
-            })
-        });
-        Ok(or_missing.collect())
+            }));
+        }
+        Ok(columns)
     }
 
     /// The next rows of the open piece; `None` at its end.
     fn next_of_piece(&mut self) -> Result<Option<ScanWindow>, StoreError> {
         let Some(open) = &mut self.open else { return Ok(None) };
-        let window = open.next..open.rows.min(open.next + SCAN_BATCH_ROWS);
-        if window.is_empty() {
+        let (window, new_places) = open.next_rows();
+        if window.is_empty() && new_places.is_empty() {
             self.open = None;
             return Ok(None);
         }
-        open.next = window.end;
         let (old, changed) = match (&open.chunk, &open.new) {
             (None, None) => return Ok(None),
             (Some(columns), changed) => (slices(columns, &window), changed.as_ref()),
             (None, Some((_, new))) => (slices(new, &window), None),
         };
         if let Some((changes, new)) = changed {
-            let (unchanged, new_places) =
-                (changes.unchanged_in(&window), changes.new_rows_in(&window, open.rows));
+            let unchanged = changes.unchanged_in(&window);
             if !new_places.is_empty() || unchanged.has_false() {
                 return Ok(Some(ScanWindow::Changed(ChangedRows {
                     shape: Arc::clone(&self.shape),
@@ -184,6 +212,28 @@ impl<P: Fn(&ChunkStats) -> bool> Iterator for BatchScan<P> {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_window().transpose().map(|window| window.and_then(ScanWindow::into_batch))
+    }
+}
+
+impl OpenPiece {
+    /// Goes on to the next rows: of the chunk, or of new rows if it is not read, and of new rows among those of the chunk. None of both at
+    /// the end.
+    ///
+    /// There are at most [`SCAN_BATCH_ROWS`] of either. New rows that there is no room for come next, and with them the chunk's rows that
+    /// they go before.
+    fn next_rows(&mut self) -> (Range<usize>, Range<usize>) {
+        let mut window = self.next..self.rows.min(self.next + SCAN_BATCH_ROWS);
+        let mut new_places = 0..0;
+        if let (Some(_), Some((changes, _))) = (&self.chunk, &self.new) {
+            new_places = self.next_new..changes.new_rows_before(window.end, self.rows);
+            if new_places.len() > SCAN_BATCH_ROWS {
+                new_places.end = new_places.start + SCAN_BATCH_ROWS;
+                window.end = window.end.min(changes.place(new_places.end - 1));
+            }
+            self.next_new = new_places.end;
+        }
+        self.next = window.end;
+        (window, new_places)
     }
 }
 

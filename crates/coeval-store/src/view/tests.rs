@@ -2,20 +2,28 @@
 //! Scans against a model: whatever the delta holds over whatever chunks, the rows come out once each, newest,
 //! in key order.
 
+use super::codes::texts_of;
 use super::*;
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName};
+use crate::files::SimulatedFiles;
+use crate::log::LogOptions;
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::row::{Row, RowWriter};
 use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};
 use crate::types::ColumnType;
 use crate::value::{Value, value_at};
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::UInt16Type;
 use coeval_txn::Isolation;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The column of texts.
+const NAME: usize = 3;
 
 /// Columns of all shapes that merging treats differently: numbers, with NULLs, text kept inline and not, bits,
 /// fixed bytes.
@@ -55,6 +63,14 @@ fn row(def: &TableDef, id: i64, generation: u8) -> Row {
     writer.finish()
 }
 
+fn options() -> StoreOptions {
+    StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() }
+}
+
+fn sizes(chunk_rows: usize) -> Sizes {
+    Sizes { chunk_rows, direct_load_rows_min: 1_000_000, ..Sizes::default() }
+}
+
 struct Fixture {
     store: Store,
     def: TableDef,
@@ -65,11 +81,17 @@ struct Fixture {
 
 impl Fixture {
     fn new(seed: u64, chunk_rows: usize) -> Self {
-        let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
-        let store = Store::in_memory_tuned(
-            options,
-            Sizes { chunk_rows, direct_load_rows_min: 1_000_000, ..Sizes::default() },
-        );
+        Self::over(seed, Store::in_memory_tuned(options(), sizes(chunk_rows)))
+    }
+
+    /// The same with files, which have texts as dictionaries.
+    fn with_files(seed: u64, chunk_rows: usize) -> Self {
+        let (files, log) = (Arc::new(SimulatedFiles::new(seed)), LogOptions::default());
+        let store = Store::open_tuned(files, Path::new("/db"), options(), log, sizes(chunk_rows));
+        Self::over(seed, store.unwrap())
+    }
+
+    fn over(seed: u64, store: Store) -> Self {
         let name = QualifiedName::new("public", "t");
         let def = TableDef::new(store.new_space_id(), name, columns(), vec![0]);
         let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
@@ -113,22 +135,26 @@ impl Fixture {
         crate::checkpoint::run(&self.store.shared).unwrap();
     }
 
-    /// The scan of this transaction's view, in `parts` parts, against the model.
+    /// The scan of this transaction's view, in `parts` parts, against the model; names as codes or not.
     fn check(&mut self, tx: &Transaction, parts: usize) {
         let view = tx.view(self.def.id).unwrap();
         let mut projection: Vec<usize> = (0..self.def.columns.len()).collect();
         if self.dice.random_ratio(1, 3) {
             projection = vec![3, 1];
         }
+        let name = projection.iter().position(|column| *column == NAME);
+        let coded: Vec<usize> = name.filter(|_| self.dice.random()).into_iter().collect();
         let mut expected = self.model.iter();
         for part in view.partition(parts) {
-            for batch in view.scan(part, &projection, |_: &ChunkStats| true) {
+            for batch in view.scan(part, &projection, |_: &ChunkStats| true).with_codes(&coded) {
                 let batch = batch.unwrap();
                 assert!(batch.num_rows() > 0 && batch.num_rows() <= 2 * SCAN_BATCH_ROWS);
+                let columns: Vec<ArrayRef> =
+                    batch.columns().iter().map(|column| texts_of(column).unwrap()).collect();
                 for index in 0..batch.num_rows() {
                     let (&id, &generation) = expected.next().expect("no row too many");
                     let values = values(id, generation);
-                    for (array, &column) in batch.columns().iter().zip(&projection) {
+                    for (array, &column) in columns.iter().zip(&projection) {
                         assert_eq!(value_at(array, index).to_owned(), values[column], "row {id}");
                     }
                 }
@@ -137,22 +163,28 @@ impl Fixture {
         assert_eq!(expected.next(), None, "no row too few");
     }
 
-    /// The windows of this transaction's view against the model: both sides of each together, and rows of both that the dice pick.
+    /// The windows of this transaction's view against the model: both sides of each together, and rows of both that the dice pick, without
+    /// codes and with them.
     fn check_windows(&mut self, tx: &Transaction) {
+        self.check_windows_with_codes(tx, &[]);
+        self.check_windows_with_codes(tx, &[NAME]);
+    }
+
+    fn check_windows_with_codes(&mut self, tx: &Transaction, coded: &[usize]) {
         let view = tx.view(self.def.id).unwrap();
         let projection: Vec<usize> = (0..self.def.columns.len()).collect();
         let mut seen = BTreeMap::new();
         for part in view.partition(2) {
-            let mut scan = view.scan(part, &projection, |_: &ChunkStats| true);
+            let mut scan = view.scan(part, &projection, |_: &ChunkStats| true).with_codes(coded);
             while let Some(window) = scan.next_window().unwrap() {
                 let rows = window.rows();
                 let before = seen.len();
                 match window {
                     ScanWindow::Plain(batch) => seen.extend(rows_of(&batch, |_| true)),
                     ScanWindow::Changed(changed) => {
-                        let (old, new) = (changed.old_rows().unwrap(), changed.new_rows().unwrap());
-                        let places = changed.new_places();
-                        let new = new.slice(places.start, places.len());
+                        let old = changed.old_rows().unwrap();
+                        let new = changed.new_rows(changed.new_places()).unwrap();
+                        assert!(old.num_rows().max(new.num_rows()) <= SCAN_BATCH_ROWS);
                         seen.extend(rows_of(&old, |row| changed.unchanged().value(row)));
                         seen.extend(rows_of(&new, |_| true));
                         let share = [0.0, 0.02, 0.5, 0.98][self.dice.random_range(0..4)];
@@ -173,9 +205,9 @@ impl Fixture {
 
 /// These rows of a batch, by id.
 fn rows_of(batch: &RecordBatch, wanted: impl Fn(usize) -> bool) -> BTreeMap<i64, Vec<Value>> {
-    let values = |row: usize| -> Vec<Value> {
-        batch.columns().iter().map(|array| value_at(array, row).to_owned()).collect()
-    };
+    let columns: Vec<ArrayRef> = batch.columns().iter().map(|column| texts_of(column).unwrap()).collect();
+    let values =
+        |row: usize| -> Vec<Value> { columns.iter().map(|array| value_at(array, row).to_owned()).collect() };
     let rows = (0..batch.num_rows()).filter(|row| wanted(*row));
     rows.map(|row| (value_at(batch.column(0), row).as_i64().unwrap(), values(row))).collect()
 }
@@ -192,7 +224,9 @@ fn check_picked(
         let columns = changed.picked(count, picked_old, picked_new).unwrap();
         assert_eq!(columns.len(), count);
         for (place, column) in columns.iter().enumerate() {
-            let values = (0..column.len()).map(|row| value_at(column, row).to_owned());
+            assert_eq!(column.data_type(), old.column(place).data_type());
+            let column = texts_of(column).unwrap();
+            let values = (0..column.len()).map(|row| value_at(column.as_ref(), row).to_owned());
             assert!(values.eq(expected.values().map(|row| row[place].clone())), "column {place}");
         }
     }
@@ -201,7 +235,8 @@ fn check_picked(
 #[test]
 fn a_scan_gives_every_row_once_in_key_order() {
     for seed in 0..12 {
-        let mut fixture = Fixture::new(seed, 10_000);
+        let make = if seed % 2 == 0 { Fixture::new } else { Fixture::with_files };
+        let mut fixture = make(seed, 10_000);
         let chunk_keys = fixture.dice.random_range(0..30_000);
         fixture.insert_all((0..chunk_keys).map(|id| id * 3));
         fixture.checkpoint();
@@ -221,6 +256,94 @@ fn a_scan_gives_every_row_once_in_key_order() {
             }
         }
     }
+}
+
+/// The codes of a scan of names, and what they are codes of.
+fn coded_names(fixture: &Fixture, tx: &Transaction) -> Vec<RecordBatch> {
+    let view = tx.view(fixture.def.id).unwrap();
+    let part = view.partition(1).remove(0);
+    let batches = view.scan(part, &[NAME], |_: &ChunkStats| true).with_codes(&[0]);
+    batches.collect::<Result<_, _>>().unwrap()
+}
+
+fn texts(batch: &RecordBatch) -> ArrayRef {
+    texts_behind(batch.column(0))
+}
+
+fn texts_behind(codes: &ArrayRef) -> ArrayRef {
+    Arc::clone(codes.as_dictionary::<UInt16Type>().values())
+}
+
+#[test]
+fn batches_of_a_chunk_have_codes_of_the_same_texts() {
+    let mut fixture = Fixture::with_files(4, 20_000);
+    fixture.insert_all(0..20_000);
+    fixture.checkpoint();
+    let store = fixture.store.clone();
+    let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    let batches = coded_names(&fixture, &tx);
+    let entries = texts(&batches[0]);
+    assert_eq!(batches.len(), 3);
+    assert!(batches.iter().all(|batch| Arc::ptr_eq(&texts(batch), &entries)));
+    assert!(entries.len() <= 2_001, "a thousand names, short and long, and none: {}", entries.len());
+    assert!(Arc::ptr_eq(&texts(&coded_names(&fixture, &tx)[0]), &entries), "they stay in memory");
+    // New rows have texts behind those of the chunk.
+    tx.update(fixture.def.id, &fixture.key(5), row(&fixture.def, 5, 1)).unwrap();
+    tx.insert(fixture.def.id, row(&fixture.def, 30_000, 1)).unwrap();
+    let merged = coded_names(&fixture, &tx);
+    assert_eq!(texts(&merged[0]).len(), entries.len() + 1);
+    assert!(merged[..3].iter().all(|batch| Arc::ptr_eq(&texts(batch), &texts(&merged[0]))));
+}
+
+/// To break it: number the texts of a chunk and its new rows together, however many there are.
+#[test]
+fn more_texts_than_codes_are_numbered_batch_by_batch() {
+    let mut fixture = Fixture::with_files(5, 200);
+    fixture.insert_all((0..200).map(|id| id * 1_000));
+    fixture.checkpoint();
+    let store = fixture.store.clone();
+    let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    for id in 1_001..1_500 {
+        tx.insert(fixture.def.id, row(&fixture.def, id, 0)).unwrap();
+    }
+    // All of them come before the chunk's first row, more than one window has room for.
+    for id in -70_000..0 {
+        tx.insert(fixture.def.id, row(&fixture.def, id, 0)).unwrap();
+    }
+    let batches = coded_names(&fixture, &tx);
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 200 + 499 + 70_000);
+    let expected = (-70_000..0).chain([0, 1_000]).map(|id| values(id, 0)[NAME].clone());
+    let found = batches.iter().flat_map(|batch| {
+        let names = texts_of(batch.column(0)).unwrap();
+        (0..names.len()).map(move |index| value_at(names.as_ref(), index).to_owned()).collect::<Vec<_>>()
+    });
+    assert!(found.zip(expected).all(|(found, expected)| found == expected));
+    fixture.model.extend((1_001..1_500).chain(-70_000..0).map(|id| (id, 0)));
+    fixture.check_windows(&tx);
+}
+
+/// To break it: give either side texts of its own.
+#[test]
+fn both_sides_of_a_window_have_codes_of_the_same_texts() {
+    let mut fixture = Fixture::with_files(6, 20_000);
+    fixture.insert_all(0..20_000);
+    fixture.checkpoint();
+    let store = fixture.store.clone();
+    let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    fixture.change(&mut tx, 2_000, 20_000, 1);
+    let view = tx.view(fixture.def.id).unwrap();
+    let part = view.partition(1).remove(0);
+    let mut scan = view.scan(part, &[NAME], |_: &ChunkStats| true).with_codes(&[0]);
+    let mut seen: Vec<ArrayRef> = Vec::new();
+    while let Some(window) = scan.next_window().unwrap() {
+        let ScanWindow::Changed(changed) = window else { panic!("rows have changed everywhere") };
+        let new = changed.new_rows(0..changed.new_row_count()).unwrap();
+        let all_new = BooleanBuffer::new_set(changed.new_places().len());
+        let picked = changed.picked(1, changed.unchanged(), &all_new).unwrap();
+        seen.extend([texts(&changed.old_rows().unwrap()), texts(&new), texts_behind(&picked[0])]);
+    }
+    assert_eq!(seen.len(), 9, "three windows");
+    assert!(seen.iter().all(|texts| Arc::ptr_eq(texts, &seen[0])));
 }
 
 #[test]

@@ -11,6 +11,7 @@
 //! new rows of it     0 ... 409 | 410 ... 812 | 813 ...           which of them are among the window's rows
 //! ```
 
+use super::codes::{each_its_own, merged};
 use super::merge::Merge;
 use crate::column::shown;
 use crate::error::StoreError;
@@ -18,7 +19,7 @@ use crate::pieces::Changes;
 use crate::types::ColumnType;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub enum ScanWindow {
     Changed(ChangedRows),
 }
 
-/// Rows of a chunk that follow one another, and the new rows among them.
+/// Rows of a chunk that follow one another, and the new rows among them: no more of either than [`SCAN_BATCH_ROWS`](super::SCAN_BATCH_ROWS).
 #[derive(Debug)]
 pub struct ChangedRows {
     pub(super) shape: Arc<Shape>,
@@ -54,11 +55,19 @@ pub struct ChangedRows {
 pub(super) struct Shape {
     pub(super) schema: SchemaRef,
     pub(super) types: Box<[ColumnType]>,
+    /// The places of texts that go out as codes.
+    pub(super) coded: Box<[usize]>,
 }
 
 impl Shape {
     /// Columns as chunks keep them as a batch that queries see.
-    pub(super) fn batch(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ArrowError> {
+    pub(super) fn batch(&self, mut columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ArrowError> {
+        for place in &self.coded {
+            let column = &mut columns[*place];
+            if *column.data_type() == DataType::Utf8View {
+                *column = each_its_own(column)?;
+            }
+        }
         let columns = self.shown(columns);
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
@@ -118,12 +127,19 @@ impl ChangedRows {
         self.piece
     }
 
-    /// All new rows of the chunk, also those among other rows of it.
+    /// How many new rows the chunk has, also among other rows of it.
+    #[must_use]
+    pub fn new_row_count(&self) -> usize {
+        self.changes.rows()
+    }
+
+    /// These of all new rows of the chunk.
     ///
     /// # Errors
-    /// As [`ScanWindow::into_batch`].
-    pub fn new_rows(&self) -> Result<RecordBatch, StoreError> {
-        Ok(self.shape.batch(self.new.to_vec(), self.changes.rows())?)
+    /// As [`ScanWindow::into_batch`]; also if texts go out as codes, and there are more rows than codes.
+    pub fn new_rows(&self, rows: Range<usize>) -> Result<RecordBatch, StoreError> {
+        let columns = self.new.iter().map(|column| column.slice(rows.start, rows.len())).collect();
+        Ok(self.shape.batch(columns, rows.len())?)
     }
 
     /// Which of the new rows are among these rows.
@@ -155,7 +171,15 @@ impl ChangedRows {
         let first = self.new_places.start;
         let merge = Merge::new(old, new, |row| self.changes.place(first + row) - self.start);
         let new_here = |column: &ArrayRef| column.slice(first, self.new_places.len());
-        let sides = self.old.iter().zip(self.new.iter()).take(columns);
-        sides.map(|(old, new)| merge.column(old, &new_here(new))).collect()
+        let sides = self.old.iter().zip(self.new.iter()).take(columns).enumerate();
+        let column = |(place, (old, new)): (usize, (&ArrayRef, &ArrayRef))| {
+            let new = new_here(new);
+            if self.shape.coded.contains(&place) {
+                merged(&merge, old, &new)
+            } else {
+                merge.column(old, &new)
+            }
+        };
+        sides.map(column).collect()
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Scans of tables whose rows have changed give what they give behind a checkpoint, when nothing is left to merge.
 
+mod codes;
+
 use crate::engine::Engine;
 use crate::session::Session;
 use arrow::util::display::array_value_to_string;

@@ -2,14 +2,15 @@
 //! Encoded columns come back as they were, take little where they are regular, and are an error where they are damaged.
 
 use super::texts::Texts;
-use super::{decode, encode};
+use super::{decode, decode_coded, encode};
 use crate::chunk_stats::column_stats;
 use crate::column::ColumnBuilder;
 use crate::key_column::KeyColumnBuilder;
 use crate::types::{ColumnType, ElementType};
 use crate::value::{IntervalValue, ListEncoder, Value};
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, NullArray, StringViewArray};
-use arrow::datatypes::DataType;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, UInt16Type};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
@@ -255,6 +256,28 @@ fn texts_of_a_dictionary_share_its_entries_in_memory() {
     assert_eq!(memory, memory_of(read.as_ref()));
     // Fails if more is allocated, and kept, than there are views.
     assert_eq!(memory, read.get_buffer_memory_size());
+}
+
+#[test]
+fn texts_of_a_dictionary_are_read_as_codes_of_its_entries() {
+    const ROWS: usize = 4_000;
+    let texts = ["one", "another, longer than a view", "a third"];
+    let array = built(ColumnType::Text, ROWS, |row| match row % 7 {
+        0 => Value::Null,
+        _ => Value::from(texts[row % 3]),
+    });
+    let bytes = encoded(array.as_ref());
+    let read = decode_coded(&DataType::Utf8View, ROWS, &bytes).unwrap();
+    // A NULL takes the empty text.
+    assert_eq!(read.as_dictionary::<UInt16Type>().values().len(), texts.len() + 1);
+    assert_eq!(cast(&read, &DataType::Utf8View).unwrap().to_data(), array.to_data());
+    for end in (0..bytes.len()).step_by(7) {
+        assert!(decode_coded(&DataType::Utf8View, ROWS, &bytes[..end]).is_err(), "{end} bytes");
+    }
+    let different = built(ColumnType::Text, ROWS, |row| Value::from(format!("text {row}")));
+    let bytes = encoded(different.as_ref());
+    let read = decode_coded(&DataType::Utf8View, ROWS, &bytes).unwrap();
+    assert_eq!(read.to_data(), different.to_data(), "a text for each row is no dictionary");
 }
 
 /// No test has 4 GiB of texts. A chunk that had them was written, and could not be read.

@@ -28,6 +28,9 @@ const IN_VIEW_MAX: usize = 12;
 /// The most that a buffer has beside views: these have 31 bits for a place in it.
 const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
 
+/// Dictionaries of at most so many entries are read as codes of 16 bits, of which the last is no entry's.
+const CODED_ENTRIES_MAX: usize = u16::MAX as usize;
+
 /// After so many rows it is decided whether a dictionary is worth building on.
 const SAMPLE: usize = 8_192;
 
@@ -194,7 +197,29 @@ pub(super) fn take_dictionary(cursor: &mut Cursor<'_>, count: usize) -> Result<V
     let mut views = Vec::with_capacity(count);
     for code in codes {
         let view = entries.views.get(code);
-        views.push(*view.ok_or_else(|| "a row has a text that is not in the dictionary".to_owned())?);
+        views.push(*view.ok_or_else(not_in_the_dictionary)?);
     }
     Ok(Views { views, buffers: entries.buffers })
+}
+
+/// Takes a dictionary and the entries of so many rows: what views of entries need, and for each row which of them it has. `None` if
+/// there are more entries than codes; then only their number was taken.
+///
+/// # Errors
+/// As [`take_dictionary`].
+pub(super) fn take_codes(cursor: &mut Cursor<'_>, count: usize) -> Result<Option<(Views, Vec<u16>)>, String> {
+    let entries = cursor.length()?;
+    if entries > CODED_ENTRIES_MAX {
+        return Ok(None);
+    }
+    let entries = Texts::take(cursor, entries)?.into_views();
+    let codes = unpack(cursor, count, |code| u16::try_from(code).unwrap_or(u16::MAX))?;
+    match codes.iter().all(|code| usize::from(*code) < entries.views.len()) {
+        true => Ok(Some((entries, codes))),
+        false => Err(not_in_the_dictionary()),
+    }
+}
+
+fn not_in_the_dictionary() -> String {
+    "a row has a text that is not in the dictionary".to_owned()
 }
