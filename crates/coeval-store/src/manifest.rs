@@ -8,7 +8,7 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, constraints that are not valid, or domains; 10 if there are segments of version 2 |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, constraints that are not valid, or domains; 10 if there are segments of version 2; 11 if there are columns of type `numeric` without digits |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
@@ -50,9 +50,11 @@ const FORMAT_VERSION_DROPPED: u32 = 8;
 /// The version with columns of type `pg_lsn`, with constraints that are not valid, with brick tables that are spread over nodes, and with
 /// views that check what is written through them. It stands for records of new indexes that name files as well.
 const FORMAT_VERSION_PLACES: u32 = 9;
-/// The version with segments whose columns are encoded. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log or
+/// The version with segments whose columns are encoded.
+const FORMAT_VERSION_ENCODED: u32 = 10;
+/// The version with columns of type `numeric` without digits. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log or
 /// files of segments get a new form.
-pub const FORMAT_VERSION: u32 = 10;
+pub const FORMAT_VERSION: u32 = 11;
 const HEADER_BYTES: usize = 24;
 
 /// The contents of a manifest.
@@ -235,8 +237,11 @@ impl Manifest {
 
     /// The version that it is written as.
     fn format_version(&self) -> u32 {
-        if self.has_encoded_segments {
+        if self.column_types().any(is_any_numeric) {
             return FORMAT_VERSION;
+        }
+        if self.has_encoded_segments {
+            return FORMAT_VERSION_ENCODED;
         }
         let objects = (self.tables.iter().map(|table| &table.definition.access))
             .chain(self.views.iter().map(|view| &view.access))
@@ -370,6 +375,11 @@ impl Manifest {
 /// Where the manifest of a directory lies.
 pub(crate) fn manifest_path(dir: &Path) -> PathBuf {
     dir.join(FILE_NAME)
+}
+
+/// Whether values of the type are numbers of any number of digits, or arrays of them.
+fn is_any_numeric(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::AnyNumeric | ColumnType::Array(ElementType::AnyNumeric))
 }
 
 /// Whether values of the type are places in a log, or arrays of them.

@@ -6,6 +6,7 @@
 //! functions that stand in the places of what DataFusion does otherwise.
 
 mod aggregates;
+mod any_numeric;
 mod any_of_group;
 mod array_has;
 mod array_keys;
@@ -40,6 +41,8 @@ mod known_casts;
 mod literals;
 mod merged;
 mod moments;
+mod number_functions;
+mod number_sums;
 mod numbers;
 mod open_literals;
 mod operators;
@@ -68,6 +71,7 @@ mod variances;
 mod window_keys;
 mod windows;
 
+pub(super) use any_numeric::settled_cast as cast_of_any_numeric;
 pub(super) use any_of_group::any_of_group;
 pub(super) use arrays::{FOUND, MISSING};
 pub(super) use compared::is_constant_member;
@@ -142,6 +146,9 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
         .chain(domains::functions())
         .chain(coalesce::functions())
     {
+        state.register_udf(Arc::new(function))?;
+    }
+    for function in number_functions::functions(&state)? {
         state.register_udf(Arc::new(function))?;
     }
     for (name, members) in [(INT_SERIES, Members::Int), (BIGINT_SERIES, Members::BigInt)] {

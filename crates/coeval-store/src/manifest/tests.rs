@@ -169,6 +169,16 @@ fn constraints_that_are_not_valid_make_it_a_manifest_of_version_9() {
     assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
 }
 
+#[test]
+fn numerics_without_digits_make_it_a_manifest_of_version_11() {
+    for ty in [ColumnType::AnyNumeric, ColumnType::Array(ElementType::AnyNumeric)] {
+        let mut manifest = some_manifest();
+        manifest.tables[0].definition.columns[1].ty = ty;
+        assert_eq!(version_of(&manifest), 11);
+        assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    }
+}
+
 /// A program that reads Arrow's files alone is told a version, and not that files are damaged.
 #[test]
 fn encoded_segments_make_it_a_manifest_of_version_10() {
@@ -217,12 +227,12 @@ fn a_manifest_that_was_only_written_aside_is_not_there_yet() {
 #[test]
 fn another_version_is_told_from_damage() {
     let mut bytes = some_manifest().encode();
-    bytes[8] = 11;
+    bytes[8] = 12;
     assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 0, .. })));
     let checksum = checksum_of(&bytes);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&bytes).unwrap_err();
-    assert!(matches!(error, StoreError::UnsupportedVersion { found: 11, supported: 10, .. }), "{error}");
+    assert!(matches!(error, StoreError::UnsupportedVersion { found: 12, supported: 11, .. }), "{error}");
 }
 
 #[test]

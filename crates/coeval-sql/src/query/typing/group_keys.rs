@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values that are equal though they are kept differently: documents (`1` and `1.0`), intervals (`1 mon` and `30 days`).
+//! Values that are equal though they are kept differently: documents (`1` and `1.0`), intervals (`1 mon` and `30 days`), numbers of
+//! any number of digits (`1.0` and `1.00`).
 //!
 //! What finds equal rows goes by a key of such a value: GROUP BY, DISTINCT, UNION, INTERSECT, EXCEPT, PARTITION BY and
 //! `count(DISTINCT x)`. Of a group the first value is shown.
@@ -16,7 +17,7 @@
 
 use super::any_of_group::any_of_group;
 use super::intervals::length;
-use super::{array_keys, jsonb};
+use super::{any_numeric, array_keys, jsonb};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result, get_required_group_by_exprs_indices};
@@ -36,8 +37,11 @@ fn key_of(value: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     if jsonb::is_jsonb(value, schema) {
         return Ok(Some(jsonb::ordered(plain())?));
     }
-    let is_interval = matches!(value.get_type(schema), Ok(DataType::Interval(_)));
-    Ok(is_interval.then(|| length(plain())))
+    Ok(match value.get_type(schema) {
+        Ok(DataType::Interval(_)) => Some(length(plain())),
+        Ok(ty) if any_numeric::is_any_numeric(&ty) => any_numeric::key(plain())?,
+        _ => None,
+    })
 }
 
 /// The keys of values; `None` if no value has one.

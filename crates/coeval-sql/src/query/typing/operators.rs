@@ -15,6 +15,7 @@
 //! | an interval times or by a number | an interval | refused |
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
 
+use super::any_numeric;
 use super::array_literals::array_of;
 use super::comparisons;
 use super::dates;
@@ -98,6 +99,9 @@ impl ExprPlanner for PostgresOperators {
             return Ok(PlannerResult::Original(raw));
         };
         type_literals(&mut raw, &mut left, &mut right, schema)?;
+        if let Some(numbers) = any_numeric::planned(operator, &raw, (&left, &right))? {
+            return Ok(PlannerResult::Planned(numbers));
+        }
         if let Some(dated) = dated(operator, (&raw.left, &left), (&raw.right, &right))? {
             return Ok(PlannerResult::Planned(dated));
         }
@@ -377,7 +381,10 @@ fn arithmetic(operator: &BinaryOperator) -> Option<Operator> {
 }
 
 fn is_number(ty: &DataType) -> bool {
-    ty.is_integer() || ty.is_floating() || matches!(ty, DataType::Decimal128(..))
+    ty.is_integer()
+        || ty.is_floating()
+        || matches!(ty, DataType::Decimal128(..))
+        || any_numeric::is_any_numeric(ty)
 }
 
 /// A call of one of our functions.
