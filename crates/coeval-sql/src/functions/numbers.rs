@@ -224,7 +224,7 @@ fn finite(value: ValueRef<'_>) -> Option<NumberRef<'_>> {
 
 fn bucket_of_numbers(call: &Call<'_>) -> Result<Value, SqlError> {
     let [operand, low, high] = [0, 1, 2].map(|place| call.values[place]);
-    let is_nan = |value| matches!(value, ValueRef::Number(number) if number.class() == NumberClass::NaN);
+    let is_nan = |value: ValueRef<'_>| matches!(value, ValueRef::Number(number) if number.class() == NumberClass::NaN);
     if [operand, low, high].into_iter().any(is_nan) {
         return Err(no_buckets("operand, lower bound, and upper bound cannot be NaN"));
     }

@@ -42,6 +42,7 @@ mod literals;
 mod merged;
 mod moments;
 mod number_functions;
+mod number_spreads;
 mod number_sums;
 mod numbers;
 mod open_literals;
@@ -158,6 +159,9 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     state.register_udaf(joined::string_agg())?;
     state.register_udaf(ordered_set::ordered_set())?;
     state.register_udaf(sums::sum())?;
+    for function in number_spreads::functions(&state)? {
+        state.register_udaf(function)?;
+    }
     for function in row_offsets::functions() {
         state.register_udwf(function)?;
     }

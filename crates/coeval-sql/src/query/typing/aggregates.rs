@@ -96,6 +96,7 @@ pub(super) fn settled_window(call: &WindowFunction, schema: &DFSchema) -> Result
         jsonb::settle_window,
         array_keys::settle_window,
         group_keys::settle_window,
+        any_numeric::settle_window,
         typed_window,
     ];
     for settle in steps {

@@ -20,7 +20,7 @@ use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, Number};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
+use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, when};
 
@@ -99,7 +99,7 @@ pub(super) fn settled(expression: &Expr, schema: &DFSchema) -> Result<Option<Exp
             let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
                 return Ok(None);
             };
-            operation(*op, (left, &left_type), (right, &right_type))
+            operation(*op, (left.as_ref(), &left_type), (right.as_ref(), &right_type))
         }
         Expr::Negative(input) => {
             let is_number = input.get_type(schema).is_ok_and(|ty| is_any_numeric(&ty));
@@ -320,10 +320,31 @@ pub(super) fn settle_arguments(call: &AggregateFunction, schema: &DFSchema) -> R
     if !is_told_apart {
         return Ok(None);
     }
-    let arguments = call.params.args.iter().map(|argument| match argument.get_type(schema) {
+    all_shortest(&call.params.args, schema)
+}
+
+/// A window that keeps such numbers as elements of arrays, without zeros at their ends; `None` if it is right as it is.
+///
+/// # Errors
+/// If there is no function for it: a bug.
+pub(super) fn settle_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
+    if !call.params.distinct && call.fun.name() != "array_agg" {
+        return Ok(None);
+    }
+    let settled = all_shortest(&call.params.args, schema)?;
+    Ok(settled.map(|arguments| {
+        let mut call = call.clone();
+        call.params.args = arguments;
+        call
+    }))
+}
+
+/// Arguments, such numbers among them without zeros at their ends; `None` if they are right as they are.
+fn all_shortest(arguments: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
+    let settled = arguments.iter().map(|argument| match argument.get_type(schema) {
         Ok(ty) if is_any_numeric(&ty) => shortest(argument.clone()),
         _ => Ok(argument.clone()),
     });
-    let arguments = arguments.collect::<Result<Vec<_>, SqlError>>()?;
-    Ok((arguments != call.params.args).then_some(arguments))
+    let settled = settled.collect::<Result<Vec<_>, SqlError>>()?;
+    Ok((settled != arguments).then_some(settled))
 }

@@ -109,28 +109,10 @@ pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<
             }
             None => exact_window_sum(call, schema),
         },
-        Expr::BinaryExpr(comparison @ BinaryExpr { left, op, right }) if is_comparison(*op) => {
-            comparisons::require_of(comparison, schema)?;
-            let settled = match pair(left, right, schema)? {
-                Some((left, right)) => Some(numbers_of_pair(&left, &right, schema)?.unwrap_or((left, right))),
-                None => comparable_pair(left, right, schema)?,
-            };
-            let operands =
-                settled.as_ref().map_or((left.as_ref(), right.as_ref()), |(left, right)| (left, right));
-            pair_without_signs(operands.0, operands.1)
-                .or(settled)
-                .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right))))
+        Expr::BinaryExpr(comparison) if is_comparison(comparison.op) => {
+            settle_comparison(comparison, schema)?
         }
-        Expr::Cast(cast) => {
-            refuse_cast(cast, schema)?;
-            match settle_parameter(cast)? {
-                None => match cast.expr.get_type(schema) {
-                    Ok(from) => any_numeric::settled_cast(&cast.expr, &from, cast.field.data_type())?,
-                    Err(_) => None,
-                },
-                settled => settled,
-            }
-        }
+        Expr::Cast(cast) => settle_cast(cast, schema)?,
         Expr::Like(like) => match refuse_pattern_of_enum(like, schema)? {
             None => heeding_at_once(&expression, schema)?,
             settled => settled,
@@ -161,6 +143,29 @@ pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<
         return Ok(Transformed::yes(document));
     }
     Ok(settled.map_or_else(|| Transformed::no(expression), Transformed::yes))
+}
+
+/// A comparison whose operands are of types that compare; `None` if it is right as it is.
+fn settle_comparison(comparison: &BinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let BinaryExpr { left, op, right } = comparison;
+    comparisons::require_of(comparison, schema)?;
+    let settled = match pair(left, right, schema)? {
+        Some((left, right)) => Some(numbers_of_pair(&left, &right, schema)?.unwrap_or((left, right))),
+        None => comparable_pair(left, right, schema)?,
+    };
+    let operands = settled.as_ref().map_or((left.as_ref(), right.as_ref()), |(left, right)| (left, right));
+    let settled = pair_without_signs(operands.0, operands.1).or(settled);
+    Ok(settled.map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))))
+}
+
+/// A cast that DataFusion does not do as PostgreSQL does; `None` if it is right as it is.
+fn settle_cast(cast: &Cast, schema: &DFSchema) -> Result<Option<Expr>> {
+    refuse_cast(cast, schema)?;
+    if let Some(settled) = settle_parameter(cast)? {
+        return Ok(Some(settled));
+    }
+    let Ok(from) = cast.expr.get_type(schema) else { return Ok(None) };
+    Ok(any_numeric::settled_cast(&cast.expr, &from, cast.field.data_type())?)
 }
 
 /// `text || x` with `x` as the text that PostgreSQL writes of it; `None` if it is right as it is.

@@ -161,7 +161,8 @@ fn infinite(left: &AnyNumeric, right: &AnyNumeric) -> AnyNumeric {
 }
 
 impl AnyNumeric {
-    fn is_zero(&self) -> bool {
+    /// Whether it is zero.
+    pub(crate) fn is_zero(&self) -> bool {
         matches!(self, Self::Finite(finite) if finite.is_zero())
     }
 
@@ -298,6 +299,14 @@ impl AnyNumeric {
                 Ok(Self::Finite(finite.root(scale)))
             }
             Self::NegativeInfinity => Ok(Self::NaN),
+        }
+    }
+
+    /// The square root of a number that is not below zero, with as many digits behind the point as it has itself.
+    pub(crate) fn root_with_its_digits(&self) -> Self {
+        match self {
+            Self::Finite(finite) => Self::Finite(finite.root(finite.scale)),
+            other => other.clone(),
         }
     }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Numbers are ordered as their values are, shown as PostgreSQL shows them, and read back from keys.
+
 use super::*;
 use crate::types::Physical;
 use crate::value::{KeyReader, KeyWriter, Nullable, Value, ValueRef};
