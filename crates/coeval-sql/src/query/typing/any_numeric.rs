@@ -6,6 +6,7 @@
 //! - What is compared, grouped, told apart, sorted or collected in an array is the number without the zeros at its end
 //!   (`trim_scale(x)`): `1.0` and `1.00` have other bytes, but then the same ones.
 
+use super::arrays::{FOUND, MISSING};
 use super::choice_by_key::Choice;
 use super::comparisons::is_text_literal;
 use super::operators::no_operator;
@@ -18,11 +19,12 @@ use crate::scalar::cast_function::{called, literal_as};
 use crate::types::any_numeric::number_of_decimal;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
-use coeval_store::{ColumnType, Number};
+use coeval_store::{ColumnType, ElementType, Number, NumberRef};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, when};
+use std::sync::Arc;
 
 /// Whether values of a type are such numbers.
 pub(in crate::query) fn is_any_numeric(ty: &DataType) -> bool {
@@ -113,36 +115,57 @@ pub(super) fn settled(expression: &Expr, schema: &DFSchema) -> Result<Option<Exp
     }
 }
 
-/// A call with floats beside such numbers as one of floats, and one with arrays of such numbers with elements like those of arrays.
+/// Functions of arrays whose other arguments are all values that elements of the array may be.
+const OF_ELEMENTS: [&str; 9] = [
+    "make_array",
+    "array_has",
+    FOUND,
+    MISSING,
+    "array_append",
+    "array_prepend",
+    "array_positions",
+    "array_remove",
+    "array_replace",
+];
+
+/// A call with floats beside such numbers as one of floats, and one with arrays of such numbers, or such numbers beside arrays, with
+/// elements like those of arrays.
 fn settled_call(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     let types = call.args.iter().map(|argument| argument.get_type(schema)).collect::<Result<Vec<_>>>();
     let Ok(types) = types else { return Ok(None) };
-    if !types.iter().any(is_any_numeric) {
-        return Ok(None);
-    }
     let is_list = |ty: &DataType| matches!(ty, DataType::List(item) if is_any_numeric(item.data_type()));
-    let is_of_array = call.name() == "make_array" || types.iter().any(is_list);
-    let is_computed = super::number_functions::is_one(call.name());
-    let has_floats = types.iter().any(DataType::is_floating);
-    if !is_of_array && !(is_computed && has_floats) {
+    let has_numbers = types.iter().any(is_any_numeric);
+    if !has_numbers && !types.iter().any(is_list) {
         return Ok(None);
     }
-    let mut is_changed = false;
-    let mut arguments = Vec::with_capacity(types.len());
-    for (argument, ty) in call.args.iter().zip(&types) {
-        let settled = if !is_any_numeric(ty) || (is_of_array && is_shortest(argument)) {
-            argument.clone()
-        } else if is_of_array {
-            is_changed = true;
-            shortest(argument.clone())?
-        } else {
-            is_changed = true;
-            called(argument.clone(), ColumnType::Double)?
-        };
-        arguments.push(settled);
+    let is_of_elements = OF_ELEMENTS.contains(&call.name());
+    if !is_of_elements && !types.iter().any(is_list) {
+        let is_of_floats =
+            super::number_functions::is_one(call.name()) && types.iter().any(DataType::is_floating);
+        return if is_of_floats { of_floats(call, &types).map(Some) } else { Ok(None) };
     }
-    let call = ScalarFunction::new_udf(std::sync::Arc::clone(&call.func), arguments);
+    let arguments = call.args.iter().zip(&types).map(|(argument, ty)| match ty {
+        ty if is_any_numeric(ty) => shortest(argument.clone()),
+        // Integers are subscripts elsewhere.
+        ty if ty.is_decimal() || (is_of_elements && ty.is_integer()) => shortest(as_any_numeric(argument, ty)?),
+        DataType::List(item) if is_of_elements && is_other_exact(item.data_type()) => {
+            called(argument.clone(), ColumnType::Array(ElementType::AnyNumeric))
+        }
+        _ => Ok(argument.clone()),
+    });
+    let arguments = arguments.collect::<Result<Vec<_>, SqlError>>()?;
+    let is_changed = arguments != call.args;
+    let call = ScalarFunction::new_udf(Arc::clone(&call.func), arguments);
     Ok(is_changed.then_some(Expr::ScalarFunction(call)))
+}
+
+/// The call with such numbers as floats.
+fn of_floats(call: &ScalarFunction, types: &[DataType]) -> Result<Expr> {
+    let arguments = call.args.iter().zip(types).map(|(argument, ty)| {
+        if is_any_numeric(ty) { called(argument.clone(), ColumnType::Double) } else { Ok(argument.clone()) }
+    });
+    let arguments = arguments.collect::<Result<Vec<_>, SqlError>>()?;
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&call.func), arguments)))
 }
 
 fn as_double(number: &Expr, ty: &DataType) -> Result<Expr, SqlError> {
@@ -176,7 +199,7 @@ fn is_shortest(number: &Expr) -> bool {
     match number {
         Expr::ScalarFunction(call) => call.name() == NUMBER_SHORTEST,
         Expr::Literal(ScalarValue::LargeBinary(Some(bytes)), _) => {
-            let number = coeval_store::NumberRef::new(bytes);
+            let number = NumberRef::new(bytes);
             number.scale() == number.least_scale()
         }
         _ => false,
@@ -189,7 +212,7 @@ pub(super) fn shortest(number: Expr) -> Result<Expr, SqlError> {
         return Ok(number);
     }
     if let Expr::Literal(ScalarValue::LargeBinary(Some(bytes)), _) = &number {
-        return Ok(literal(coeval_store::NumberRef::new(bytes).shortest()));
+        return Ok(literal(NumberRef::new(bytes).shortest()));
     }
     Ok(function(NUMBER_SHORTEST)?.call(vec![number]))
 }
@@ -306,7 +329,7 @@ pub(super) fn settle_choice(call: &ScalarFunction, schema: &DFSchema) -> Result<
     let is_null = |argument: &Expr| matches!(argument, Expr::Literal(scalar, _) if scalar.data_type().is_null());
     arguments.retain(|argument| !is_null(argument));
     let is_changed = arguments != call.args;
-    let call = ScalarFunction::new_udf(std::sync::Arc::clone(&call.func), arguments);
+    let call = ScalarFunction::new_udf(Arc::clone(&call.func), arguments);
     Ok(is_changed.then_some(Expr::ScalarFunction(call)))
 }
 
