@@ -115,18 +115,22 @@ pub(super) fn settled(expression: &Expr, schema: &DFSchema) -> Result<Option<Exp
     }
 }
 
-/// Functions of arrays whose other arguments are all values that elements of the array may be.
-const OF_ELEMENTS: [&str; 9] = [
+/// Functions of arrays whose other arguments are values that elements of the array may be; but for the third one of `array_position`,
+/// which is a subscript.
+const OF_ELEMENTS: [&str; 10] = [
     "make_array",
     "array_has",
     FOUND,
     MISSING,
     "array_append",
     "array_prepend",
+    POSITION,
     "array_positions",
     "array_remove",
     "array_replace",
 ];
+
+const POSITION: &str = "array_position";
 
 /// A call with floats beside such numbers as one of floats, and one with arrays of such numbers, or such numbers beside arrays, with
 /// elements like those of arrays.
@@ -138,17 +142,16 @@ fn settled_call(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>
     if !has_numbers && !types.iter().any(is_list) {
         return Ok(None);
     }
-    let is_of_elements = OF_ELEMENTS.contains(&call.name());
-    if !is_of_elements && !types.iter().any(is_list) {
+    if !OF_ELEMENTS.contains(&call.name()) {
         let is_of_floats =
             super::number_functions::is_one(call.name()) && types.iter().any(DataType::is_floating);
         return if is_of_floats { of_floats(call, &types).map(Some) } else { Ok(None) };
     }
-    let arguments = call.args.iter().zip(&types).map(|(argument, ty)| match ty {
-        ty if is_any_numeric(ty) => shortest(argument.clone()),
-        // Integers are subscripts elsewhere.
-        ty if ty.is_decimal() || (is_of_elements && ty.is_integer()) => shortest(as_any_numeric(argument, ty)?),
-        DataType::List(item) if is_of_elements && is_other_exact(item.data_type()) => {
+    let is_subscript = |place: usize| call.name() == POSITION && place > 1;
+    let arguments = call.args.iter().zip(&types).enumerate().map(|(place, (argument, ty))| match ty {
+        _ if is_subscript(place) => Ok(argument.clone()),
+        ty if is_any_numeric(ty) || is_other_exact(ty) => shortest(as_any_numeric(argument, ty)?),
+        DataType::List(item) if is_other_exact(item.data_type()) => {
             called(argument.clone(), ColumnType::Array(ElementType::AnyNumeric))
         }
         _ => Ok(argument.clone()),
