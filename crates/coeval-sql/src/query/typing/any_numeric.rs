@@ -20,10 +20,13 @@ use crate::types::any_numeric::number_of_decimal;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, ElementType, Number, NumberRef};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::planner::RawBinaryExpr;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, when};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection, RecursiveQuery, when,
+};
 use std::sync::Arc;
 
 /// Whether values of a type are such numbers.
@@ -373,4 +376,32 @@ fn all_shortest(arguments: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr
     });
     let settled = settled.collect::<Result<Vec<_>, SqlError>>()?;
     Ok((settled != arguments).then_some(settled))
+}
+
+/// `WITH RECURSIVE ... UNION`, whose rows are told apart while they are made, with such numbers without zeros at their ends.
+pub(super) fn settle_recursion(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::RecursiveQuery(query) = plan else { return Ok(Transformed::no(plan)) };
+    let has_numbers =
+        query.static_term.schema().fields().iter().any(|field| is_any_numeric(field.data_type()));
+    if !query.is_distinct || !has_numbers {
+        return Ok(Transformed::no(LogicalPlan::RecursiveQuery(query)));
+    }
+    let RecursiveQuery { static_term, recursive_term, .. } = query.clone();
+    let (static_term, recursive_term) =
+        (with_shortest_columns(static_term)?, with_shortest_columns(recursive_term)?);
+    let query = RecursiveQuery { static_term, recursive_term, ..query };
+    Ok(Transformed::yes(LogicalPlan::RecursiveQuery(query)))
+}
+
+fn with_shortest_columns(input: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
+    let columns = input.schema().iter().map(|(qualifier, field)| {
+        let column = Expr::Column(Column::from((qualifier, field)));
+        if !is_any_numeric(field.data_type()) {
+            return Ok(column);
+        }
+        let number = shortest(column)?;
+        Ok(number.alias_qualified(qualifier.cloned(), field.name()))
+    });
+    let columns = columns.collect::<Result<Vec<_>, SqlError>>()?;
+    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, input)?)))
 }

@@ -100,7 +100,7 @@ fn with_shortest_in_sets(aggregate: Aggregate) -> Result<Transformed<Aggregate>>
         let number = any_numeric::shortest(column)?;
         Ok(number.alias_qualified(qualifier.cloned(), field.name()))
     });
-    let columns = columns.collect::<Result<Vec<_>>>()?;
+    let columns = columns.collect::<Result<Vec<_>, SqlError>>()?;
     let input = LogicalPlan::Projection(Projection::try_new(columns, aggregate.input)?);
     Aggregate::try_new(Arc::new(input), aggregate.group_expr, aggregate.aggr_expr).map(Transformed::yes)
 }

@@ -61,7 +61,8 @@ pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
                     .transform_data(jsonb::settle_sort)?
                     .transform_data(window_keys::settle_sort)?
                     .transform_data(array_keys::settle_sort)?
-                    .transform_data(group_keys::settle)
+                    .transform_data(group_keys::settle)?
+                    .transform_data(any_numeric::settle_recursion)
             }
         }
     };
