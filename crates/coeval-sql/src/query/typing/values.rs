@@ -39,10 +39,10 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
                 let Some(ty) = common_type(values.rows.iter().map(|row| &row.content[column]))? else {
                     let mut cells: Vec<_> =
                         values.rows.iter_mut().map(|row| &mut row.content[column]).collect();
-                    take_digits_away(&mut cells)?;
                     read_beside_written(&mut cells);
                     forget_lengths(&mut cells)?;
                     read_numbers(&mut cells)?;
+                    take_digits_away(&mut cells)?;
                     make_floats(cells);
                     continue;
                 };
