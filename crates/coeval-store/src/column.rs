@@ -6,7 +6,8 @@ use crate::types::{ColumnType, ElementType, Physical};
 use crate::value::{KeyReader, ListRef, Nullable, PLACE_SIZE, UUID_SIZE, Value, ValueRef, place_of};
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, Int64Array,
-    LargeBinaryArray, LargeBinaryBuilder, ListArray, NullArray, NullBufferBuilder, PrimitiveBuilder, StringViewBuilder, StructArray,
+    LargeBinaryArray, LargeBinaryBuilder, ListArray, NullArray, NullBufferBuilder, PrimitiveBuilder,
+    StringViewBuilder, StructArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{

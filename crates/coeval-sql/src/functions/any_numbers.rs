@@ -35,10 +35,16 @@ const fn of_one(name: &'static str, forms: &'static [Form]) -> Entry {
 
 pub(super) const ENTRIES: &[Entry] = &[
     strict(NUMBER_SUM, &[Form::new(PAIR, ANY, |call| value(call.number(0).sum(&call.number(1))))]),
-    strict(NUMBER_DIFFERENCE, &[Form::new(PAIR, ANY, |call| value(call.number(0).difference(&call.number(1))))]),
+    strict(
+        NUMBER_DIFFERENCE,
+        &[Form::new(PAIR, ANY, |call| value(call.number(0).difference(&call.number(1))))],
+    ),
     strict(NUMBER_PRODUCT, &[Form::new(PAIR, ANY, |call| value(call.number(0).product(&call.number(1))))]),
     strict(NUMBER_QUOTIENT, &[Form::new(PAIR, ANY, |call| value(call.number(0).quotient(&call.number(1))?))]),
-    strict(NUMBER_REMAINDER, &[Form::new(PAIR, ANY, |call| value(call.number(0).remainder(&call.number(1))?))]),
+    strict(
+        NUMBER_REMAINDER,
+        &[Form::new(PAIR, ANY, |call| value(call.number(0).remainder(&call.number(1))?))],
+    ),
     of_one(NUMBER_NEGATED, &[Form::new(ONE, ANY, |call| value(call.number(0).negated()))]),
     of_one(NUMBER_SHORTEST, &[Form::new(ONE, ANY, shortest)]),
     of_one(NUMBER_ORDER, &[Form::new(ONE, ColumnType::Bytea, order)]),
@@ -50,7 +56,10 @@ pub(super) const ENTRIES: &[Entry] = &[
         "numeric_round",
         &[Form::new(&[NUMBER, INT], ANY, |call| scaled(call, RoundingMode::HalfAwayFromZero)).optional(1)],
     ),
-    strict("numeric_trunc", &[Form::new(&[NUMBER, INT], ANY, |call| scaled(call, RoundingMode::Down)).optional(1)]),
+    strict(
+        "numeric_trunc",
+        &[Form::new(&[NUMBER, INT], ANY, |call| scaled(call, RoundingMode::Down)).optional(1)],
+    ),
     of_one("numeric_sqrt", &[Form::new(ONE, ANY, |call| value(call.number(0).root()?))]),
     of_one("numeric_exp", &[Form::new(ONE, ANY, |call| value(call.number(0).exp()?))]),
     of_one("numeric_ln", &[Form::new(ONE, ANY, |call| value(call.number(0).ln()?))]),

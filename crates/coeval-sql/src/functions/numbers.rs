@@ -8,9 +8,7 @@ use super::{Entry, called, strict};
 use crate::error::{SqlError, SqlState, division_by_zero, out_of_range};
 use crate::types::any_numeric::AnyNumeric;
 use crate::types::numeric::rescale;
-use coeval_store::{
-    ColumnType, ElementType, NUMERIC_PRECISION_MAX, NumberClass, NumberRef, Value, ValueRef,
-};
+use coeval_store::{ColumnType, ElementType, NUMERIC_PRECISION_MAX, NumberClass, NumberRef, Value, ValueRef};
 use std::cmp::Ordering;
 
 const INT: Takes = Takes::Type(ColumnType::Int);
@@ -224,7 +222,8 @@ fn finite(value: ValueRef<'_>) -> Option<NumberRef<'_>> {
 
 fn bucket_of_numbers(call: &Call<'_>) -> Result<Value, SqlError> {
     let [operand, low, high] = [0, 1, 2].map(|place| call.values[place]);
-    let is_nan = |value: ValueRef<'_>| matches!(value, ValueRef::Number(number) if number.class() == NumberClass::NaN);
+    let is_nan =
+        |value: ValueRef<'_>| matches!(value, ValueRef::Number(number) if number.class() == NumberClass::NaN);
     if [operand, low, high].into_iter().any(is_nan) {
         return Err(no_buckets("operand, lower bound, and upper bound cannot be NaN"));
     }

@@ -10,7 +10,9 @@ mod selection;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState, out_of_range};
 use crate::scalar::cast_function::cast_array;
-use crate::types::{column_type_of_arrow, column_type_of_field, marked_field, require_order, scaled_interval};
+use crate::types::{
+    column_type_of_arrow, column_type_of_field, marked_field, require_order, scaled_interval,
+};
 use arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, IntervalMonthDayNanoArray, ListArray, UInt32Array,
 };

@@ -61,7 +61,9 @@ pub(super) fn of_parameter(operator: &BinaryOperator, side: Side, other: ColumnT
         | BinaryOperator::QuestionPipe
         | BinaryOperator::AtQuestion
         | BinaryOperator::AtAt => None,
-        BinaryOperator::PGExp if !matches!(other, ColumnType::Numeric { .. } | ColumnType::AnyNumeric) => Some(ColumnType::Double),
+        BinaryOperator::PGExp if !matches!(other, ColumnType::Numeric { .. } | ColumnType::AnyNumeric) => {
+            Some(ColumnType::Double)
+        }
         // Bits are counted by an `integer`, whatever they are bits of.
         BinaryOperator::PGBitwiseShiftLeft | BinaryOperator::PGBitwiseShiftRight if side == Side::Right => {
             Some(ColumnType::Int)
@@ -97,9 +99,7 @@ pub(super) fn of_both(first: ColumnType, other: ColumnType) -> ColumnType {
         (
             ColumnType::Numeric { .. } | ColumnType::AnyNumeric,
             ColumnType::Numeric { .. } | ColumnType::AnyNumeric,
-        ) => {
-            common_type(first, other).unwrap_or(first)
-        }
+        ) => common_type(first, other).unwrap_or(first),
         _ => first,
     }
 }

@@ -8,7 +8,9 @@
 
 use super::float_arithmetic::calculated;
 use super::rewriting::{Below, rewrite_node, rewrite_plan};
-use super::typing::{cast_by_zone, cast_of_any_numeric, quotient, refuse_unknown_cast, rewritten_values, rounded};
+use super::typing::{
+    cast_by_zone, cast_of_any_numeric, quotient, refuse_unknown_cast, rewritten_values, rounded,
+};
 use crate::error::{SqlError, out_of_range};
 use crate::scalar::cast_function::{digits_of_float, read_number, read_text};
 use crate::types::type_in_words;

@@ -250,7 +250,11 @@ pub(crate) fn parse_number(text: &str) -> Result<Number, SqlError> {
     };
     let is_named = |name: &str| digits.eq_ignore_ascii_case(name);
     if is_named("infinity") || is_named("inf") {
-        return Ok(if class == NumberClass::Negative { Number::negative_infinity() } else { Number::infinity() });
+        return Ok(if class == NumberClass::Negative {
+            Number::negative_infinity()
+        } else {
+            Number::infinity()
+        });
     }
     if trimmed.eq_ignore_ascii_case("nan") {
         return Ok(Number::nan());

@@ -95,7 +95,9 @@ fn narrow(value: i128, to: ColumnType) -> Result<Value, SqlError> {
 fn to_any_numeric(value: ValueRef<'_>, from: ColumnType, to: ColumnType) -> Result<Value, SqlError> {
     let number = match (value, from) {
         (ValueRef::Number(number), _) => number.to_owned(),
-        (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale, .. }) => number_of_decimal(unscaled, scale)?,
+        (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale, .. }) => {
+            number_of_decimal(unscaled, scale)?
+        }
         (ValueRef::Float32(v), _) => AnyNumeric::of_float(f64::from(v), REAL_DIGITS)?.number()?,
         (ValueRef::Float64(v), _) => AnyNumeric::of_float(v, DOUBLE_DIGITS)?.number()?,
         (value, from) if is_integer(from) => match value.as_i64() {

@@ -93,8 +93,8 @@ fn first_context(from: ColumnType, to: ColumnType) -> Option<CastContext> {
 /// The rows of `pg_cast`, and of a type to itself with another length or other digits.
 fn in_table(from: ColumnType, to: ColumnType) -> Option<CastContext> {
     use ColumnType::{
-        AnyNumeric, BigInt, Boolean, Char, Date, Double, Int, Interval, Json, Jsonb, Numeric, Real, SmallInt, Text, Time,
-        Timestamp, TimestampTz, Varchar,
+        AnyNumeric, BigInt, Boolean, Char, Date, Double, Int, Interval, Json, Jsonb, Numeric, Real, SmallInt,
+        Text, Time, Timestamp, TimestampTz, Varchar,
     };
     match (from, to) {
         (SmallInt, Int | BigInt | Numeric { .. } | AnyNumeric | Real | Double)

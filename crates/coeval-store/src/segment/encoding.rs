@@ -138,7 +138,11 @@ fn take(data_type: &DataType, rows: usize, cursor: &mut Cursor<'_>) -> Result<Ar
         }
         (TEXTS, DataType::LargeBinary) => {
             let Texts { bytes, lengths } = Texts::take(cursor, rows)?;
-            made(LargeBinaryArray::try_new(OffsetBuffer::from_lengths(lengths), Buffer::from_vec(bytes), nulls))
+            made(LargeBinaryArray::try_new(
+                OffsetBuffer::from_lengths(lengths),
+                Buffer::from_vec(bytes),
+                nulls,
+            ))
         }
         (TEXTS, _) => view_array(data_type, Texts::take(cursor, rows)?.into_views(), nulls),
         (DICTIONARY, _) => view_array(data_type, take_dictionary(cursor, rows)?, nulls),

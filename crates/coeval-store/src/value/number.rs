@@ -83,7 +83,9 @@ impl<'a> NumberRef<'a> {
             return false;
         }
         let number = NumberRef(bytes);
-        number.scale() <= NUMBER_SCALE_MAX && number.is_made_of_digits() && number.scale() >= number.least_scale()
+        number.scale() <= NUMBER_SCALE_MAX
+            && number.is_made_of_digits()
+            && number.scale() >= number.least_scale()
     }
 
     /// Whether its digits are such, and neither the first nor the last is zero.
@@ -143,7 +145,8 @@ impl<'a> NumberRef<'a> {
             _ => return (Vec::new(), 0),
         };
         let bytes = self.comparable();
-        let Some((exponent, rest)) = bytes.get(1..).and_then(|rest| rest.split_at_checked(EXPONENT_BYTES)) else {
+        let Some((exponent, rest)) = bytes.get(1..).and_then(|rest| rest.split_at_checked(EXPONENT_BYTES))
+        else {
             return (Vec::new(), 0);
         };
         let exponent = exponent.iter().fold(0, |sum, byte| sum << 8 | i32::from(byte ^ turned));
@@ -215,11 +218,14 @@ impl Number {
         if kept.is_empty() {
             return Self::zero(scale);
         }
-        let exponent = exponent - i32::try_from(zeros).expect("a number has fewer digits than an integer counts");
+        let exponent =
+            exponent - i32::try_from(zeros).expect("a number has fewer digits than an integer counts");
         assert!(least_scale(kept, exponent) <= scale, "all digits behind the point are shown");
         assert!(kept.iter().all(|&digit| digit < 100), "digits are of base 100");
-        let (first, turned) = if class == NumberClass::Negative { (NEGATIVE, u8::MAX) } else { (POSITIVE, 0) };
-        let biased = u32::try_from(exponent + EXPONENT_BIAS).expect("an exponent has room in its bytes").to_be_bytes();
+        let (first, turned) =
+            if class == NumberClass::Negative { (NEGATIVE, u8::MAX) } else { (POSITIVE, 0) };
+        let biased =
+            u32::try_from(exponent + EXPONENT_BIAS).expect("an exponent has room in its bytes").to_be_bytes();
         let mut bytes = Vec::with_capacity(kept.len() + 2 + EXPONENT_BYTES + SCALE_BYTES);
         bytes.push(first);
         bytes.extend(biased[1..].iter().map(|byte| byte ^ turned));
@@ -330,7 +336,8 @@ impl fmt::Display for NumberRef<'_> {
 
 fn write_digits(f: &mut fmt::Formatter<'_>, number: NumberRef<'_>) -> fmt::Result {
     let (digits, exponent) = number.digits();
-    let digit = |place: i32| usize::try_from(place).ok().and_then(|place| digits.get(place)).copied().unwrap_or(0);
+    let digit =
+        |place: i32| usize::try_from(place).ok().and_then(|place| digits.get(place)).copied().unwrap_or(0);
     if exponent <= 0 {
         f.write_str("0")?;
     } else {

@@ -73,7 +73,8 @@ fn operation(
     }
     let Some(name) = function_of(operator) else { return Ok(None) };
     let is_number = |ty: &DataType| is_any_numeric(ty) || ty.is_numeric() || ty.is_null();
-    if [left, right].into_iter().any(|ty| matches!(ty, DataType::Interval(_) | DataType::FixedSizeBinary(_))) {
+    if [left, right].into_iter().any(|ty| matches!(ty, DataType::Interval(_) | DataType::FixedSizeBinary(_)))
+    {
         // A span of time times a number, and a place in a log so many bytes away, are others'.
         return Ok(None);
     }
@@ -332,7 +333,8 @@ pub(super) fn settle_choice(call: &ScalarFunction, schema: &DFSchema) -> Result<
         return Ok(Some(when(are_equal, null).otherwise(left.clone())?));
     }
     // DataFusion has no number of this type that it makes of NULL.
-    let is_null = |argument: &Expr| matches!(argument, Expr::Literal(scalar, _) if scalar.data_type().is_null());
+    let is_null =
+        |argument: &Expr| matches!(argument, Expr::Literal(scalar, _) if scalar.data_type().is_null());
     arguments.retain(|argument| !is_null(argument));
     let is_changed = arguments != call.args;
     let call = ScalarFunction::new_udf(Arc::clone(&call.func), arguments);

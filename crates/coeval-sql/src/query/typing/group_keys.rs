@@ -81,16 +81,16 @@ fn with_shortest_in_sets(aggregate: Aggregate) -> Result<Transformed<Aggregate>>
         Expr::GroupingSet(set) => Some(set.distinct_expr()),
         _ => None,
     });
-    let is_number = |value: &&Expr| {
-        value.get_type(&schema).is_ok_and(|ty| any_numeric::is_any_numeric(&ty))
-    };
+    let is_number = |value: &&Expr| value.get_type(&schema).is_ok_and(|ty| any_numeric::is_any_numeric(&ty));
     let numbers: Vec<Expr> = sets.flatten().filter(is_number).cloned().collect();
     if numbers.is_empty() {
         return Ok(Transformed::no(aggregate));
     }
     if !numbers.iter().all(|number| matches!(number, Expr::Column(_))) {
         let what = "GROUPING SETS, ROLLUP and CUBE by a computed numeric without digits";
-        return Err(SqlError::unsupported(what).with_hint("Compute it in a subquery, and group by its column.").into());
+        return Err(SqlError::unsupported(what)
+            .with_hint("Compute it in a subquery, and group by its column.")
+            .into());
     }
     let columns = schema.iter().map(|(qualifier, field)| {
         let column = Expr::Column(Column::from((qualifier, field)));

@@ -107,7 +107,8 @@ impl ScalarUDFImpl for OfNumbers {
     }
 
     fn simplify(&self, arguments: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        let types = arguments.iter().map(|argument| info.get_data_type(argument)).collect::<Result<Vec<_>>>()?;
+        let types =
+            arguments.iter().map(|argument| info.get_data_type(argument)).collect::<Result<Vec<_>>>()?;
         if types.iter().any(is_any_numeric) {
             return Ok(ExprSimplifyResult::Original(arguments));
         }

@@ -92,7 +92,10 @@ impl AggregateUDFImpl for NumberSpread {
         !is_of_numbers(&arguments) && self.general.groups_accumulator_supported(arguments)
     }
 
-    fn create_groups_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
+    fn create_groups_accumulator(
+        &self,
+        arguments: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
         self.general.create_groups_accumulator(arguments)
     }
 

@@ -195,7 +195,9 @@ impl ScalarUDFImpl for NumberFunction {
                 (Kind::Mean, [sum, count]) if matches!(to, DataType::Interval(_)) => {
                     mean_lengths(sum, count)?
                 }
-                (Kind::Mean, [sum, count]) if *to == ColumnType::AnyNumeric.arrow() => number_means(sum, count)?,
+                (Kind::Mean, [sum, count]) if *to == ColumnType::AnyNumeric.arrow() => {
+                    number_means(sum, count)?
+                }
                 (Kind::Mean, [sum, count]) => {
                     let sum = match shape(sum.data_type()) {
                         Some((precision, scale)) => {

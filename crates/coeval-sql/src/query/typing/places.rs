@@ -28,8 +28,7 @@ pub(super) fn planned(
     if !is_place(left) && !is_place(right) {
         return Ok(None);
     }
-    let is_bytes =
-        |ty: &DataType| ty.is_integer() || ty.is_decimal() || ty.is_null() || is_any_numeric(ty);
+    let is_bytes = |ty: &DataType| ty.is_integer() || ty.is_decimal() || ty.is_null() || is_any_numeric(ty);
     let bytes = |number: &Expr, ty: &DataType| match is_any_numeric(ty) {
         true => called(number.clone(), BYTES),
         false => Ok(number.clone()),

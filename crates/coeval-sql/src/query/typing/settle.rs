@@ -13,8 +13,8 @@ use super::numbers::{nullable, quotient};
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, any_numeric, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, merged, orderless,
-    padded, subquery_order, trimmed, window_keys,
+    aggregates, any_numeric, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, merged,
+    orderless, padded, subquery_order, trimmed, window_keys,
 };
 use crate::error::SqlError;
 use crate::guarded::is_comparison;

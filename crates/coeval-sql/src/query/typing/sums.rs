@@ -93,7 +93,8 @@ fn is_of_numbers(arguments: &AccumulatorArgs<'_>) -> bool {
 /// `0A000` of different ones beside other aggregates: alone they are grouped first.
 fn sum_of_numbers(arguments: &AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
     if arguments.is_distinct {
-        let error = SqlError::unsupported("sum(DISTINCT x) of numeric without digits beside other aggregates");
+        let error =
+            SqlError::unsupported("sum(DISTINCT x) of numeric without digits beside other aggregates");
         return Err(error.with_hint("Cast it to a numeric with digits: x::numeric(38,10).").into());
     }
     Ok(Box::new(NumberSum::default()))

@@ -93,7 +93,10 @@ impl Finite {
     pub(crate) fn with_scale(&self, scale: i64, mode: RoundingMode) -> Self {
         let own = i64::from(self.scale);
         let shown = u32::try_from(scale.max(0)).unwrap_or(u32::MAX);
-        if scale >= own {
+        if scale == own {
+            return self.clone();
+        }
+        if scale > own {
             let factor = power_of_ten(u32::try_from(scale - own).unwrap_or(0));
             return Self { units: &self.units * factor, scale: shown };
         }

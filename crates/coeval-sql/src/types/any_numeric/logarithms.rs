@@ -269,7 +269,8 @@ impl AnyNumeric {
         };
         let value = approximate(number);
         let weight = value.clamp(-EXPONENT_MAX, EXPONENT_MAX) * LOG10_E;
-        let scale = result_scale(SIGNIFICANT_DIGITS_MIN - weight.clamp(-2_000.0, 2_000.0) as i64, &[number.scale]);
+        let scale =
+            result_scale(SIGNIFICANT_DIGITS_MIN - weight.clamp(-2_000.0, 2_000.0) as i64, &[number.scale]);
         if value.abs() >= EXPONENT_MAX {
             return if value > 0.0 { Err(overflow()) } else { Ok(Self::Finite(Finite::new(0, scale))) };
         }
@@ -340,13 +341,13 @@ impl AnyNumeric {
             let message = "zero raised to a negative power is undefined";
             undefined(SqlState::InvalidArgumentForPowerFunction, message)
         };
-        let is_one = |number: &Self| {
-            matches!(number, Self::Finite(finite) if finite.compared(&Finite::new(1, 0)) == Ordering::Equal)
-        };
+        let is_one = |number: &Self| matches!(number, Self::Finite(finite) if finite.compared(&Finite::new(1, 0)) == Ordering::Equal);
         let is_none = |number: &Self| matches!(number, Self::Finite(finite) if finite.is_zero());
         match (self, exponent) {
             (base, _) if is_one(base) && !matches!(exponent, Self::Finite(_)) => Ok(Self::whole(1)),
-            (Self::NaN | Self::Infinity | Self::NegativeInfinity, power) if is_none(power) => Ok(Self::whole(1)),
+            (Self::NaN | Self::Infinity | Self::NegativeInfinity, power) if is_none(power) => {
+                Ok(Self::whole(1))
+            }
             (Self::NaN, _) | (_, Self::NaN) => Ok(Self::NaN),
             (base, Self::NegativeInfinity) if is_none(base) => Err(of_zero()),
             (base, Self::Infinity | Self::NegativeInfinity) => {

@@ -77,8 +77,14 @@ fn the_order_of_bytes_is_that_of_the_numbers() {
 
 #[test]
 fn what_is_no_finite_number_has_its_place_in_the_order() {
-    let ascending =
-        [Number::negative_infinity(), decimal(-1, 0), Number::zero(2), decimal(1, 3), Number::infinity(), Number::nan()];
+    let ascending = [
+        Number::negative_infinity(),
+        decimal(-1, 0),
+        Number::zero(2),
+        decimal(1, 3),
+        Number::infinity(),
+        Number::nan(),
+    ];
     assert!(ascending.windows(2).all(|pair| pair[0] < pair[1]));
     assert_eq!(Number::nan(), Number::nan());
 }
@@ -95,7 +101,9 @@ fn numbers_that_differ_in_shown_digits_are_one_key() {
 
 #[test]
 fn a_key_reads_back() {
-    for number in [decimal(-1_234_567, 4), decimal(900, 1), Number::zero(4), Number::nan(), Number::infinity()] {
+    for number in
+        [decimal(-1_234_567, 4), decimal(900, 1), Number::zero(4), Number::nan(), Number::infinity()]
+    {
         let mut writer = KeyWriter::new();
         writer.push(ValueRef::Number(number.borrow()));
         writer.push(ValueRef::Int16(7));
