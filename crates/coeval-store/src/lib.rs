@@ -232,8 +232,8 @@ pub use transaction::{
 };
 pub use types::{ColumnType, ElementType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{
-    IntervalValue, KeyDamage, KeyReader, KeyWriter, ListEncoder, ListRef, NUMBER_SCALE_MAX,
-    NUMBER_WHOLE_DIGITS_MAX, Nullable, Number, NumberClass, NumberRef, Value, ValueRef, kept_place, place_of,
+    AnyNumber, AnyNumberRef, IntervalValue, KeyDamage, KeyReader, KeyWriter, ListEncoder, ListRef,
+    NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX, Nullable, NumberClass, Value, ValueRef, kept_place, place_of,
     value_at,
 };
 pub use verify::{Problem, VerifyReport, verify};

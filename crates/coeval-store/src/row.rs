@@ -17,7 +17,7 @@
 //! drop, so it has no slot. One with `d` or fewer has a slot, whether it was written before the drop or behind it.
 
 use crate::types::Physical;
-use crate::value::{IntervalValue, ListRef, NumberRef, Value, ValueRef, check_list};
+use crate::value::{AnyNumberRef, IntervalValue, ListRef, Value, ValueRef, check_list};
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::OnceLock;
@@ -322,7 +322,7 @@ impl Row {
                 }
                 let is_whole = match slot.physical {
                     Physical::Text => std::str::from_utf8(&bytes[end..next]).is_ok(),
-                    Physical::Number => NumberRef::check(&bytes[end..next]),
+                    Physical::Number => AnyNumberRef::check(&bytes[end..next]),
                     Physical::List(element) => check_list(&bytes[end..next], element),
                     _ => true,
                 };
@@ -405,7 +405,7 @@ fn value_in<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<Value
             ValueRef::Text(text.expect("rows hold UTF-8: writers take &str, readers of files check"))
         }
         Physical::Bytes => ValueRef::Bytes(&bytes[variable_span(bytes, slots, slot)]),
-        Physical::Number => ValueRef::Number(NumberRef::new(&bytes[variable_span(bytes, slots, slot)])),
+        Physical::Number => ValueRef::Number(AnyNumberRef::new(&bytes[variable_span(bytes, slots, slot)])),
         Physical::List(_) => ValueRef::List(ListRef::Encoded(&bytes[variable_span(bytes, slots, slot)])),
     })
 }

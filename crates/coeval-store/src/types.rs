@@ -91,7 +91,7 @@ pub enum Physical {
     DecimalShort,
     /// An unscaled decimal in sixteen bytes.
     DecimalLong,
-    /// Bytes of any length: a number, as [`Number`](crate::Number) has it.
+    /// Bytes of any length: a number, as [`AnyNumber`](crate::AnyNumber) has it.
     Number,
     /// UTF-8 text.
     Text,

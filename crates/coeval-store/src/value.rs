@@ -14,7 +14,7 @@ pub use array_value::value_at;
 pub use components::{KeyDamage, KeyReader, KeyWriter, Nullable};
 pub(crate) use list::check_list;
 pub use list::{ListEncoder, ListRef};
-pub use number::{NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX, Number, NumberClass, NumberRef};
+pub use number::{AnyNumber, AnyNumberRef, NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX, NumberClass};
 pub(crate) use place::PLACE_SIZE;
 pub use place::{kept_place, place_of};
 use std::fmt;
@@ -75,7 +75,7 @@ pub enum ValueRef<'a> {
     /// `numeric` with digits: the unscaled number.
     Decimal(i128),
     /// `numeric` without digits.
-    Number(NumberRef<'a>),
+    Number(AnyNumberRef<'a>),
     /// `text`, `varchar`, `char`, `json`.
     Text(&'a str),
     /// `bytea`.
@@ -108,7 +108,7 @@ pub enum Value {
     /// `numeric` with digits, unscaled.
     Decimal(i128),
     /// `numeric` without digits.
-    Number(Number),
+    Number(AnyNumber),
     /// `text`, `varchar`, `char`, `json`.
     Text(Box<str>),
     /// `bytea`.

@@ -8,7 +8,9 @@ use super::{Entry, called, strict};
 use crate::error::{SqlError, SqlState, division_by_zero, out_of_range};
 use crate::types::any_numeric::AnyNumeric;
 use crate::types::numeric::rescale;
-use coeval_store::{ColumnType, ElementType, NUMERIC_PRECISION_MAX, NumberClass, NumberRef, Value, ValueRef};
+use coeval_store::{
+    AnyNumberRef, ColumnType, ElementType, NUMERIC_PRECISION_MAX, NumberClass, Value, ValueRef,
+};
 use std::cmp::Ordering;
 
 const INT: Takes = Takes::Type(ColumnType::Int);
@@ -206,7 +208,7 @@ fn bucket_of_numerics(call: &Call<'_>) -> Result<Value, SqlError> {
 }
 
 /// The number; `None` of NaN and infinities, which have no digits.
-fn finite(value: ValueRef<'_>) -> Option<NumberRef<'_>> {
+fn finite(value: ValueRef<'_>) -> Option<AnyNumberRef<'_>> {
     match value {
         ValueRef::Number(number)
             if matches!(

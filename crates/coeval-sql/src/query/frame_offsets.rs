@@ -19,7 +19,7 @@ use crate::types::any_numeric::AnyNumeric;
 use crate::types::type_in_words;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, IntervalUnit, Schema};
-use coeval_store::{NUMERIC_PRECISION_MAX, NumberRef};
+use coeval_store::{AnyNumberRef, NUMERIC_PRECISION_MAX};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
@@ -268,7 +268,7 @@ fn computed(offset: &Expr, options: &ConfigOptions) -> Result<ScalarValue> {
 /// A `numeric` without digits as one with digits, if it has no more than that.
 fn with_digits(value: ScalarValue) -> ScalarValue {
     let ScalarValue::LargeBinary(Some(bytes)) = &value else { return value };
-    let number = AnyNumeric::of(NumberRef::new(bytes));
+    let number = AnyNumeric::of(AnyNumberRef::new(bytes));
     let scale = number.scale().and_then(|scale| i8::try_from(scale).ok());
     let units = scale.and_then(|scale| Some((number.decimal(NUMERIC_PRECISION_MAX, scale).ok()?, scale)));
     match units {

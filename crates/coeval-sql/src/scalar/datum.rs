@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A value during evaluation: borrowed where it can be, owned where an expression made it.
 
-use coeval_store::{ListRef, Number, Value, ValueRef};
+use coeval_store::{AnyNumber, ListRef, Value, ValueRef};
 
 /// A value during evaluation.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub(crate) enum Datum<'a> {
     /// An array that an expression made.
     List(Box<[u8]>),
     /// A number of any number of digits that an expression made.
-    Number(Number),
+    Number(AnyNumber),
 }
 
 impl<'a> Datum<'a> {

@@ -19,7 +19,7 @@ pub(in crate::types) use wire::{decode_wire, encode_wire};
 
 use super::numeric::overflow;
 use crate::error::{SqlError, SqlState, out_of_range};
-use coeval_store::{NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX, Number, NumberClass, NumberRef};
+use coeval_store::{AnyNumber, AnyNumberRef, NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX, NumberClass};
 use num_bigint::{BigInt, Sign};
 
 /// A number that is computed with.
@@ -66,7 +66,7 @@ impl Finite {
     ///
     /// # Errors
     /// `22003` if it has more digits in front of the point than a `numeric` has.
-    pub(crate) fn number(&self) -> Result<Number, SqlError> {
+    pub(crate) fn number(&self) -> Result<AnyNumber, SqlError> {
         if self.scale > u32::from(NUMBER_SCALE_MAX) {
             return self.rounded(i64::from(NUMBER_SCALE_MAX)).number();
         }
@@ -74,7 +74,7 @@ impl Finite {
         let (sign, mut digits) =
             if scale % 2 == 0 { self.units.to_radix_be(100) } else { (&self.units * 10).to_radix_be(100) };
         let class = match sign {
-            Sign::NoSign => return Ok(Number::zero(scale)),
+            Sign::NoSign => return Ok(AnyNumber::zero(scale)),
             Sign::Minus => NumberClass::Negative,
             Sign::Plus => NumberClass::Positive,
         };
@@ -88,13 +88,13 @@ impl Finite {
         }
         // Both are less than a million.
         let exponent = digits.len() as i32 - behind as i32;
-        Ok(Number::finite(class, &digits, exponent, scale))
+        Ok(AnyNumber::finite(class, &digits, exponent, scale))
     }
 }
 
 impl AnyNumeric {
     /// The number that rows have.
-    pub(crate) fn of(number: NumberRef<'_>) -> Self {
+    pub(crate) fn of(number: AnyNumberRef<'_>) -> Self {
         let sign = match number.class() {
             NumberClass::NaN => return Self::NaN,
             NumberClass::Infinity => return Self::Infinity,
@@ -115,11 +115,11 @@ impl AnyNumeric {
     ///
     /// # Errors
     /// `22003` if it has more digits than a `numeric` has.
-    pub(crate) fn number(&self) -> Result<Number, SqlError> {
+    pub(crate) fn number(&self) -> Result<AnyNumber, SqlError> {
         match self {
-            Self::NaN => Ok(Number::nan()),
-            Self::Infinity => Ok(Number::infinity()),
-            Self::NegativeInfinity => Ok(Number::negative_infinity()),
+            Self::NaN => Ok(AnyNumber::nan()),
+            Self::Infinity => Ok(AnyNumber::infinity()),
+            Self::NegativeInfinity => Ok(AnyNumber::negative_infinity()),
             Self::Finite(finite) => finite.number(),
         }
     }
@@ -227,7 +227,7 @@ impl AnyNumeric {
 ///
 /// # Errors
 /// Never: so many digits have room.
-pub(crate) fn number_of_decimal(units: i128, scale: i8) -> Result<Number, SqlError> {
+pub(crate) fn number_of_decimal(units: i128, scale: i8) -> Result<AnyNumber, SqlError> {
     Finite::new(units, u32::from(scale.max(0).unsigned_abs())).number()
 }
 
@@ -241,7 +241,7 @@ fn invalid(text: &str) -> SqlError {
 ///
 /// # Errors
 /// `22P02` for a text that is no number, `22003` for one with too many digits.
-pub(crate) fn parse_number(text: &str) -> Result<Number, SqlError> {
+pub(crate) fn parse_number(text: &str) -> Result<AnyNumber, SqlError> {
     let trimmed = text.trim_matches([' ', '\t', '\n', '\r', '\x0B', '\x0C']);
     let (class, digits) = match trimmed.as_bytes().first() {
         Some(b'-') => (NumberClass::Negative, &trimmed[1..]),
@@ -251,13 +251,13 @@ pub(crate) fn parse_number(text: &str) -> Result<Number, SqlError> {
     let is_named = |name: &str| digits.eq_ignore_ascii_case(name);
     if is_named("infinity") || is_named("inf") {
         return Ok(if class == NumberClass::Negative {
-            Number::negative_infinity()
+            AnyNumber::negative_infinity()
         } else {
-            Number::infinity()
+            AnyNumber::infinity()
         });
     }
     if trimmed.eq_ignore_ascii_case("nan") {
-        return Ok(Number::nan());
+        return Ok(AnyNumber::nan());
     }
     let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, read_exponent(exponent).ok_or_else(|| invalid(text))?),
@@ -274,7 +274,7 @@ pub(crate) fn parse_number(text: &str) -> Result<Number, SqlError> {
     let mut all: Vec<u8> = all.map(|byte| byte - b'0').collect();
     let zeros = all.iter().take_while(|&&digit| digit == 0).count();
     if zeros == all.len() {
-        return Ok(Number::zero(scale));
+        return Ok(AnyNumber::zero(scale));
     }
     // How many of the digits are in front of the point; below zero there are zeros between it and them.
     let point = (whole.len() as i64).saturating_add(exponent);
@@ -287,7 +287,7 @@ pub(crate) fn parse_number(text: &str) -> Result<Number, SqlError> {
     }
     let pairs: Vec<u8> = all.chunks(2).map(|pair| pair[0] * 10 + pair.get(1).copied().unwrap_or(0)).collect();
     let exponent = i32::try_from((point + i64::from(is_odd)).div_euclid(2)).map_err(|_| overflow())?;
-    Ok(Number::finite(class, &pairs, exponent, scale))
+    Ok(AnyNumber::finite(class, &pairs, exponent, scale))
 }
 
 /// The exponent of a number; one that is out of all range is taken for the end of the range.

@@ -8,7 +8,7 @@
 
 use super::list::check_list;
 use super::number::comparable_length;
-use super::{IntervalValue, Number, NumberRef, Value, ValueRef};
+use super::{AnyNumber, AnyNumberRef, IntervalValue, Value, ValueRef};
 use crate::key::Key;
 use crate::types::Physical;
 use smallvec::SmallVec;
@@ -198,8 +198,8 @@ impl<'a> KeyReader<'a> {
             }
             Physical::Number => {
                 let offset = self.at;
-                let number = Number::of_comparable(self.take_number()?);
-                if !NumberRef::check(number.borrow().as_bytes()) {
+                let number = AnyNumber::of_comparable(self.take_number()?);
+                if !AnyNumberRef::check(number.borrow().as_bytes()) {
                     return Err(KeyDamage { offset });
                 }
                 Value::Number(number)

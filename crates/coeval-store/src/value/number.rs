@@ -59,15 +59,15 @@ pub enum NumberClass {
     NaN,
 }
 
-/// A number, borrowed from a row, a chunk or a [`Number`].
+/// A number, borrowed from a row, a chunk or an [`AnyNumber`].
 #[derive(Clone, Copy)]
-pub struct NumberRef<'a>(&'a [u8]);
+pub struct AnyNumberRef<'a>(&'a [u8]);
 
 /// A number of any number of digits.
 #[derive(Clone)]
-pub struct Number(Box<[u8]>);
+pub struct AnyNumber(Box<[u8]>);
 
-impl<'a> NumberRef<'a> {
+impl<'a> AnyNumberRef<'a> {
     /// The number with these bytes, as [`as_bytes`](Self::as_bytes) gave them; those from outside are [checked](Self::check) first.
     #[must_use]
     #[inline]
@@ -82,7 +82,7 @@ impl<'a> NumberRef<'a> {
         if bytes.len() != length + SCALE_BYTES {
             return false;
         }
-        let number = NumberRef(bytes);
+        let number = AnyNumberRef(bytes);
         number.scale() <= NUMBER_SCALE_MAX
             && number.is_made_of_digits()
             && number.scale() >= number.least_scale()
@@ -164,18 +164,18 @@ impl<'a> NumberRef<'a> {
 
     /// The same number, shown with as few digits as it needs: of equal numbers the bytes are the same.
     #[must_use]
-    pub fn shortest(self) -> Number {
-        Number::of_comparable(self.comparable())
+    pub fn shortest(self) -> AnyNumber {
+        AnyNumber::of_comparable(self.comparable())
     }
 
     /// An owned copy.
     #[must_use]
-    pub fn to_owned(self) -> Number {
-        Number(self.0.into())
+    pub fn to_owned(self) -> AnyNumber {
+        AnyNumber(self.0.into())
     }
 }
 
-impl Number {
+impl AnyNumber {
     /// What is no number.
     #[must_use]
     pub fn nan() -> Self {
@@ -240,7 +240,7 @@ impl Number {
         let mut all = Vec::with_capacity(bytes.len() + SCALE_BYTES);
         all.extend_from_slice(bytes);
         all.extend_from_slice(&[0; SCALE_BYTES]);
-        let scale = NumberRef(&all).least_scale().to_be_bytes();
+        let scale = AnyNumberRef(&all).least_scale().to_be_bytes();
         all[bytes.len()..].copy_from_slice(&scale);
         Self(all.into())
     }
@@ -248,8 +248,8 @@ impl Number {
     /// The same number, borrowed.
     #[must_use]
     #[inline]
-    pub fn borrow(&self) -> NumberRef<'_> {
-        NumberRef(&self.0)
+    pub fn borrow(&self) -> AnyNumberRef<'_> {
+        AnyNumberRef(&self.0)
     }
 }
 
@@ -277,48 +277,48 @@ pub(super) fn comparable_length(bytes: &[u8]) -> Option<usize> {
     Some(before + digits + 1)
 }
 
-impl PartialEq for NumberRef<'_> {
+impl PartialEq for AnyNumberRef<'_> {
     /// However many digits are shown.
     fn eq(&self, other: &Self) -> bool {
         self.comparable() == other.comparable()
     }
 }
 
-impl Eq for NumberRef<'_> {}
+impl Eq for AnyNumberRef<'_> {}
 
-impl PartialOrd for NumberRef<'_> {
+impl PartialOrd for AnyNumberRef<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for NumberRef<'_> {
+impl Ord for AnyNumberRef<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.comparable().cmp(other.comparable())
     }
 }
 
-impl PartialEq for Number {
+impl PartialEq for AnyNumber {
     fn eq(&self, other: &Self) -> bool {
         self.borrow() == other.borrow()
     }
 }
 
-impl Eq for Number {}
+impl Eq for AnyNumber {}
 
-impl PartialOrd for Number {
+impl PartialOrd for AnyNumber {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Number {
+impl Ord for AnyNumber {
     fn cmp(&self, other: &Self) -> Ordering {
         self.borrow().cmp(&other.borrow())
     }
 }
 
-impl fmt::Display for NumberRef<'_> {
+impl fmt::Display for AnyNumberRef<'_> {
     /// As PostgreSQL shows it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.class() {
@@ -334,7 +334,7 @@ impl fmt::Display for NumberRef<'_> {
     }
 }
 
-fn write_digits(f: &mut fmt::Formatter<'_>, number: NumberRef<'_>) -> fmt::Result {
+fn write_digits(f: &mut fmt::Formatter<'_>, number: AnyNumberRef<'_>) -> fmt::Result {
     let (digits, exponent) = number.digits();
     let digit =
         |place: i32| usize::try_from(place).ok().and_then(|place| digits.get(place)).copied().unwrap_or(0);
@@ -357,19 +357,19 @@ fn write_digits(f: &mut fmt::Formatter<'_>, number: NumberRef<'_>) -> fmt::Resul
     Ok(())
 }
 
-impl fmt::Debug for NumberRef<'_> {
+impl fmt::Debug for AnyNumberRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Number({self})")
     }
 }
 
-impl fmt::Display for Number {
+impl fmt::Display for AnyNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.borrow().fmt(f)
     }
 }
 
-impl fmt::Debug for Number {
+impl fmt::Debug for AnyNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.borrow())
     }

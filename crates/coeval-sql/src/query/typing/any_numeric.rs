@@ -19,7 +19,7 @@ use crate::scalar::cast_function::{called, literal_as};
 use crate::types::any_numeric::number_of_decimal;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
-use coeval_store::{ColumnType, ElementType, Number, NumberRef};
+use coeval_store::{AnyNumber, AnyNumberRef, ColumnType, ElementType};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFunction};
@@ -206,7 +206,7 @@ fn is_shortest(number: &Expr) -> bool {
     match number {
         Expr::ScalarFunction(call) => call.name() == NUMBER_SHORTEST,
         Expr::Literal(ScalarValue::LargeBinary(Some(bytes)), _) => {
-            let number = NumberRef::new(bytes);
+            let number = AnyNumberRef::new(bytes);
             number.scale() == number.least_scale()
         }
         _ => false,
@@ -219,7 +219,7 @@ pub(super) fn shortest(number: Expr) -> Result<Expr, SqlError> {
         return Ok(number);
     }
     if let Expr::Literal(ScalarValue::LargeBinary(Some(bytes)), _) = &number {
-        return Ok(literal(NumberRef::new(bytes).shortest()));
+        return Ok(literal(AnyNumberRef::new(bytes).shortest()));
     }
     Ok(function(NUMBER_SHORTEST)?.call(vec![number]))
 }
@@ -234,7 +234,7 @@ pub(super) fn order_text(number: Expr) -> Result<Expr, SqlError> {
     literal_as(function(NUMBER_ORDER)?.call(vec![number]), ColumnType::Text)
 }
 
-fn literal(number: Number) -> Expr {
+fn literal(number: AnyNumber) -> Expr {
     Expr::Literal(ScalarValue::LargeBinary(Some(number.borrow().as_bytes().to_vec())), None)
 }
 

@@ -11,7 +11,7 @@ use crate::error::SqlError;
 use crate::types::any_numeric::AnyNumeric;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, UInt64Type};
-use coeval_store::NumberRef;
+use coeval_store::AnyNumberRef;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::execution::FunctionRegistry;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -118,7 +118,7 @@ struct Sums {
 
 /// The numbers of a column that are not NULL.
 fn numbers(values: &ArrayRef) -> impl Iterator<Item = AnyNumeric> + '_ {
-    values.as_binary::<i64>().iter().flatten().map(|bytes| AnyNumeric::of(NumberRef::new(bytes)))
+    values.as_binary::<i64>().iter().flatten().map(|bytes| AnyNumeric::of(AnyNumberRef::new(bytes)))
 }
 
 fn scalar(number: &AnyNumeric) -> Result<ScalarValue> {

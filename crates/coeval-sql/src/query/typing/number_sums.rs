@@ -4,7 +4,7 @@
 
 use crate::types::any_numeric::{AnyNumeric, Finite};
 use arrow::array::{Array, ArrayRef, AsArray};
-use coeval_store::NumberRef;
+use coeval_store::AnyNumberRef;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
 use num_bigint::BigInt;
@@ -42,7 +42,7 @@ impl Step {
 impl NumberSum {
     fn step(&mut self, values: &ArrayRef, step: Step) {
         for bytes in values.as_binary::<i64>().iter().flatten() {
-            match AnyNumeric::of(NumberRef::new(bytes)) {
+            match AnyNumeric::of(AnyNumberRef::new(bytes)) {
                 AnyNumeric::NaN => step.count(&mut self.nans),
                 AnyNumeric::Infinity => step.count(&mut self.infinities),
                 AnyNumeric::NegativeInfinity => step.count(&mut self.negative_infinities),

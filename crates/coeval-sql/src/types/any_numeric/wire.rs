@@ -4,7 +4,7 @@
 
 use super::super::numeric::overflow;
 use crate::error::SqlError;
-use coeval_store::{NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX, Number, NumberClass, NumberRef};
+use coeval_store::{AnyNumber, AnyNumberRef, NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX, NumberClass};
 
 const POSITIVE: u16 = 0;
 const NEGATIVE: u16 = 0x4000;
@@ -19,7 +19,7 @@ const BASE: u16 = 10_000;
 ///
 /// # Errors
 /// `22003` for more digits than the format counts, which no `numeric` has.
-pub(in crate::types) fn encode_wire(number: NumberRef<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
+pub(in crate::types) fn encode_wire(number: AnyNumberRef<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
     let (mut pairs, exponent) = number.digits();
     let sign = match number.class() {
         NumberClass::NaN => NAN,
@@ -49,7 +49,7 @@ pub(in crate::types) fn encode_wire(number: NumberRef<'_>, out: &mut Vec<u8>) ->
 }
 
 /// The number that the bytes stand for; `None` if they are none. Digits behind those that are shown do not count.
-pub(in crate::types) fn decode_wire(bytes: &[u8]) -> Option<Number> {
+pub(in crate::types) fn decode_wire(bytes: &[u8]) -> Option<AnyNumber> {
     let mut shorts = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let (count, weight, sign, scale) = (shorts.next()?, shorts.next()?, shorts.next()?, shorts.next()?);
     if bytes.len() != 8 + usize::from(count) * 2 || scale > NUMBER_SCALE_MAX {
@@ -58,9 +58,9 @@ pub(in crate::types) fn decode_wire(bytes: &[u8]) -> Option<Number> {
     let class = match sign {
         POSITIVE => NumberClass::Positive,
         NEGATIVE => NumberClass::Negative,
-        NAN => return Some(Number::nan()),
-        INFINITY => return Some(Number::infinity()),
-        NEGATIVE_INFINITY => return Some(Number::negative_infinity()),
+        NAN => return Some(AnyNumber::nan()),
+        INFINITY => return Some(AnyNumber::infinity()),
+        NEGATIVE_INFINITY => return Some(AnyNumber::negative_infinity()),
         _ => return None,
     };
     let exponent = (i32::from(weight as i16) + 1) * 2;
@@ -82,5 +82,5 @@ pub(in crate::types) fn decode_wire(bytes: &[u8]) -> Option<Number> {
     {
         *last -= *last % 10;
     }
-    Some(Number::finite(class, &pairs, exponent, scale))
+    Some(AnyNumber::finite(class, &pairs, exponent, scale))
 }

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// `units * 10^-scale`.
-fn decimal(units: i64, scale: u16) -> Number {
+fn decimal(units: i64, scale: u16) -> AnyNumber {
     let class = if units < 0 { NumberClass::Negative } else { NumberClass::Positive };
     let odd = scale % 2;
     let mut rest = units.unsigned_abs() * if odd == 1 { 10 } else { 1 };
@@ -19,7 +19,7 @@ fn decimal(units: i64, scale: u16) -> Number {
     }
     let behind = i32::from(scale.div_ceil(2));
     let exponent = i32::try_from(digits.len()).unwrap() - behind;
-    Number::finite(class, &digits, exponent, scale)
+    AnyNumber::finite(class, &digits, exponent, scale)
 }
 
 #[test]
@@ -39,17 +39,17 @@ fn numbers_are_shown_with_their_digits() {
     ] {
         assert_eq!(decimal(units, scale).to_string(), shown);
     }
-    assert_eq!(Number::nan().to_string(), "NaN");
-    assert_eq!(Number::infinity().to_string(), "Infinity");
-    assert_eq!(Number::negative_infinity().to_string(), "-Infinity");
+    assert_eq!(AnyNumber::nan().to_string(), "NaN");
+    assert_eq!(AnyNumber::infinity().to_string(), "Infinity");
+    assert_eq!(AnyNumber::negative_infinity().to_string(), "-Infinity");
 }
 
 #[test]
 fn bytes_are_those_of_the_format() {
     assert_eq!(decimal(150, 2).borrow().as_bytes(), [4, 0x80, 0, 1, 2, 51, 0, 0, 2]);
     assert_eq!(decimal(-150, 2).borrow().as_bytes(), [2, 0x7F, 0xFF, 0xFE, 0xFD, 0xCC, 0xFF, 0, 2]);
-    assert_eq!(Number::zero(3).borrow().as_bytes(), [3, 0, 3]);
-    assert_eq!(Number::nan().borrow().as_bytes(), [6, 0, 0]);
+    assert_eq!(AnyNumber::zero(3).borrow().as_bytes(), [3, 0, 3]);
+    assert_eq!(AnyNumber::nan().borrow().as_bytes(), [6, 0, 0]);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn the_order_of_bytes_is_that_of_the_numbers() {
         let expected = common(left, left_scale).cmp(&common(right, right_scale));
         let (left, right) = (decimal(left, left_scale), decimal(right, right_scale));
         assert_eq!(left.cmp(&right), expected, "{left} and {right}");
-        let key = |number: &Number| {
+        let key = |number: &AnyNumber| {
             let mut writer = KeyWriter::new();
             writer.push(ValueRef::Number(number.borrow()));
             writer.as_slice().to_vec()
@@ -78,15 +78,15 @@ fn the_order_of_bytes_is_that_of_the_numbers() {
 #[test]
 fn what_is_no_finite_number_has_its_place_in_the_order() {
     let ascending = [
-        Number::negative_infinity(),
+        AnyNumber::negative_infinity(),
         decimal(-1, 0),
-        Number::zero(2),
+        AnyNumber::zero(2),
         decimal(1, 3),
-        Number::infinity(),
-        Number::nan(),
+        AnyNumber::infinity(),
+        AnyNumber::nan(),
     ];
     assert!(ascending.windows(2).all(|pair| pair[0] < pair[1]));
-    assert_eq!(Number::nan(), Number::nan());
+    assert_eq!(AnyNumber::nan(), AnyNumber::nan());
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn numbers_that_differ_in_shown_digits_are_one_key() {
 #[test]
 fn a_key_reads_back() {
     for number in
-        [decimal(-1_234_567, 4), decimal(900, 1), Number::zero(4), Number::nan(), Number::infinity()]
+        [decimal(-1_234_567, 4), decimal(900, 1), AnyNumber::zero(4), AnyNumber::nan(), AnyNumber::infinity()]
     {
         let mut writer = KeyWriter::new();
         writer.push(ValueRef::Number(number.borrow()));
@@ -120,14 +120,14 @@ fn a_key_reads_back() {
 #[test]
 fn bytes_that_are_no_number_are_known() {
     let good = decimal(150, 2);
-    assert!(NumberRef::check(good.borrow().as_bytes()));
+    assert!(AnyNumberRef::check(good.borrow().as_bytes()));
     let bytes = good.borrow().as_bytes();
     for length in 0..bytes.len() {
-        assert!(!NumberRef::check(&bytes[..length]), "the first {length} bytes");
+        assert!(!AnyNumberRef::check(&bytes[..length]), "the first {length} bytes");
     }
     // Fewer digits shown than there are, a last digit that is zero, one above 99, and no class.
-    assert!(!NumberRef::check(&[4, 0x80, 0, 1, 2, 51, 0, 0, 0]));
-    assert!(!NumberRef::check(&[4, 0x80, 0, 1, 2, 1, 0, 0, 2]));
-    assert!(!NumberRef::check(&[4, 0x80, 0, 1, 102, 0, 0, 2]));
-    assert!(!NumberRef::check(&[9, 0, 0]));
+    assert!(!AnyNumberRef::check(&[4, 0x80, 0, 1, 2, 51, 0, 0, 0]));
+    assert!(!AnyNumberRef::check(&[4, 0x80, 0, 1, 2, 1, 0, 0, 2]));
+    assert!(!AnyNumberRef::check(&[4, 0x80, 0, 1, 102, 0, 0, 2]));
+    assert!(!AnyNumberRef::check(&[9, 0, 0]));
 }
