@@ -72,7 +72,7 @@ impl Finite {
         }
         let scale = u16::try_from(self.scale).map_err(|_| overflow())?;
         let (sign, mut digits) =
-            if scale % 2 == 0 { self.units.to_radix_be(100) } else { (&self.units * 10).to_radix_be(100) };
+            if scale % 2 == 0 { self.units.to_radix_be(100) } else { (&self.units * 10_u32).to_radix_be(100) };
         let class = match sign {
             Sign::NoSign => return Ok(AnyNumber::zero(scale)),
             Sign::Minus => NumberClass::Negative,

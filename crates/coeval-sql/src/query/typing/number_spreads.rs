@@ -9,7 +9,7 @@ use super::number_functions::with_numbers;
 use super::variances::{Of, Spread};
 use crate::error::SqlError;
 use crate::types::any_numeric::AnyNumeric;
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, UInt64Type};
 use coeval_store::AnyNumberRef;
 use datafusion::common::{Result, ScalarValue};

@@ -3,7 +3,7 @@
 //! that has most of them; it is NaN if a value is, or if there are infinities of both signs.
 
 use crate::types::any_numeric::{AnyNumeric, Finite};
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{ArrayRef, AsArray};
 use coeval_store::AnyNumberRef;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;

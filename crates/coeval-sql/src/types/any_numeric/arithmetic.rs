@@ -43,13 +43,13 @@ fn divided(dividend: &BigInt, divisor: &BigInt, mode: RoundingMode) -> BigInt {
         RoundingMode::Floor => is_negative,
         RoundingMode::Ceiling => !is_negative,
         RoundingMode::HalfAwayFromZero => {
-            BigInt::from(remainder.magnitude().clone()) * 2 >= BigInt::from(divisor.magnitude().clone())
+            BigInt::from(remainder.magnitude().clone()) * 2_u32 >= BigInt::from(divisor.magnitude().clone())
         }
     };
     match (is_away, is_negative) {
         (false, _) => quotient,
-        (true, true) => quotient - 1,
-        (true, false) => quotient + 1,
+        (true, true) => quotient - 1_u32,
+        (true, false) => quotient + 1_u32,
     }
 }
 

@@ -54,7 +54,7 @@ fn ln_in_units(number: &Finite, digits: u32) -> BigInt {
     if power == 0 {
         return of_mantissa;
     }
-    of_mantissa + ln_near_one(&one * 10, &one) * power
+    of_mantissa + ln_near_one(&one * 10_u32, &one) * power
 }
 
 /// The natural logarithm of a number between 1 and 10, both in units of `1 / one`.
@@ -72,13 +72,13 @@ fn ln_near_one(number: BigInt, one: &BigInt) -> BigInt {
         }
         sum += part;
     }
-    sum * 2 * (1_u32 << ROOTS)
+    sum * 2_u32 * (1_u32 << ROOTS)
 }
 
 /// `exp(number)` with so many digits behind the point, of a number of moderate size in units of `10^-digits`.
 fn exp_of_units(number: &BigInt, digits: u32, scale: u32) -> Finite {
     let one = power_of_ten(digits);
-    let ln_ten = ln_near_one(&one * 10, &one);
+    let ln_ten = ln_near_one(&one * 10_u32, &one);
     let power = number / &ln_ten;
     let rest = (number - &power * &ln_ten) / (1_u32 << SQUARES);
     let (mut part, mut sum, mut place) = (one.clone(), one.clone(), 0_u32);
