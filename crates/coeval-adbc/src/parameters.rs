@@ -3,7 +3,7 @@
 
 use crate::errors::of_sql;
 use adbc_core::error::Result;
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, LargeBinaryArray};
 use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, TimeUnit};
@@ -196,6 +196,7 @@ fn stands_for(kind: Kind, ty: ColumnType) -> bool {
                 | ColumnType::Real
                 | ColumnType::Double
                 | ColumnType::Numeric { .. }
+                | ColumnType::AnyNumeric
         ),
         Kind::Boolean => ty == ColumnType::Boolean,
         Kind::Text => ty == ColumnType::Text,
@@ -225,8 +226,22 @@ fn convert(array: &ArrayRef, kind: Kind, ty: ColumnType, zone: Tz) -> std::resul
             let local = local_times(&instants, zone)?;
             if ty == ColumnType::Timestamp { Ok(local) } else { exactly(&local, &ty.arrow()) }
         }
+        (Kind::Integer | Kind::Number, ColumnType::AnyNumeric) => numbers(array),
         _ => exactly(array, &ty.arrow()),
     }
+}
+
+/// Numbers as those of any number of digits that their texts are.
+fn numbers(array: &ArrayRef) -> std::result::Result<ArrayRef, Flaw> {
+    let texts = cast(array, &DataType::Utf8View)?;
+    let read = |text: &str| parse_value(text, ColumnType::AnyNumeric, Tz::UTC);
+    let numbers = texts.as_string_view().iter().map(|text| text.map(read).transpose());
+    let numbers = numbers.collect::<std::result::Result<Vec<Option<Value>>, SqlError>>()?;
+    let bytes = numbers.iter().map(|number| match number {
+        Some(Value::Number(number)) => Some(number.borrow().as_bytes()),
+        _ => None,
+    });
+    Ok(Arc::new(bytes.collect::<LargeBinaryArray>()))
 }
 
 /// The array as one of another type. Of a type that keeps less, as integers of floats, values that would change are refused.

@@ -76,7 +76,9 @@ impl Parameters<'_> {
             {
                 text(given)
             }
-            ColumnType::Real | ColumnType::Double | ColumnType::Numeric { .. } if is_number(given)? => {
+            ColumnType::Real | ColumnType::Double | ColumnType::Numeric { .. } | ColumnType::AnyNumeric
+                if is_number(given)? =>
+            {
                 text(given)
             }
             ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz
@@ -195,11 +197,19 @@ pub(crate) fn own_type(given: &Bound<'_, PyAny>, texts: Option<ColumnType>) -> P
     })
 }
 
-/// Exactly as many digits behind the point as it has.
+/// Exactly as many digits behind the point as it has; what has more digits than fit, or none, is a `numeric` without digits.
 fn decimal_type(given: &Bound<'_, PyAny>) -> PyResult<ColumnType> {
-    let exponent = given.call_method0("as_tuple")?.getattr("exponent")?;
-    let exponent: i32 = exponent.extract().unwrap_or(0);
-    let scale = i8::try_from((-exponent).clamp(0, 38)).unwrap_or(0);
+    const DIGITS_MAX: i64 = coeval::NUMERIC_PRECISION_MAX as i64;
+    let parts = given.call_method0("as_tuple")?;
+    // It is a letter of NaN and of infinities.
+    let Ok(exponent) = parts.getattr("exponent")?.extract::<i64>() else { return Ok(ColumnType::AnyNumeric) };
+    let digits = i64::try_from(parts.getattr("digits")?.len()?).unwrap_or(i64::MAX);
+    let behind = exponent.saturating_neg().max(0);
+    let whole = digits.saturating_add(exponent).max(0);
+    if behind.saturating_add(whole) > DIGITS_MAX {
+        return Ok(ColumnType::AnyNumeric);
+    }
+    let scale = i8::try_from(behind).unwrap_or(0);
     Ok(ColumnType::Numeric { precision: coeval::NUMERIC_PRECISION_MAX, scale })
 }
 

@@ -84,7 +84,7 @@ impl<'py> Values<'py> {
                 outcome?;
                 items.into_any()
             }
-            (ty, ValueRef::Decimal(_)) => {
+            (ty, ValueRef::Decimal(_) | ValueRef::Number(_)) => {
                 let text = text_of(value, ty, self.zone);
                 DECIMAL.import(py, "decimal", "Decimal")?.call1((text,))?
             }

@@ -75,6 +75,7 @@ impl WireType {
                 let modifier = (i32::from(precision) << 16 | i32::from(scale)) + MODIFIER_EXTRA;
                 Self { modifier, ..Self::new(oid::NUMERIC, SIZE_VARIES) }
             }
+            ColumnType::AnyNumeric => Self::new(oid::NUMERIC, SIZE_VARIES),
             ColumnType::Boolean => Self::new(oid::BOOL, 1),
             ColumnType::Text => Self::new(oid::TEXT, SIZE_VARIES),
             ColumnType::Varchar(length) => Self::of_length(oid::VARCHAR, length),
@@ -107,7 +108,7 @@ impl WireType {
             ColumnType::BigInt => 1016,
             ColumnType::Real => 1021,
             ColumnType::Double => 1022,
-            ColumnType::Numeric { .. } => 1231,
+            ColumnType::Numeric { .. } | ColumnType::AnyNumeric => 1231,
             ColumnType::Boolean => 1000,
             ColumnType::Text => 1009,
             ColumnType::Varchar(_) => 1015,

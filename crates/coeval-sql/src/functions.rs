@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`intervals`] | `age`, `justify_days`, `make_interval` ... |
 //! | [`numbers`] | `width_bucket`, `div`, `gcd` ... |
+//! | [`any_numbers`] | arithmetic of `numeric` without digits |
 //! | [`degrees`] | trigonometry in degrees: `sind`, `atan2d` ... |
 //! | [`places`] | `pg_wal_lsn_diff`, places in a log moved by bytes |
 //! | [`number_pattern`] | `to_char` and `to_number` of numbers |
@@ -29,6 +30,7 @@
 //! | [`enums`] | `enum_first`, `enum_last`, `enum_range`, which take any enum and are no entries |
 
 mod aggregate_names;
+mod any_numbers;
 mod arrays;
 mod bytes;
 mod call;
@@ -73,6 +75,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 pub(crate) use aggregate_names::is_aggregate;
+pub(crate) use any_numbers::{
+    NUMBER_DIFFERENCE, NUMBER_NEGATED, NUMBER_ORDER, NUMBER_PRODUCT, NUMBER_QUOTIENT, NUMBER_REMAINDER,
+    NUMBER_SHORTEST, NUMBER_SUM,
+};
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use delimited::{DELIMITED, JOINED};
 pub(crate) use intervals::{INTERVAL_DOWN_TO, TIME_BETWEEN};
@@ -124,7 +130,8 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 17] = [
+    let lists: [&[Entry]; 18] = [
+        any_numbers::ENTRIES,
         arrays::ENTRIES,
         bytes::ENTRIES,
         degrees::ENTRIES,

@@ -27,7 +27,7 @@ pub use crate::copy::fuzzing::copy;
 /// What the functions of one call may take.
 const MEMORY_BYTES: usize = 64 << 20;
 
-const TYPES: [ColumnType; 25] = [
+const TYPES: [ColumnType; 26] = [
     ColumnType::SmallInt,
     ColumnType::Int,
     ColumnType::BigInt,
@@ -35,6 +35,7 @@ const TYPES: [ColumnType; 25] = [
     ColumnType::Double,
     ColumnType::Numeric { precision: 38, scale: 10 },
     ColumnType::Numeric { precision: 5, scale: 2 },
+    ColumnType::AnyNumeric,
     ColumnType::Boolean,
     ColumnType::Text,
     ColumnType::Varchar(5),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Types as SQL names them, as the store keeps them, as Arrow carries them and as `pg_type` numbers them.
 
+pub(crate) mod any_numeric;
 mod array_text;
 mod assign;
 mod binary;

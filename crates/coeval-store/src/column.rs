@@ -6,7 +6,8 @@ use crate::types::{ColumnType, ElementType, Physical};
 use crate::value::{KeyReader, ListRef, Nullable, PLACE_SIZE, UUID_SIZE, Value, ValueRef, place_of};
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, Int64Array,
-    ListArray, NullArray, NullBufferBuilder, PrimitiveBuilder, StringViewBuilder, StructArray,
+    LargeBinaryArray, LargeBinaryBuilder, ListArray, NullArray, NullBufferBuilder, PrimitiveBuilder,
+    StringViewBuilder, StructArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{
@@ -20,6 +21,7 @@ pub(crate) fn compact(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),
         DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        DataType::LargeBinary => Arc::new(array.as_binary::<i64>().iter().collect::<LargeBinaryArray>()),
         DataType::List(item) => {
             let lists = array.as_list::<i32>();
             let values = compact(Arc::clone(lists.values()));
@@ -106,6 +108,7 @@ enum Inner {
     Float32(PrimitiveBuilder<Float32Type>),
     Float64(PrimitiveBuilder<Float64Type>),
     Decimal(PrimitiveBuilder<Decimal128Type>),
+    Number(LargeBinaryBuilder),
     Text(StringViewBuilder),
     Bytes(BinaryViewBuilder),
     Date(PrimitiveBuilder<Date32Type>),
@@ -175,6 +178,7 @@ impl ColumnBuilder {
             ColumnType::Numeric { .. } => {
                 Inner::Decimal(PrimitiveBuilder::with_capacity(capacity).with_data_type(ty.arrow()))
             }
+            ColumnType::AnyNumeric => Inner::Number(LargeBinaryBuilder::with_capacity(capacity, 0)),
             ColumnType::Boolean => Inner::Boolean(BooleanBuilder::with_capacity(capacity)),
             ColumnType::Text
             | ColumnType::Varchar(_)
@@ -215,6 +219,7 @@ impl ColumnBuilder {
                 b.append_value(if v.is_nan() { f64::NAN } else { v })
             }
             (Inner::Decimal(b), ValueRef::Decimal(v)) => b.append_value(v),
+            (Inner::Number(b), ValueRef::Number(v)) => b.append_value(v.as_bytes()),
             (Inner::Text(b), ValueRef::Text(v)) => b.append_value(v),
             (Inner::Bytes(b), ValueRef::Bytes(v)) => b.append_value(v),
             (Inner::Date(b), ValueRef::Int32(v)) => b.append_value(v),
@@ -261,6 +266,7 @@ impl ColumnBuilder {
             Inner::Float32(b) => b.append_null(),
             Inner::Float64(b) => b.append_null(),
             Inner::Decimal(b) => b.append_null(),
+            Inner::Number(b) => b.append_null(),
             Inner::Text(b) => b.append_null(),
             Inner::Bytes(b) => b.append_null(),
             Inner::Date(b) => b.append_null(),
@@ -283,6 +289,7 @@ impl ColumnBuilder {
             Inner::Float32(b) => Arc::new(b.finish()),
             Inner::Float64(b) => Arc::new(b.finish()),
             Inner::Decimal(b) => Arc::new(b.finish()),
+            Inner::Number(b) => Arc::new(b.finish()),
             Inner::Text(b) => Arc::new(b.finish()),
             Inner::Bytes(b) => Arc::new(b.finish()),
             Inner::Date(b) => Arc::new(b.finish()),

@@ -9,6 +9,7 @@ use crate::value::{ValueRef, place_of};
 pub(crate) fn described(ty: ColumnType, value: ValueRef<'_>) -> String {
     match (ty, value) {
         (_, ValueRef::Null) => return "null".to_owned(),
+        (_, ValueRef::Number(number)) => return number.to_string(),
         (_, ValueRef::Boolean(truth)) => return if truth { "t" } else { "f" }.to_owned(),
         (ColumnType::Enum(ty), ValueRef::Int64(place)) => {
             return ty.def().label_at(place).unwrap_or_default().to_owned();

@@ -137,6 +137,7 @@ pub fn column(bytes: &[u8]) {
         ColumnType::Int,
         ColumnType::BigInt,
         ColumnType::Numeric { precision: 38, scale: 2 },
+        ColumnType::AnyNumeric,
         ColumnType::Double,
         ColumnType::Boolean,
         ColumnType::Text,

@@ -235,8 +235,9 @@ pub use transaction::{
 };
 pub use types::{ColumnType, ElementType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{
-    IntervalValue, KeyDamage, KeyReader, KeyWriter, ListEncoder, ListRef, Nullable, Value, ValueRef,
-    kept_place, place_of, value_at,
+    AnyNumber, AnyNumberRef, IntervalValue, KeyDamage, KeyReader, KeyWriter, ListEncoder, ListRef,
+    NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX, Nullable, NumberClass, Value, ValueRef, kept_place, place_of,
+    value_at,
 };
 pub use verify::{Problem, VerifyReport, verify};
 pub use view::{

@@ -8,7 +8,7 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, constraints that are not valid, or domains; 10 if there are segments of version 2; 11 if there are default privileges, or privileges on columns |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, constraints that are not valid, or domains; 10 if there are segments of version 2; 11 if there are default privileges, privileges on columns, or columns of type `numeric` without digits |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
@@ -53,8 +53,8 @@ const FORMAT_VERSION_DROPPED: u32 = 8;
 const FORMAT_VERSION_PLACES: u32 = 9;
 /// The version with segments whose columns are encoded.
 const FORMAT_VERSION_ENCODED: u32 = 10;
-/// The version with default privileges, and with privileges on columns. The newest: a replica takes nothing from a program whose newest is above its own, so it also
-/// goes up when records of the log or files of segments get a new form.
+/// The version with default privileges, privileges on columns, and columns of type `numeric` without digits. The newest: a replica takes
+/// nothing from a program whose newest is above its own, so it also goes up when records of the log or files of segments get a new form.
 pub const FORMAT_VERSION: u32 = 11;
 const HEADER_BYTES: usize = 24;
 
@@ -243,7 +243,10 @@ impl Manifest {
     /// The version that it is written as.
     fn format_version(&self) -> u32 {
         let has_column_grants = |table: &TableEntry| !table.definition.access.columns.is_empty();
-        if !self.default_privileges.is_empty() || self.tables.iter().any(has_column_grants) {
+        let is_newest = !self.default_privileges.is_empty()
+            || self.tables.iter().any(has_column_grants)
+            || self.column_types().any(is_any_numeric);
+        if is_newest {
             return FORMAT_VERSION;
         }
         if self.has_encoded_segments {
@@ -381,6 +384,11 @@ impl Manifest {
 /// Where the manifest of a directory lies.
 pub(crate) fn manifest_path(dir: &Path) -> PathBuf {
     dir.join(FILE_NAME)
+}
+
+/// Whether values of the type are numbers of any number of digits, or arrays of them.
+fn is_any_numeric(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::AnyNumeric | ColumnType::Array(ElementType::AnyNumeric))
 }
 
 /// Whether values of the type are places in a log, or arrays of them.

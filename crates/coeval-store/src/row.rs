@@ -17,7 +17,7 @@
 //! drop, so it has no slot. One with `d` or fewer has a slot, whether it was written before the drop or behind it.
 
 use crate::types::Physical;
-use crate::value::{IntervalValue, ListRef, Value, ValueRef, check_list};
+use crate::value::{AnyNumberRef, IntervalValue, ListRef, Value, ValueRef, check_list};
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::OnceLock;
@@ -89,7 +89,9 @@ const VARIABLE_ROOM: usize = 256;
 impl Slot {
     #[inline]
     fn is_variable(self) -> bool {
-        self.width != 0 && matches!(self.physical, Physical::Text | Physical::Bytes | Physical::List(_))
+        let is_of_any_length =
+            matches!(self.physical, Physical::Text | Physical::Bytes | Physical::Number | Physical::List(_));
+        self.width != 0 && is_of_any_length
     }
 
     /// Where it lies in the fixed area.
@@ -131,7 +133,12 @@ const fn slot_size(physical: Physical) -> u32 {
     match physical {
         Physical::Boolean => 1,
         Physical::Int16 => 2,
-        Physical::Int32 | Physical::Float32 | Physical::Text | Physical::Bytes | Physical::List(_) => 4,
+        Physical::Int32
+        | Physical::Float32
+        | Physical::Text
+        | Physical::Bytes
+        | Physical::Number
+        | Physical::List(_) => 4,
         Physical::Int64 | Physical::Float64 | Physical::DecimalShort => 8,
         Physical::DecimalLong | Physical::Interval | Physical::Uuid => 16,
     }
@@ -315,6 +322,7 @@ impl Row {
                 }
                 let is_whole = match slot.physical {
                     Physical::Text => std::str::from_utf8(&bytes[end..next]).is_ok(),
+                    Physical::Number => AnyNumberRef::check(&bytes[end..next]),
                     Physical::List(element) => check_list(&bytes[end..next], element),
                     _ => true,
                 };
@@ -397,6 +405,7 @@ fn value_in<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<Value
             ValueRef::Text(text.expect("rows hold UTF-8: writers take &str, readers of files check"))
         }
         Physical::Bytes => ValueRef::Bytes(&bytes[variable_span(bytes, slots, slot)]),
+        Physical::Number => ValueRef::Number(AnyNumberRef::new(&bytes[variable_span(bytes, slots, slot)])),
         Physical::List(_) => ValueRef::List(ListRef::Encoded(&bytes[variable_span(bytes, slots, slot)])),
     })
 }
@@ -511,6 +520,7 @@ impl<'l> RowWriter<'l> {
             (_, ValueRef::Null) => self.bytes[COUNT_SIZE + column / 8] |= 1 << (column % 8),
             (Physical::Text, ValueRef::Text(v)) => self.bytes.extend_from_slice(v.as_bytes()),
             (Physical::Bytes, ValueRef::Bytes(v)) => self.bytes.extend_from_slice(v),
+            (Physical::Number, ValueRef::Number(v)) => self.bytes.extend_from_slice(v.as_bytes()),
             (Physical::List(_), ValueRef::List(v)) => self.bytes.extend_from_slice(&v.encoded()),
             (physical, value) => {
                 let place = &mut self.bytes[at..at + slot.width as usize];

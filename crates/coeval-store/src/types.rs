@@ -36,6 +36,8 @@ pub enum ColumnType {
         /// Digits behind the point.
         scale: i8,
     },
+    /// Exact number of as many digits as it needs, or NaN, or infinite: `numeric` without digits.
+    AnyNumeric,
     /// True or false.
     Boolean,
     /// UTF-8 text of any length.
@@ -89,6 +91,8 @@ pub enum Physical {
     DecimalShort,
     /// An unscaled decimal in sixteen bytes.
     DecimalLong,
+    /// Bytes of any length: a number, as [`AnyNumber`](crate::AnyNumber) has it.
+    Number,
     /// UTF-8 text.
     Text,
     /// Bytes of any length.
@@ -120,6 +124,7 @@ impl ColumnType {
                     Physical::DecimalLong
                 }
             }
+            Self::AnyNumeric => Physical::Number,
             Self::Boolean => Physical::Boolean,
             Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Json | Self::Jsonb => Physical::Text,
             Self::Bytea => Physical::Bytes,
@@ -158,6 +163,8 @@ impl ColumnType {
             Self::Real => DataType::Float32,
             Self::Double => DataType::Float64,
             Self::Numeric { precision, scale } => DataType::Decimal128(precision, scale),
+            // Of nothing else, so that the type is known by it.
+            Self::AnyNumeric => DataType::LargeBinary,
             Self::Boolean => DataType::Boolean,
             Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Json | Self::Jsonb => DataType::Utf8View,
             Self::Bytea => DataType::BinaryView,
@@ -186,6 +193,7 @@ impl fmt::Display for ColumnType {
             Self::Real => f.write_str("real"),
             Self::Double => f.write_str("double precision"),
             Self::Numeric { precision, scale } => write!(f, "numeric({precision},{scale})"),
+            Self::AnyNumeric => f.write_str("numeric"),
             Self::Boolean => f.write_str("boolean"),
             Self::Text => f.write_str("text"),
             Self::Varchar(length) => write!(f, "character varying({length})"),

@@ -6,6 +6,7 @@
 mod array_value;
 mod components;
 mod list;
+mod number;
 mod place;
 
 pub(crate) use array_value::UUID_SIZE;
@@ -13,6 +14,7 @@ pub use array_value::value_at;
 pub use components::{KeyDamage, KeyReader, KeyWriter, Nullable};
 pub(crate) use list::check_list;
 pub use list::{ListEncoder, ListRef};
+pub use number::{AnyNumber, AnyNumberRef, NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX, NumberClass};
 pub(crate) use place::PLACE_SIZE;
 pub use place::{kept_place, place_of};
 use std::fmt;
@@ -70,8 +72,10 @@ pub enum ValueRef<'a> {
     Float32(f32),
     /// `double precision`.
     Float64(f64),
-    /// `numeric`: the unscaled number.
+    /// `numeric` with digits: the unscaled number.
     Decimal(i128),
+    /// `numeric` without digits.
+    Number(AnyNumberRef<'a>),
     /// `text`, `varchar`, `char`, `json`.
     Text(&'a str),
     /// `bytea`.
@@ -101,8 +105,10 @@ pub enum Value {
     Float32(f32),
     /// `double precision`.
     Float64(f64),
-    /// `numeric`, unscaled.
+    /// `numeric` with digits, unscaled.
     Decimal(i128),
+    /// `numeric` without digits.
+    Number(AnyNumber),
     /// `text`, `varchar`, `char`, `json`.
     Text(Box<str>),
     /// `bytea`.
@@ -129,6 +135,7 @@ impl Value {
             Self::Float32(v) => ValueRef::Float32(*v),
             Self::Float64(v) => ValueRef::Float64(*v),
             Self::Decimal(v) => ValueRef::Decimal(*v),
+            Self::Number(v) => ValueRef::Number(v.borrow()),
             Self::Text(v) => ValueRef::Text(v),
             Self::Bytes(v) => ValueRef::Bytes(v),
             Self::Interval(v) => ValueRef::Interval(*v),
@@ -151,6 +158,7 @@ impl<'a> ValueRef<'a> {
             Self::Float32(v) => Value::Float32(v),
             Self::Float64(v) => Value::Float64(v),
             Self::Decimal(v) => Value::Decimal(v),
+            Self::Number(v) => Value::Number(v.to_owned()),
             Self::Text(v) => Value::Text(v.into()),
             Self::Bytes(v) => Value::Bytes(v.into()),
             Self::Interval(v) => Value::Interval(v),
@@ -179,6 +187,7 @@ impl<'a> ValueRef<'a> {
             | Self::Float32(_)
             | Self::Float64(_)
             | Self::Decimal(_)
+            | Self::Number(_)
             | Self::Text(_)
             | Self::Bytes(_)
             | Self::Interval(_)
@@ -232,6 +241,7 @@ impl fmt::Display for ValueRef<'_> {
             Self::Float32(v) => write!(f, "{v}"),
             Self::Float64(v) => write!(f, "{v}"),
             Self::Decimal(v) => write!(f, "{v}"),
+            Self::Number(v) => write!(f, "{v}"),
             Self::Text(v) => f.write_str(v),
             Self::Bytes(v) => write_hex(f, v),
             Self::Uuid(v) => write_hex(f, v),

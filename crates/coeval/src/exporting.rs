@@ -13,7 +13,7 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use coeval_sql::column_type_of_field;
 use coeval_store::log::Lsn;
-use coeval_store::{ColumnType, ElementType, EnumType, place_of, value_at};
+use coeval_store::{ColumnType, ElementType, EnumType, ValueRef, place_of, value_at};
 pub use row_column::RowColumn;
 use std::sync::Arc;
 
@@ -106,7 +106,9 @@ fn exported(field: &Field, form: TextForm) -> (Field, Option<Labels>) {
         Some(ColumnType::Uuid) => (of_extension("arrow.uuid"), None),
         // Its eight bytes would say nothing to other programs.
         Some(ColumnType::PgLsn) => (plain(self::formed(&DataType::Utf8, form)), None),
-        Some(ColumnType::Array(ElementType::PgLsn)) => {
+        // Arrow has no type of as many digits.
+        Some(ColumnType::AnyNumeric) => (plain(self::formed(&DataType::Utf8, form)), None),
+        Some(ColumnType::Array(ElementType::PgLsn | ElementType::AnyNumeric)) => {
             (plain(list_of(self::formed(&DataType::Utf8, form))), None)
         }
         _ => (formed, None),
@@ -129,6 +131,7 @@ fn converted(column: &ArrayRef, labels: Option<&Labels>, ty: &DataType) -> Resul
         }
         (DataType::Struct(_), _, Some(labels)) => labelled(column, labels),
         (from, _, _) if *from == ColumnType::PgLsn.arrow() => cast(&places(column), ty),
+        (from, _, _) if *from == ColumnType::AnyNumeric.arrow() => cast(&numbers(column), ty),
         _ => cast(column, ty),
     }
 }
@@ -156,6 +159,15 @@ fn formed(ty: &DataType, form: TextForm) -> DataType {
 /// Places in a log as PostgreSQL writes them.
 fn places(column: &ArrayRef) -> StringArray {
     let text = |row| value_at(column, row).as_i64().map(|kept| Lsn::new(place_of(kept)).to_wal_text());
+    (0..column.len()).map(text).collect()
+}
+
+/// Numbers of any number of digits as PostgreSQL writes them.
+fn numbers(column: &ArrayRef) -> StringArray {
+    let text = |row| match value_at(column, row) {
+        ValueRef::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
     (0..column.len()).map(text).collect()
 }
 

@@ -5,11 +5,8 @@ use super::oid;
 use super::rows::write_list_element;
 use crate::protocol::frontend::violation;
 use chrono_tz::Tz;
-use coeval::{ColumnType, NUMERIC_PRECISION_MAX, SqlError, SqlState, format_value};
+use coeval::{ColumnType, SqlError, SqlState, format_value};
 use coeval_sql::decode_binary;
-
-/// Where the number of digits behind the point stands in a binary `numeric`.
-const NUMERIC_SCALE_AT: std::ops::Range<usize> = 6..8;
 
 /// The type of the elements of an array type, by its number; `None` if it is no array type that parameters can have.
 pub(crate) fn element_of(array: u32) -> Option<ColumnType> {
@@ -37,7 +34,7 @@ pub(crate) fn element_of(array: u32) -> Option<ColumnType> {
 }
 
 /// The type of an element as the bytes of an array number it.
-fn element_type(number: u32, bytes: &[u8]) -> Result<ColumnType, SqlError> {
+fn element_type(number: u32) -> Result<ColumnType, SqlError> {
     Ok(match number {
         oid::BOOL => ColumnType::Boolean,
         oid::BYTEA => ColumnType::Bytea,
@@ -46,12 +43,7 @@ fn element_type(number: u32, bytes: &[u8]) -> Result<ColumnType, SqlError> {
         oid::INT8 => ColumnType::BigInt,
         oid::FLOAT4 => ColumnType::Real,
         oid::FLOAT8 => ColumnType::Double,
-        oid::NUMERIC => {
-            let scale =
-                bytes.get(NUMERIC_SCALE_AT).map_or(0, |scale| u16::from_be_bytes([scale[0], scale[1]]));
-            let scale = i8::try_from(scale.min(u16::from(NUMERIC_PRECISION_MAX))).expect("it is small");
-            ColumnType::Numeric { precision: NUMERIC_PRECISION_MAX, scale }
-        }
+        oid::NUMERIC => ColumnType::AnyNumeric,
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | 705 => ColumnType::Text,
         oid::JSON => ColumnType::Json,
         oid::JSONB => ColumnType::Jsonb,
@@ -118,7 +110,7 @@ pub(crate) fn text_of_binary(bytes: &[u8], zone: Tz) -> Result<String, SqlError>
             continue;
         }
         let value = bytes.take(length as usize)?;
-        let ty = element_type(element, value)?;
+        let ty = element_type(element)?;
         let value = decode_binary(value, ty)?;
         text.clear();
         format_value(value.borrow(), ty, zone, &mut text);

@@ -9,7 +9,7 @@ use coeval::{ColumnType, SqlError, SqlState, Value};
 use coeval_sql::{CatalogType, ParameterType, decode_binary, parse_value, utf8};
 
 /// A `numeric` of a client that does not say how many digits it has.
-pub(super) const ANY_NUMERIC: ColumnType = ColumnType::Numeric { precision: 38, scale: 10 };
+pub(super) const ANY_NUMERIC: ColumnType = ColumnType::AnyNumeric;
 
 /// What a client says of a parameter's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Declared {
 
     /// What is known of it once planning without it has given this type; `None` if nothing new is.
     pub(crate) fn corrected(self, inferred: ColumnType) -> Option<ParameterType> {
-        let is_numeric = matches!(inferred, ColumnType::Numeric { .. });
+        let is_numeric = matches!(inferred, ColumnType::Numeric { .. } | ColumnType::AnyNumeric);
         (self == Self::Numeric && !is_numeric).then_some(ParameterType::Scalar(ANY_NUMERIC))
     }
 }

@@ -42,6 +42,11 @@ pub(super) fn layout(
         return Err(SqlError::new(SqlState::FeatureNotSupported, message)
             .with_hint("Append a row for each element, or keep the array as jsonb."));
     }
+    if let Some(column) = columns.iter().find(|column| column.ty == ColumnType::AnyNumeric) {
+        let message = format!("column \"{}\": a brick table holds no numeric without digits", column.name);
+        return Err(SqlError::new(SqlState::FeatureNotSupported, message)
+            .with_hint("Say how many digits it has: numeric(38,10)."));
+    }
     let mut dimensions: Vec<BrickDimension> = Vec::new();
     for dimension in &clause.dimensions {
         let name = fold(&dimension.column);

@@ -3,6 +3,7 @@
 
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
+use crate::types::any_numeric::AnyNumeric;
 use crate::types::format_value;
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, ElementType, IntervalValue, ListEncoder, Value, ValueRef};
@@ -73,6 +74,14 @@ impl Call<'_> {
         match (self.values.get(place), self.types.get(place)) {
             (Some(ValueRef::Decimal(value)), Some(ColumnType::Numeric { scale, .. })) => (*value, *scale),
             _ => (0, 0),
+        }
+    }
+
+    /// A `numeric` of any number of digits; NaN if it is none.
+    pub(super) fn number(&self, place: usize) -> AnyNumeric {
+        match self.values.get(place) {
+            Some(ValueRef::Number(number)) => AnyNumeric::of(*number),
+            _ => AnyNumeric::NaN,
         }
     }
 

@@ -135,13 +135,18 @@ fn distance(takes: Takes, ty: &DataType) -> Option<u32> {
         (ColumnType::Int, DataType::Int8 | DataType::Int16) => Some(1),
         (ColumnType::BigInt, _) if is_integer => Some(1),
         (ColumnType::Double, DataType::Float32) => Some(1),
+        // Farther than as what it is, where the other arguments are integers.
+        (ColumnType::Double, DataType::LargeBinary) => Some(7),
         (ColumnType::Double, _) if is_integer || ty.is_decimal() => Some(2),
+        // Farther than a `numeric` with digits is, where a function has forms for both.
+        (ColumnType::AnyNumeric, _) if ty.is_decimal() => Some(1),
+        (ColumnType::AnyNumeric, _) if is_integer => Some(4),
         (ColumnType::Timestamp, DataType::Date32) => Some(2),
         (ColumnType::TimestampTz, DataType::Date32) => Some(1),
         (ColumnType::TimestampTz, DataType::Timestamp(_, None)) => Some(2),
         (ColumnType::Timestamp, DataType::Timestamp(_, None))
         | (ColumnType::TimestampTz, DataType::Timestamp(_, Some(_)))
-        | (ColumnType::Bytea, DataType::Binary | DataType::LargeBinary)
+        | (ColumnType::Bytea, DataType::Binary)
         | (ColumnType::Interval, DataType::Interval(_)) => Some(0),
         _ => None,
     };

@@ -340,7 +340,7 @@ fn trimmed_bytes(call: &Call<'_>) -> Result<Value, SqlError> {
 
 /// Whether a function is called with bytes.
 fn is_of_bytes(first: Option<&DataType>) -> bool {
-    matches!(first, Some(DataType::Binary | DataType::LargeBinary | DataType::BinaryView))
+    matches!(first, Some(DataType::Binary | DataType::BinaryView))
 }
 
 /// See the module.

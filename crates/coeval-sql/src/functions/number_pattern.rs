@@ -54,6 +54,21 @@ pub(super) fn decimal_to_char(call: &Call<'_>) -> Result<Value, SqlError> {
     Ok(text(write::of_decimal(number, scale, &pattern)))
 }
 
+/// The same of a number of any number of digits, if it has no more than patterns have places for.
+pub(super) fn number_to_char(call: &Call<'_>) -> Result<Value, SqlError> {
+    require_short(call.text(1))?;
+    let pattern = Pattern::parse(call.text(1))?;
+    let beyond = || {
+        SqlError::unsupported("to_char of a numeric that is NaN, infinite or has more than 38 digits")
+            .with_hint("Cast it to a numeric with digits: x::numeric(38,10).")
+    };
+    let number = call.number(0);
+    let scale = number.scale().ok_or_else(beyond)?;
+    let scale = i8::try_from(scale.min(u32::from(NUMERIC_PRECISION_MAX))).unwrap_or(0);
+    let units = number.decimal(NUMERIC_PRECISION_MAX, scale).map_err(|_| beyond())?;
+    Ok(text(write::of_decimal(units, scale, &pattern)))
+}
+
 /// The same of a float: of its fifteen digits.
 pub(super) fn float_to_char(call: &Call<'_>) -> Result<Value, SqlError> {
     require_short(call.text(1))?;

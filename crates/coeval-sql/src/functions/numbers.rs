@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Numbers: `width_bucket`, whole quotients, divisors, how many arguments are NULL.
 
+use super::any_numbers::value;
 use super::call::Call;
 use super::choice::{Form, Takes};
 use super::{Entry, called, strict};
 use crate::error::{SqlError, SqlState, division_by_zero, out_of_range};
+use crate::types::any_numeric::AnyNumeric;
 use crate::types::numeric::rescale;
-use coeval_store::{ColumnType, ElementType, NUMERIC_PRECISION_MAX, Value, ValueRef};
+use coeval_store::{
+    AnyNumberRef, ColumnType, ElementType, NUMERIC_PRECISION_MAX, NumberClass, Value, ValueRef,
+};
 use std::cmp::Ordering;
 
 const INT: Takes = Takes::Type(ColumnType::Int);
 const BIGINT: Takes = Takes::Type(ColumnType::BigInt);
 const DOUBLE: Takes = Takes::Type(ColumnType::Double);
+const ANY: ColumnType = ColumnType::AnyNumeric;
+const NUMBER: Takes = Takes::Type(ANY);
 
 /// A whole `numeric` of as many digits as there are.
 const WHOLE: ColumnType = ColumnType::Numeric { precision: NUMERIC_PRECISION_MAX, scale: 0 };
@@ -30,6 +36,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 ColumnType::Int,
                 bucket_of_numerics,
             ),
+            Form::new(&[NUMBER, NUMBER, NUMBER, INT], ColumnType::Int, bucket_of_numbers),
             bucket(&[INT, Takes::Array(ElementType::Int)]),
             bucket(&[BIGINT, Takes::Array(ElementType::BigInt)]),
             bucket(&[DOUBLE, Takes::Array(ElementType::Double)]),
@@ -39,12 +46,19 @@ pub(super) const ENTRIES: &[Entry] = &[
             bucket(&[Takes::Type(ColumnType::Text), Takes::Array(ElementType::Text)]),
         ],
     ),
-    strict("div", &[Form::new(&[Takes::Numeric, Takes::Numeric], WHOLE, whole_quotient)]),
+    strict(
+        "div",
+        &[
+            Form::new(&[Takes::Numeric, Takes::Numeric], WHOLE, whole_quotient),
+            Form::new(&[NUMBER, NUMBER], ANY, |call| value(call.number(0).whole_quotient(&call.number(1))?)),
+        ],
+    ),
     strict(
         "gcd",
         &[
             Form::new(&[INT, INT], ColumnType::Int, |call| integer(call, greatest_divisor(call))),
             Form::new(&[BIGINT, BIGINT], ColumnType::BigInt, |call| integer(call, greatest_divisor(call))),
+            Form::new(&[NUMBER, NUMBER], ANY, |call| value(call.number(0).greatest_divisor(&call.number(1)))),
         ],
     ),
     strict(
@@ -52,16 +66,31 @@ pub(super) const ENTRIES: &[Entry] = &[
         &[
             Form::new(&[INT, INT], ColumnType::Int, |call| integer(call, least_multiple(call))),
             Form::new(&[BIGINT, BIGINT], ColumnType::BigInt, |call| integer(call, least_multiple(call))),
+            Form::new(&[NUMBER, NUMBER], ANY, |call| value(call.number(0).least_multiple(&call.number(1))?)),
         ],
     ),
-    strict("factorial", &[Form::new(&[BIGINT], WHOLE, factorial)]),
+    strict("factorial", &[Form::new(&[BIGINT], ANY, |call| value(AnyNumeric::factorial(call.int(0))?))]),
     strict(
         "scale",
-        &[Form::new(&[Takes::Numeric], ColumnType::Int, |call| {
-            Ok(Value::Int32(i32::from(call.decimal(0).1)))
-        })],
+        &[
+            Form::new(&[Takes::Numeric], ColumnType::Int, |call| {
+                Ok(Value::Int32(i32::from(call.decimal(0).1)))
+            }),
+            Form::new(&[NUMBER], ColumnType::Int, |call| {
+                Ok(finite(call.values[0]).map_or(Value::Null, |number| Value::Int32(number.scale().into())))
+            }),
+        ],
     ),
-    strict("min_scale", &[Form::new(&[Takes::Numeric], ColumnType::Int, least_scale)]),
+    strict(
+        "min_scale",
+        &[
+            Form::new(&[Takes::Numeric], ColumnType::Int, least_scale),
+            Form::new(&[NUMBER], ColumnType::Int, |call| {
+                let number = finite(call.values[0]);
+                Ok(number.map_or(Value::Null, |number| Value::Int32(number.least_scale().into())))
+            }),
+        ],
+    ),
     called(
         "num_nulls",
         &[Form::new(&[Takes::Any], ColumnType::Int, |call| {
@@ -178,6 +207,46 @@ fn bucket_of_numerics(call: &Call<'_>) -> Result<Value, SqlError> {
     })
 }
 
+/// The number; `None` of NaN and infinities, which have no digits.
+fn finite(value: ValueRef<'_>) -> Option<AnyNumberRef<'_>> {
+    match value {
+        ValueRef::Number(number)
+            if matches!(
+                number.class(),
+                NumberClass::Negative | NumberClass::Zero | NumberClass::Positive
+            ) =>
+        {
+            Some(number)
+        }
+        _ => None,
+    }
+}
+
+fn bucket_of_numbers(call: &Call<'_>) -> Result<Value, SqlError> {
+    let [operand, low, high] = [0, 1, 2].map(|place| call.values[place]);
+    let is_nan =
+        |value: ValueRef<'_>| matches!(value, ValueRef::Number(number) if number.class() == NumberClass::NaN);
+    if [operand, low, high].into_iter().any(is_nan) {
+        return Err(no_buckets("operand, lower bound, and upper bound cannot be NaN"));
+    }
+    if finite(low).is_none() || finite(high).is_none() {
+        return Err(no_buckets("lower and upper bounds must be finite"));
+    }
+    let count = bucket_count(call, low.partial_cmp(&high))?;
+    let (is_before, is_behind) =
+        if low < high { (operand < low, operand >= high) } else { (operand > low, operand <= high) };
+    bucket_number(match (is_before, is_behind) {
+        (true, _) => 0,
+        (_, true) => i64::from(count) + 1,
+        _ => {
+            let (operand, low, high) = (call.number(0), call.number(1), call.number(2));
+            let part = operand.difference(&low).absolute().product(&AnyNumeric::whole(count));
+            let number = part.whole_quotient(&high.difference(&low).absolute())?.integer("integer")?;
+            i64::try_from(number).unwrap_or(i64::MAX - 1) + 1
+        }
+    })
+}
+
 /// How many of the bounds, which ascend, are not above the operand.
 fn bucket_of_bounds(call: &Call<'_>) -> Result<Value, SqlError> {
     let bounds = call.elements(1);
@@ -223,17 +292,6 @@ fn integer(call: &Call<'_>, number: u128) -> Result<Value, SqlError> {
         _ => i64::try_from(number).map(Value::Int64).map_err(|_| "bigint"),
     }
     .map_err(|ty| out_of_range(&format!("{ty} out of range")))
-}
-
-fn factorial(call: &Call<'_>) -> Result<Value, SqlError> {
-    let number = call.int(0);
-    if number < 0 {
-        return Err(out_of_range("factorial of a negative number is undefined"));
-    }
-    let product = (1..=i128::from(number)).try_fold(1_i128, i128::checked_mul);
-    let limit = 10_i128.pow(u32::from(NUMERIC_PRECISION_MAX));
-    let product = product.filter(|&product| product < limit);
-    product.map(Value::Decimal).ok_or_else(crate::types::numeric::overflow)
 }
 
 /// The digits behind the point without zeros at the end.

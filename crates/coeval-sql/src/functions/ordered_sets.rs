@@ -10,7 +10,9 @@ mod selection;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState, out_of_range};
 use crate::scalar::cast_function::cast_array;
-use crate::types::{column_type_of_field, marked_field, require_order, scaled_interval};
+use crate::types::{
+    column_type_of_arrow, column_type_of_field, marked_field, require_order, scaled_interval,
+};
 use arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, IntervalMonthDayNanoArray, ListArray, UInt32Array,
 };
@@ -81,7 +83,8 @@ impl OrderedSet {
             | ElementType::BigInt
             | ElementType::Real
             | ElementType::Double
-            | ElementType::Numeric { .. } => Ok(ElementType::Double),
+            | ElementType::Numeric { .. }
+            | ElementType::AnyNumeric => Ok(ElementType::Double),
             other => {
                 let name = other.column_type();
                 let message = format!("function percentile_cont(double precision, {name}) does not exist");
@@ -193,7 +196,10 @@ fn between(sets: &Sets, asked: &[Question], order: &Order<'_>) -> Result<ArrayRe
         });
         return Ok(Arc::new(answers.collect::<Result<IntervalMonthDayNanoArray, SqlError>>()?));
     }
-    let ends = cast(&ends, &DataType::Float64)?;
+    let ends = match column_type_of_arrow(ends.data_type()) {
+        Some(ColumnType::AnyNumeric) => cast_array(&ends, ColumnType::Double, Tz::UTC)?,
+        _ => cast(&ends, &DataType::Float64)?,
+    };
     let ends = ends.as_primitive::<Float64Type>();
     let answers = shares.map(|pair| {
         let (first, share) = pair?;

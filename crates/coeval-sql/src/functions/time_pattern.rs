@@ -7,7 +7,7 @@ mod write;
 
 use super::call::{Call, text};
 use super::choice::{Form, Takes};
-use super::number_pattern::{decimal_to_char, float_to_char};
+use super::number_pattern::{decimal_to_char, float_to_char, number_to_char};
 use super::{Entry, require_short, strict};
 use crate::error::{SqlError, SqlState};
 use calendar::Clock;
@@ -38,6 +38,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             to_char(&[Takes::Type(ColumnType::Int), TEXT], decimal_to_char),
             to_char(&[Takes::Type(ColumnType::BigInt), TEXT], decimal_to_char),
             to_char(&[Takes::Numeric, TEXT], decimal_to_char),
+            to_char(&[Takes::Type(ColumnType::AnyNumeric), TEXT], number_to_char),
             to_char(&[Takes::Type(ColumnType::Real), TEXT], float_to_char),
             to_char(&[Takes::Type(ColumnType::Double), TEXT], float_to_char),
         ],

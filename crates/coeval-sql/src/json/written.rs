@@ -72,7 +72,9 @@ pub(super) fn push_typed(text: &str, ty: ColumnType, out: &mut String) {
             out.push_str(text)
         }
         // Numbers of JSON are finite.
-        ColumnType::Real | ColumnType::Double if !text.contains(['N', 'I']) => out.push_str(text),
+        ColumnType::Real | ColumnType::Double | ColumnType::AnyNumeric if !text.contains(['N', 'I']) => {
+            out.push_str(text)
+        }
         ColumnType::Timestamp => push_string(&text.replacen(' ', "T", 1), out),
         ColumnType::TimestampTz => push_string(&with_minutes(text), out),
         _ => push_string(text, out),

@@ -32,6 +32,7 @@ impl ReturnedMemory {
         let beside = match value {
             ValueRef::Text(text) => text.len(),
             ValueRef::Bytes(bytes) => bytes.len(),
+            ValueRef::Number(number) => number.as_bytes().len(),
             ValueRef::List(list) => list.encoded().len(),
             _ => 0,
         };

@@ -6,8 +6,7 @@
 //! whatever the other arguments are, as `abs(double precision)`. Arguments that are texts are not listed: that is what a parameter is
 //! of which nothing says its type.
 
-use crate::types::NUMERIC_SCALE_DEFAULT;
-use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
+use coeval_store::ColumnType;
 
 const INT: Option<ColumnType> = Some(ColumnType::Int);
 const BIGINT: Option<ColumnType> = Some(ColumnType::BigInt);
@@ -19,8 +18,7 @@ const INTERVAL: Option<ColumnType> = Some(ColumnType::Interval);
 const INSTANT: Option<ColumnType> = Some(ColumnType::TimestampTz);
 const JSON: Option<ColumnType> = Some(ColumnType::Json);
 const JSONB: Option<ColumnType> = Some(ColumnType::Jsonb);
-const NUMERIC: Option<ColumnType> =
-    Some(ColumnType::Numeric { precision: NUMERIC_PRECISION_MAX, scale: NUMERIC_SCALE_DEFAULT });
+const NUMERIC: Option<ColumnType> = Some(ColumnType::AnyNumeric);
 
 /// The types of the arguments of a function, from the first one on; `None`: something else says it, or it is a text.
 pub(crate) fn arguments_of(function: &str, count: usize) -> &'static [Option<ColumnType>] {

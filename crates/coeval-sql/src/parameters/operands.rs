@@ -61,7 +61,9 @@ pub(super) fn of_parameter(operator: &BinaryOperator, side: Side, other: ColumnT
         | BinaryOperator::QuestionPipe
         | BinaryOperator::AtQuestion
         | BinaryOperator::AtAt => None,
-        BinaryOperator::PGExp if !matches!(other, ColumnType::Numeric { .. }) => Some(ColumnType::Double),
+        BinaryOperator::PGExp if !matches!(other, ColumnType::Numeric { .. } | ColumnType::AnyNumeric) => {
+            Some(ColumnType::Double)
+        }
         // Bits are counted by an `integer`, whatever they are bits of.
         BinaryOperator::PGBitwiseShiftLeft | BinaryOperator::PGBitwiseShiftRight if side == Side::Right => {
             Some(ColumnType::Int)
@@ -94,9 +96,10 @@ pub(super) fn among(types: &[DataType]) -> Option<DataType> {
 /// keeps the digits of both.
 pub(super) fn of_both(first: ColumnType, other: ColumnType) -> ColumnType {
     match (first, other) {
-        (ColumnType::Numeric { .. }, ColumnType::Numeric { .. }) => {
-            common_type(first, other).unwrap_or(first)
-        }
+        (
+            ColumnType::Numeric { .. } | ColumnType::AnyNumeric,
+            ColumnType::Numeric { .. } | ColumnType::AnyNumeric,
+        ) => common_type(first, other).unwrap_or(first),
         _ => first,
     }
 }

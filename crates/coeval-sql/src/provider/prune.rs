@@ -3,10 +3,12 @@
 //!
 //! A judgement errs to one side only: `false` means that no row of the chunk makes the predicate true.
 
+use crate::functions::NUMBER_SHORTEST;
 use crate::types::value_of_scalar;
 use coeval_store::{ChunkStats, ColumnStats, ColumnType, Value};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::ScalarFunctionExpr;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CaseExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal,
 };
@@ -167,6 +169,11 @@ fn compared(
 }
 
 fn column_of(expression: &Arc<dyn PhysicalExpr>, columns: &[SourceColumn]) -> Option<SourceColumn> {
+    // A number without zeros at its end is the same key and has the same place in the order.
+    let expression = match expression.downcast_ref::<ScalarFunctionExpr>() {
+        Some(call) if call.fun().name() == NUMBER_SHORTEST => call.args().first()?,
+        _ => expression,
+    };
     let column = expression.downcast_ref::<Column>()?;
     columns.get(column.index()).copied()
 }

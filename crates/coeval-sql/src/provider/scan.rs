@@ -351,8 +351,9 @@ fn properties(
     let mut ordering = Vec::new();
     for key in &def.primary_key {
         let place = columns[..output.fields().len()].iter().position(|column| column.index == *key);
-        // Intervals of equal length are one key and several values.
-        let Some(place) = place.filter(|_| def.columns[*key].ty != ColumnType::Interval) else { break };
+        // Intervals of equal length, and numbers that show different digits, are one key and several values.
+        let are_one_key = matches!(def.columns[*key].ty, ColumnType::Interval | ColumnType::AnyNumeric);
+        let Some(place) = place.filter(|_| !are_one_key) else { break };
         let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(output.field(place).name(), place));
         ordering.push(PhysicalSortExpr::new(column, arrow::compute::SortOptions::new(false, false)));
     }

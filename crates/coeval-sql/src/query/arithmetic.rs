@@ -8,7 +8,9 @@
 
 use super::float_arithmetic::calculated;
 use super::rewriting::{Below, rewrite_node, rewrite_plan};
-use super::typing::{cast_by_zone, quotient, refuse_unknown_cast, rewritten_values, rounded};
+use super::typing::{
+    cast_by_zone, cast_of_any_numeric, quotient, refuse_unknown_cast, rewritten_values, rounded,
+};
 use crate::error::{SqlError, out_of_range};
 use crate::scalar::cast_function::{digits_of_float, read_number, read_text};
 use crate::types::type_in_words;
@@ -88,6 +90,9 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
             let to = cast.field.data_type();
             refuse_unknown_cast(&cast.expr, &from, to, schema)?;
             refuse_large(&cast.expr, to)?;
+            if let Some(numbers) = cast_of_any_numeric(&cast.expr, &from, to)? {
+                return Ok(Transformed::yes(numbers));
+            }
             let checked = match digits_of_float(&cast.expr, &from, to)? {
                 Some(digits) => Some(digits),
                 None => cast_by_zone(cast, &from)?.or_else(|| rounded(&cast.expr, &from, to)),

@@ -15,9 +15,11 @@
 use super::rewriting::has_concern;
 use crate::error::{SqlError, SqlState};
 use crate::parse::FRAME_OFFSET;
+use crate::types::any_numeric::AnyNumeric;
 use crate::types::type_in_words;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, IntervalUnit, Schema};
+use coeval_store::{AnyNumberRef, NUMERIC_PRECISION_MAX};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
@@ -263,11 +265,26 @@ fn computed(offset: &Expr, options: &ConfigOptions) -> Result<ScalarValue> {
     }
 }
 
+/// A `numeric` without digits as one with digits, if it has no more than that.
+fn with_digits(value: ScalarValue) -> ScalarValue {
+    let ScalarValue::LargeBinary(Some(bytes)) = &value else { return value };
+    let number = AnyNumeric::of(AnyNumberRef::new(bytes));
+    let scale = number.scale().and_then(|scale| i8::try_from(scale).ok());
+    let units = scale.and_then(|scale| Some((number.decimal(NUMERIC_PRECISION_MAX, scale).ok()?, scale)));
+    match units {
+        Some((units, scale)) if (0..=NUMERIC_PRECISION_MAX).contains(&scale.unsigned_abs()) => {
+            ScalarValue::Decimal128(Some(units), NUMERIC_PRECISION_MAX, scale)
+        }
+        _ => value,
+    }
+}
+
 /// The offset, if it can be one beside what is of this type.
 ///
 /// # Errors
 /// `22004` for NULL, `22013` for one below zero, `0A000` for one that cannot be added to what the window is ordered by.
 fn checked(value: ScalarValue, ty: &DataType, which: &str, units: WindowFrameUnits) -> Result<ScalarValue> {
+    let value = with_digits(value);
     if value.is_null() {
         let message = format!("frame {which} offset must not be null");
         return Err(SqlError::new(SqlState::NullValueNotAllowed, message).into());

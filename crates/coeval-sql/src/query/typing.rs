@@ -6,6 +6,7 @@
 //! functions that stand in the places of what DataFusion does otherwise.
 
 mod aggregates;
+mod any_numeric;
 mod any_of_group;
 mod array_has;
 mod array_keys;
@@ -40,6 +41,9 @@ mod known_casts;
 mod literals;
 mod merged;
 mod moments;
+mod number_functions;
+mod number_spreads;
+mod number_sums;
 mod numbers;
 mod open_literals;
 mod operators;
@@ -68,6 +72,7 @@ mod variances;
 mod window_keys;
 mod windows;
 
+pub(super) use any_numeric::{is_any_numeric, settled_cast as cast_of_any_numeric};
 pub(super) use any_of_group::any_of_group;
 pub(super) use arrays::{FOUND, MISSING};
 pub(super) use compared::is_constant_member;
@@ -145,6 +150,9 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     {
         state.register_udf(Arc::new(function))?;
     }
+    for function in number_functions::functions(&state)? {
+        state.register_udf(Arc::new(function))?;
+    }
     for (name, members) in [(INT_SERIES, Members::Int), (BIGINT_SERIES, Members::BigInt)] {
         state.register_udtf(name, Arc::new(CountedSeries { members }));
     }
@@ -152,6 +160,9 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     state.register_udaf(joined::string_agg())?;
     state.register_udaf(ordered_set::ordered_set())?;
     state.register_udaf(sums::sum())?;
+    for function in number_spreads::functions(&state)? {
+        state.register_udaf(function)?;
+    }
     for function in row_offsets::functions() {
         state.register_udwf(function)?;
     }

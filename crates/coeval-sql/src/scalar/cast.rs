@@ -68,6 +68,9 @@ pub(crate) fn plan(from: ColumnType, to: ColumnType, context: CastContext) -> Ca
     if from == to {
         return CastPlan::None;
     }
+    if from == ColumnType::AnyNumeric || to == ColumnType::AnyNumeric {
+        return general(from, to, context);
+    }
     if let ColumnType::Numeric { precision, scale } = to {
         return to_numeric(from, precision, scale);
     }

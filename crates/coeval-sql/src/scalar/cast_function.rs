@@ -46,6 +46,7 @@ pub(crate) fn is_own(to: ColumnType) -> bool {
             | ColumnType::Interval
             | ColumnType::Uuid
             | ColumnType::PgLsn
+            | ColumnType::AnyNumeric
             | ColumnType::Json
             | ColumnType::Jsonb
             | ColumnType::Enum(_)
@@ -357,9 +358,24 @@ fn parsed(texts: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlErr
     Ok(builder.finish())
 }
 
+/// Numbers of any number of digits without zeros at their ends, as arrays have them.
+fn shortest(numbers: &ArrayRef) -> ArrayRef {
+    let mut builder = ColumnBuilder::new(ColumnType::AnyNumeric, numbers.len());
+    for row in 0..numbers.len() {
+        match value_at(numbers, row) {
+            ValueRef::Number(number) => builder.push(ValueRef::Number(number.shortest().borrow())),
+            other => builder.push(other),
+        }
+    }
+    builder.finish()
+}
+
 /// The arrays with each element cast.
 fn cast_elements(lists: &ListArray, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
-    let values = cast_array(lists.values(), to, zone)?;
+    let mut values = cast_array(lists.values(), to, zone)?;
+    if to == ColumnType::AnyNumeric {
+        values = shortest(&values);
+    }
     let field = Arc::new(Field::new_list_field(to.arrow(), true));
     Ok(Arc::new(ListArray::try_new(field, lists.offsets().clone(), values, lists.nulls().cloned())?))
 }

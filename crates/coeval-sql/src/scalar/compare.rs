@@ -52,6 +52,7 @@ pub(crate) fn compare_values(left: ValueRef<'_>, right: ValueRef<'_>) -> Orderin
         (ValueRef::Int32(a), ValueRef::Int32(b)) => a.cmp(&b),
         (ValueRef::Int64(a), ValueRef::Int64(b)) => a.cmp(&b),
         (ValueRef::Decimal(a), ValueRef::Decimal(b)) => a.cmp(&b),
+        (ValueRef::Number(a), ValueRef::Number(b)) => a.cmp(&b),
         (ValueRef::Text(a), ValueRef::Text(b)) => a.cmp(b),
         (ValueRef::Float64(a), ValueRef::Float64(b)) => compare_floats(a, b),
         (ValueRef::Float32(a), ValueRef::Float32(b)) => compare_floats(f64::from(a), f64::from(b)),

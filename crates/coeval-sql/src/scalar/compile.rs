@@ -298,7 +298,7 @@ impl<'s> Compiler<'s> {
             && typed.ty.is_none()
             && let Node::Constant(Value::Text(text)) = &typed.node
         {
-            let (value, ty) = literal::decimal(text)?;
+            let (value, ty) = number_of_text(text)?;
             return Ok(Typed::known(Node::Constant(value), ty));
         }
         let (node, from) = self.settle(typed, ty)?;
@@ -309,7 +309,7 @@ impl<'s> Compiler<'s> {
                     let kept = super::promotion::numeric(precision, scale);
                     Ok(Typed::known(self.cast(node, from, kept, CastContext::Explicit)?, kept))
                 }
-                None => Err(Refusal::unsupported("cast to numeric of any scale")),
+                None => Ok(Typed::known(self.cast(node, from, ty, CastContext::Explicit)?, ty)),
             };
         }
         Ok(Typed::known(self.cast(node, from, ty, CastContext::Explicit)?, ty))
@@ -413,7 +413,7 @@ impl<'s> Compiler<'s> {
             }
             Node::Constant(Value::Text(text)) => {
                 let (value, ty) = match ty {
-                    ColumnType::Numeric { .. } => literal::decimal(&text)?,
+                    ColumnType::Numeric { .. } => number_of_text(&text)?,
                     ty => (types::parse_value(&text, ty, Tz::UTC)?, ty),
                 };
                 Ok((Node::Constant(value), ty))
@@ -447,6 +447,15 @@ impl<'s> Compiler<'s> {
             node => Ok(Node::Cast { input: Box::new(node), cast }),
         }
     }
+}
+
+/// The number that a text without a type is, with the digits that are written there; one that has too many for a `numeric` with digits, or is
+/// none, without.
+fn number_of_text(text: &str) -> Result<(Value, ColumnType), SqlError> {
+    literal::decimal(text).or_else(|_| {
+        let ty = ColumnType::AnyNumeric;
+        Ok((types::parse_value(text, ty, Tz::UTC)?, ty))
+    })
 }
 
 /// The one type of two, but for arrays, which are not always compared where they have one, and for instants, which depend on a zone.

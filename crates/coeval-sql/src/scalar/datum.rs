@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A value during evaluation: borrowed where it can be, owned where an expression made it.
 
-use coeval_store::{ListRef, Value, ValueRef};
+use coeval_store::{AnyNumber, ListRef, Value, ValueRef};
 
 /// A value during evaluation.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub(crate) enum Datum<'a> {
     Bytes(Box<[u8]>),
     /// An array that an expression made.
     List(Box<[u8]>),
+    /// A number of any number of digits that an expression made.
+    Number(AnyNumber),
 }
 
 impl<'a> Datum<'a> {
@@ -29,6 +31,7 @@ impl<'a> Datum<'a> {
             Self::Text(text) => ValueRef::Text(text),
             Self::Bytes(bytes) => ValueRef::Bytes(bytes),
             Self::List(bytes) => ValueRef::List(ListRef::Encoded(bytes)),
+            Self::Number(number) => ValueRef::Number(number.borrow()),
         }
     }
 
@@ -41,6 +44,7 @@ impl<'a> Datum<'a> {
             Self::Text(text) => Value::Text(text),
             Self::Bytes(bytes) => Value::Bytes(bytes),
             Self::List(bytes) => Value::List(bytes),
+            Self::Number(number) => Value::Number(number),
         }
     }
 
@@ -71,6 +75,7 @@ impl From<Value> for Datum<'_> {
             Value::Text(text) => return Self::Text(text),
             Value::Bytes(bytes) => return Self::Bytes(bytes),
             Value::List(bytes) => return Self::List(bytes),
+            Value::Number(number) => return Self::Number(number),
             Value::Null => ValueRef::Null,
             Value::Boolean(v) => ValueRef::Boolean(v),
             Value::Int16(v) => ValueRef::Int16(v),

@@ -4,13 +4,14 @@
 use super::arithmetic::numeric_overflow;
 use super::promotion::{numeric, power_of_ten};
 use crate::error::{SqlError, SqlState};
+use crate::types::any_numeric::parse_number;
 use coeval_store::{ColumnType, Value};
 
 /// A number as it stands in a statement. A minus sign before it belongs to it, or the least integer could not be
 /// written.
 ///
 /// # Errors
-/// `22003` for more than 38 digits.
+/// `22003` for more digits than any number has.
 pub(crate) fn number(text: &str) -> Result<(Value, ColumnType), SqlError> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -26,6 +27,8 @@ pub(crate) fn number(text: &str) -> Result<(Value, ColumnType), SqlError> {
         (Err(_), Ok(float)) if float.is_finite() && text.contains(['e', 'E']) => {
             Ok((Value::Float64(float), ColumnType::Double))
         }
+        // Of more digits than a `numeric` with digits has.
+        (Err(_), _) => Ok((Value::Number(parse_number(text)?), ColumnType::AnyNumeric)),
         (exact, _) => exact,
     }
 }

@@ -44,6 +44,7 @@ fn fits(value: &Value, physical: Physical) -> bool {
             | (Value::Float32(_), Physical::Float32)
             | (Value::Float64(_), Physical::Float64)
             | (Value::Decimal(_), Physical::DecimalShort | Physical::DecimalLong)
+            | (Value::Number(_), Physical::Number)
             | (Value::Text(_), Physical::Text)
             | (Value::Bytes(_), Physical::Bytes)
             | (Value::Interval(_), Physical::Interval)
@@ -62,6 +63,7 @@ fn natural_type(value: &Value) -> Option<ColumnType> {
         Value::Int64(_) => ColumnType::BigInt,
         Value::Float32(_) => ColumnType::Real,
         Value::Float64(_) => ColumnType::Double,
+        Value::Number(_) => ColumnType::AnyNumeric,
         Value::Bytes(_) => ColumnType::Bytea,
         Value::Interval(_) => ColumnType::Interval,
         Value::Uuid(_) => ColumnType::Uuid,

@@ -262,6 +262,7 @@ impl NumberFacts {
             ColumnType::Real => (24, 2, None),
             ColumnType::Double => (53, 2, None),
             ColumnType::Numeric { precision, scale } => (i32::from(precision), 10, Some(i32::from(scale))),
+            ColumnType::AnyNumeric => return Self { precision: None, radix: Some(10), scale: None },
             ColumnType::Boolean
             | ColumnType::Text
             | ColumnType::Varchar(_)

@@ -2,6 +2,7 @@
 //! Assignment casts: what happens to a value of one type on its way into a column of another.
 
 use crate::error::{SqlError, SqlState};
+use crate::types::any_numeric::{AnyNumeric, number_of_decimal};
 use crate::types::column_type_of_arrow;
 use crate::types::float_range::real_of;
 use crate::types::lists::assign_list;
@@ -18,6 +19,9 @@ use coeval_store::{ColumnBuilder, ColumnType, IntervalValue, Value, ValueRef, va
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 const NANOS_PER_MICRO: i64 = 1_000;
+/// Digits of a `real` and of a `double precision` that a `numeric` gets.
+const REAL_DIGITS: usize = 6;
+const DOUBLE_DIGITS: usize = 15;
 
 /// The value, of type `from`, as a column of type `to` takes it. Text goes into every type, as a literal
 /// without a type does.
@@ -42,6 +46,7 @@ pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -
         ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt => to_integer(physical, from, to),
         ColumnType::Real | ColumnType::Double => to_float(physical, from, to),
         ColumnType::Numeric { precision, scale } => to_decimal(physical, from, to, precision, scale),
+        ColumnType::AnyNumeric => to_any_numeric(physical, from, to),
         ColumnType::Text
         | ColumnType::Varchar(_)
         | ColumnType::Char(_)
@@ -86,6 +91,24 @@ fn narrow(value: i128, to: ColumnType) -> Result<Value, SqlError> {
     narrowed.ok_or_else(|| out_of_range(to))
 }
 
+/// Any number as one of as many digits as it needs.
+fn to_any_numeric(value: ValueRef<'_>, from: ColumnType, to: ColumnType) -> Result<Value, SqlError> {
+    let number = match (value, from) {
+        (ValueRef::Number(number), _) => number.to_owned(),
+        (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale, .. }) => {
+            number_of_decimal(unscaled, scale)?
+        }
+        (ValueRef::Float32(v), _) => AnyNumeric::of_float(f64::from(v), REAL_DIGITS)?.number()?,
+        (ValueRef::Float64(v), _) => AnyNumeric::of_float(v, DOUBLE_DIGITS)?.number()?,
+        (value, from) if is_integer(from) => match value.as_i64() {
+            Some(value) => number_of_decimal(i128::from(value), 0)?,
+            None => return Err(no_cast(from, to)),
+        },
+        _ => return Err(no_cast(from, to)),
+    };
+    Ok(Value::Number(number))
+}
+
 fn is_integer(ty: ColumnType) -> bool {
     matches!(ty, ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt)
 }
@@ -96,6 +119,7 @@ fn to_integer(value: ValueRef<'_>, from: ColumnType, to: ColumnType) -> Result<V
             let whole = rescale(unscaled, scale, 0, u8::MAX).map_err(|_| out_of_range(to))?;
             narrow(whole, to)
         }
+        (ValueRef::Number(number), _) => narrow(AnyNumeric::of(number).integer(&to.to_string())?, to),
         (ValueRef::Float32(v), _) => float_to_integer(f64::from(v), to),
         (ValueRef::Float64(v), _) => float_to_integer(v, to),
         (value, from) if is_integer(from) => match value.as_i64() {
@@ -117,6 +141,7 @@ fn float_to_integer(value: f64, to: ColumnType) -> Result<Value, SqlError> {
 fn to_float(value: ValueRef<'_>, from: ColumnType, to: ColumnType) -> Result<Value, SqlError> {
     let wide = match (value, from) {
         (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale, .. }) => decimal_to_float(unscaled, scale),
+        (ValueRef::Number(number), _) => AnyNumeric::of(number).double()?,
         (ValueRef::Float32(v), _) => f64::from(v),
         (ValueRef::Float64(v), _) => v,
         (value, from) if is_integer(from) => match value.as_i64() {
@@ -149,6 +174,7 @@ fn to_decimal(
         (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale: old, .. }) => {
             rescale(unscaled, old, scale, precision)?
         }
+        (ValueRef::Number(number), _) => AnyNumeric::of(number).decimal(precision, scale)?,
         (ValueRef::Float32(v), _) => float_to_decimal(f64::from(v), &v.to_string(), to, scale)?,
         (ValueRef::Float64(v), _) => float_to_decimal(v, &v.to_string(), to, scale)?,
         (value, from) if is_integer(from) => match value.as_i64() {
@@ -264,7 +290,7 @@ fn is_lossless(from: &DataType, to: &DataType) -> bool {
     }
     match (from, to) {
         (DataType::Utf8 | DataType::LargeUtf8, DataType::Utf8View)
-        | (DataType::Binary | DataType::LargeBinary, DataType::BinaryView)
+        | (DataType::Binary, DataType::BinaryView)
         | (DataType::Timestamp(_, None), DataType::Timestamp(_, None))
         | (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, Some(_))) => true,
         (from, to) if from.is_integer() && to.is_integer() => true,

@@ -2,9 +2,10 @@
 //! Values as PostgreSQL's binary format has them, and back: what drivers exchange, and COPY BINARY.
 //!
 //! All numbers are big-endian. Dates and timestamps count from 2000-01-01. A `numeric` is a list of digits of base
-//! 10,000 with a weight; NaN and the infinities have a sign of their own and no place in Coeval's `numeric`.
+//! 10,000 with a weight; NaN and the infinities have a sign of their own and no place in a `numeric` with digits.
 
 use crate::error::{SqlError, SqlState};
+use crate::types::any_numeric::{decode_wire, encode_wire};
 use crate::types::datetime::{is_date, is_timestamp};
 use crate::types::lists::{decode_list, encode_list};
 use crate::types::numeric::{overflow as numeric_overflow, power_of_ten, rescale};
@@ -32,7 +33,7 @@ fn out_of_range(what: &str) -> SqlError {
 ///
 /// # Errors
 /// `22008` for a date or timestamp that the format has no number for, which a computation may have come to; nothing
-/// is appended then.
+/// is appended then. `22003` for a number with more digits than the format counts.
 ///
 /// # Panics
 /// If the value is not of the type's physical kind.
@@ -57,6 +58,7 @@ pub fn encode_binary(value: ValueRef<'_>, ty: ColumnType, out: &mut Vec<u8>) -> 
         (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale, .. }) => {
             encode_numeric(unscaled, scale, out);
         }
+        (ValueRef::Number(number), _) => encode_wire(number, out)?,
         (ValueRef::Text(_), ColumnType::Char(_)) => {
             let mut padded = String::new();
             format_value(value, ty, Tz::UTC, &mut padded);
@@ -150,6 +152,7 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
         ColumnType::Numeric { precision, scale } => {
             Value::Decimal(rescale(decode_numeric(bytes, ty, scale)?, scale, scale, precision)?)
         }
+        ColumnType::AnyNumeric => Value::Number(decode_wire(bytes).ok_or_else(|| wrong_format(ty))?),
         ColumnType::Boolean => match fixed::<1>(bytes, ty)? {
             [truth] => Value::Boolean(truth != 0),
         },

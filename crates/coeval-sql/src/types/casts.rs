@@ -93,14 +93,15 @@ fn first_context(from: ColumnType, to: ColumnType) -> Option<CastContext> {
 /// The rows of `pg_cast`, and of a type to itself with another length or other digits.
 fn in_table(from: ColumnType, to: ColumnType) -> Option<CastContext> {
     use ColumnType::{
-        BigInt, Boolean, Char, Date, Double, Int, Interval, Json, Jsonb, Numeric, Real, SmallInt, Text, Time,
-        Timestamp, TimestampTz, Varchar,
+        AnyNumeric, BigInt, Boolean, Char, Date, Double, Int, Interval, Json, Jsonb, Numeric, Real, SmallInt,
+        Text, Time, Timestamp, TimestampTz, Varchar,
     };
     match (from, to) {
-        (SmallInt, Int | BigInt | Numeric { .. } | Real | Double)
-        | (Int, BigInt | Numeric { .. } | Real | Double)
-        | (BigInt, Numeric { .. } | Real | Double)
-        | (Numeric { .. }, Numeric { .. } | Real | Double)
+        (SmallInt, Int | BigInt | Numeric { .. } | AnyNumeric | Real | Double)
+        | (Int, BigInt | Numeric { .. } | AnyNumeric | Real | Double)
+        | (BigInt, Numeric { .. } | AnyNumeric | Real | Double)
+        | (Numeric { .. }, Numeric { .. } | AnyNumeric | Real | Double)
+        | (AnyNumeric, Real | Double)
         | (Real, Double)
         | (Text | Varchar(_) | Char(_), Text | Varchar(_) | Char(_))
         | (Date, Timestamp | TimestampTz)
@@ -109,8 +110,10 @@ fn in_table(from: ColumnType, to: ColumnType) -> Option<CastContext> {
         (Int, SmallInt)
         | (BigInt, SmallInt | Int)
         | (Numeric { .. }, SmallInt | Int | BigInt)
-        | (Real, SmallInt | Int | BigInt | Numeric { .. })
-        | (Double, SmallInt | Int | BigInt | Numeric { .. } | Real)
+        // Its digits may have to be rounded, so that the type without digits is the one that both have in common.
+        | (AnyNumeric, SmallInt | Int | BigInt | Numeric { .. })
+        | (Real, SmallInt | Int | BigInt | Numeric { .. } | AnyNumeric)
+        | (Double, SmallInt | Int | BigInt | Numeric { .. } | AnyNumeric | Real)
         | (Boolean, Text | Varchar(_) | Char(_))
         | (Timestamp, Date | Time)
         | (TimestampTz, Date | Time | Timestamp)
@@ -119,7 +122,7 @@ fn in_table(from: ColumnType, to: ColumnType) -> Option<CastContext> {
         | (Jsonb, Json) => Some(CastContext::Assignment),
         (Boolean, Int)
         | (Int, Boolean)
-        | (Jsonb, Boolean | SmallInt | Int | BigInt | Numeric { .. } | Real | Double) => {
+        | (Jsonb, Boolean | SmallInt | Int | BigInt | Numeric { .. } | AnyNumeric | Real | Double) => {
             Some(CastContext::Explicit)
         }
         _ => None,

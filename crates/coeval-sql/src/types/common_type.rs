@@ -7,7 +7,7 @@
 //! 3. From the left, the next type is taken if the one so far is cast to it implicitly, and not the other way round.
 //! 4. Each type is cast implicitly to the one that is left, or it is an error (42846).
 //!
-//! These are PostgreSQL's rules. Ours are two more: a `numeric` has the digits that all of them need, and of texts with several lengths
+//! These are PostgreSQL's rules. Ours are two more: a `numeric` has the digits that all of them need, beside one without digits it has none, and of texts with several lengths
 //! the type is `text`, under which their values are the same.
 //!
 //! Operands of an operator have another rule: a `real` is compared with an `integer` as a `double precision`.

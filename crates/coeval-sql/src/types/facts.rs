@@ -75,6 +75,7 @@ pub(crate) fn facts(ty: ColumnType) -> TypeFacts {
             storage: "m",
             ..fixed(1700, -1, "i")
         },
+        ColumnType::AnyNumeric => TypeFacts { storage: "m", ..fixed(1700, -1, "i") },
         ColumnType::Bytea => TypeFacts { storage: "x", ..fixed(17, -1, "i") },
         ColumnType::Json => TypeFacts { storage: "x", ..fixed(114, -1, "i") },
         ColumnType::Jsonb => TypeFacts { storage: "x", ..fixed(3802, -1, "i") },
@@ -129,7 +130,8 @@ pub(crate) fn category(ty: ColumnType) -> &'static str {
         | ColumnType::BigInt
         | ColumnType::Real
         | ColumnType::Double
-        | ColumnType::Numeric { .. } => "N",
+        | ColumnType::Numeric { .. }
+        | ColumnType::AnyNumeric => "N",
         ColumnType::Boolean => "B",
         ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => "S",
         ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => "D",

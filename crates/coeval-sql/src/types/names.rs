@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType as AstType, ExactNumberInfo, Ident, ObjectName, TimezoneInfo,
 };
 
-/// `numeric` without precision: as many digits as fit, ten of them behind the point.
+/// Digits behind the point that a parameter gets beside a `numeric` with digits, if there is room.
 pub(crate) const NUMERIC_SCALE_DEFAULT: i8 = 10;
 
 /// The column type that this declaration names.
@@ -76,12 +76,7 @@ fn array_of(element: ColumnType) -> Result<ColumnType, SqlError> {
 
 fn numeric(info: &ExactNumberInfo) -> Result<ColumnType, SqlError> {
     let (precision, scale) = match *info {
-        ExactNumberInfo::None => {
-            return Ok(ColumnType::Numeric {
-                precision: NUMERIC_PRECISION_MAX,
-                scale: NUMERIC_SCALE_DEFAULT,
-            });
-        }
+        ExactNumberInfo::None => return Ok(ColumnType::AnyNumeric),
         ExactNumberInfo::Precision(precision) => (precision, 0),
         ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
     };
@@ -223,7 +218,8 @@ pub fn column_type_of_arrow(ty: &DataType) -> Option<ColumnType> {
         }
         DataType::Boolean => ColumnType::Boolean,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ColumnType::Text,
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => ColumnType::Bytea,
+        DataType::Binary | DataType::BinaryView => ColumnType::Bytea,
+        DataType::LargeBinary => ColumnType::AnyNumeric,
         DataType::FixedSizeBinary(16) => ColumnType::Uuid,
         DataType::FixedSizeBinary(8) => ColumnType::PgLsn,
         DataType::FixedSizeBinary(_) => ColumnType::Bytea,

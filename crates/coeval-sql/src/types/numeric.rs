@@ -27,7 +27,8 @@ pub(crate) fn decimal_shape(ty: ColumnType) -> Option<(i32, i32)> {
         ColumnType::Int => Some((10, 0)),
         ColumnType::BigInt => Some((20, 0)),
         ColumnType::Numeric { precision, scale } => Some((i32::from(precision), i32::from(scale))),
-        ColumnType::Real
+        ColumnType::AnyNumeric
+        | ColumnType::Real
         | ColumnType::Double
         | ColumnType::Boolean
         | ColumnType::Text

@@ -28,6 +28,9 @@ pub(crate) fn scalar_of(value: &Value, ty: ColumnType) -> Result<ScalarValue, Sq
         (Value::Decimal(v), DataType::Decimal128(precision, scale)) => {
             ScalarValue::Decimal128(Some(*v), precision, scale)
         }
+        (Value::Number(v), DataType::LargeBinary) => {
+            ScalarValue::LargeBinary(Some(v.borrow().as_bytes().to_vec()))
+        }
         (Value::Text(v), DataType::Utf8View) => ScalarValue::Utf8View(Some(v.to_string())),
         (Value::Bytes(v), DataType::BinaryView) => ScalarValue::BinaryView(Some(v.to_vec())),
         (Value::Interval(v), DataType::Interval(_)) => ScalarValue::IntervalMonthDayNano(Some(
@@ -55,6 +58,10 @@ pub(crate) fn scalar_of(value: &Value, ty: ColumnType) -> Result<ScalarValue, Sq
 pub(crate) fn value_of_scalar(scalar: &ScalarValue, ty: ColumnType) -> Result<Value, SqlError> {
     if scalar.is_null() {
         return Ok(Value::Null);
+    }
+    if scalar.data_type() == DataType::LargeBinary || ty == ColumnType::AnyNumeric {
+        let array = super::assign::assign_array(&scalar.to_array()?, ty, chrono_tz::Tz::UTC)?;
+        return Ok(value_at(&array, 0).to_owned());
     }
     let array: ArrayRef = scalar.cast_to(&ty.arrow())?.to_array()?;
     Ok(value_at(&array, 0).to_owned())

@@ -3,6 +3,7 @@
 
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
+use crate::types::any_numeric::parse_number;
 use crate::types::date_text::{Flaw, read_date, read_time, read_timestamp};
 use crate::types::datetime::{format_date, format_time, format_timestamp};
 use crate::types::interval_text::{format_interval, read_interval};
@@ -43,6 +44,7 @@ pub fn format_value(value: ValueRef<'_>, ty: ColumnType, zone: Tz, out: &mut Str
         (ValueRef::Float32(v), _) => format_float(f64::from(v), &format!("{v:e}"), FLOAT_DIGITS, out),
         (ValueRef::Float64(v), _) => format_float(v, &format!("{v:e}"), DOUBLE_DIGITS, out),
         (ValueRef::Decimal(v), _) => push(out, v),
+        (ValueRef::Number(v), _) => push(out, v),
         (ValueRef::Text(v), _) => out.push_str(v),
         (ValueRef::Bytes(v), _) => {
             out.push_str("\\x");
@@ -180,7 +182,9 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
         ColumnType::Real | ColumnType::Double if text.len() > NUMBER_BYTES_MAX => {
             return Err(float_range(text, ty));
         }
-        ColumnType::Numeric { .. } if text.len() > NUMBER_BYTES_MAX => return Err(overflow()),
+        ColumnType::Numeric { .. } | ColumnType::AnyNumeric if text.len() > NUMBER_BYTES_MAX => {
+            return Err(overflow());
+        }
         ColumnType::SmallInt => Value::Int16(integer(text, ty)?),
         ColumnType::Int => Value::Int32(integer(text, ty)?),
         ColumnType::BigInt => Value::Int64(integer(text, ty)?),
@@ -203,6 +207,7 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
             let exact = parse_decimal(text, scale).ok_or_else(|| decimal_error(text, ty))?;
             Value::Decimal(rescale(exact, scale, scale, precision)?)
         }
+        ColumnType::AnyNumeric => Value::Number(parse_number(text)?),
         ColumnType::Boolean => Value::Boolean(boolean(text).ok_or_else(bad)?),
         ColumnType::Text => Value::from(text),
         ColumnType::Varchar(length) => Value::from(fit_varchar(text, length)?),

@@ -171,6 +171,16 @@ fn constraints_that_are_not_valid_make_it_a_manifest_of_version_9() {
     assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
 }
 
+#[test]
+fn numerics_without_digits_make_it_a_manifest_of_version_11() {
+    for ty in [ColumnType::AnyNumeric, ColumnType::Array(ElementType::AnyNumeric)] {
+        let mut manifest = some_manifest();
+        manifest.tables[0].definition.columns[1].ty = ty;
+        assert_eq!(version_of(&manifest), 11);
+        assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    }
+}
+
 /// A program that reads Arrow's files alone is told a version, and not that files are damaged.
 #[test]
 fn encoded_segments_make_it_a_manifest_of_version_10() {

@@ -9,7 +9,7 @@
 //! | integers (`packed.rs`) | integers, days, times, and decimals of which all fit into 64 bits | it saves a quarter |
 //! | words (`words.rs`) | keys of one length, floating-point numbers, intervals, uuids, other decimals | it saves a quarter |
 //! | bits | booleans, 64 of them as an integer | always |
-//! | texts (`texts.rs`) | texts, bytes, keys of different lengths; compressed if that saves a quarter | |
+//! | texts (`texts.rs`) | texts, bytes, numbers of any number of digits, keys of different lengths; compressed if that saves a quarter | |
 //! | dictionary (`texts.rs`) | texts and bytes | it is smaller than the texts as they are |
 //! | lists | arrays: the lengths as integers, then the elements as a column | always |
 //!
@@ -32,7 +32,8 @@ mod words;
 
 use arrow::array::{
     Array, ArrayDataBuilder, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BinaryViewArray,
-    BooleanArray, ListArray, NullArray, StringViewArray, UInt16Array, UInt16DictionaryArray, make_array,
+    BooleanArray, LargeBinaryArray, ListArray, NullArray, StringViewArray, UInt16Array,
+    UInt16DictionaryArray, make_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{
@@ -87,6 +88,13 @@ pub(crate) fn encode(array: &dyn Array, out: &mut Vec<u8>) -> usize {
             let texts = texts_of(array, |row| texts.value(row));
             put_texts(&texts, out);
             (rows + 1) * size_of::<i32>() + texts.iter().map(|text| text.len()).sum::<usize>()
+        }
+        DataType::LargeBinary => {
+            let numbers = array.as_binary::<i64>();
+            out.push(TEXTS);
+            let numbers = texts_of(array, |row| numbers.value(row));
+            put_texts(&numbers, out);
+            (rows + 1) * size_of::<i64>() + numbers.iter().map(|number| number.len()).sum::<usize>()
         }
         DataType::List(_) => {
             let lists = array.as_list::<i32>();
@@ -151,6 +159,14 @@ fn take(data_type: &DataType, rows: usize, cursor: &mut Cursor<'_>) -> Result<Ar
         (TEXTS, DataType::Binary) => {
             let Texts { bytes, lengths } = Texts::take(cursor, rows)?;
             made(BinaryArray::try_new(offsets_of(lengths)?, Buffer::from_vec(bytes), nulls))
+        }
+        (TEXTS, DataType::LargeBinary) => {
+            let Texts { bytes, lengths } = Texts::take(cursor, rows)?;
+            made(LargeBinaryArray::try_new(
+                OffsetBuffer::from_lengths(lengths),
+                Buffer::from_vec(bytes),
+                nulls,
+            ))
         }
         (TEXTS, _) => view_array(data_type, Texts::take(cursor, rows)?.into_views(), nulls),
         (DICTIONARY, _) => view_array(data_type, take_dictionary(cursor, rows)?, nulls),

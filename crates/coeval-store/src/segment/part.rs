@@ -64,7 +64,7 @@ impl<'a> Layouts<'a> {
         let (rows, nulls) = (number(node.length())?, number(node.null_count())?);
         let count = match data_type {
             DataType::Null => 0,
-            DataType::Binary => 3,
+            DataType::Binary | DataType::LargeBinary => 3,
             DataType::Utf8View | DataType::BinaryView => 2 + self.next_view_buffers()?,
             _ => 2,
         };

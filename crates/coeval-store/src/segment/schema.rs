@@ -61,6 +61,7 @@ fn type_of(field: ipc::Field<'_>, place: Place) -> Option<DataType> {
         ipc::Type::Utf8View => DataType::Utf8View,
         ipc::Type::BinaryView => DataType::BinaryView,
         ipc::Type::Binary => DataType::Binary,
+        ipc::Type::LargeBinary => DataType::LargeBinary,
         ipc::Type::FixedSizeBinary => {
             let width = field.type_as_fixed_size_binary()?.byteWidth();
             DataType::FixedSizeBinary(Some(width).filter(|&width| width >= 0)?)

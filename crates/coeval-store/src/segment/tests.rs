@@ -11,7 +11,7 @@ use crate::files::{FileSystem, OpenMode, SimulatedFiles};
 use crate::key_column::KeyColumnBuilder;
 use crate::log::ChecksumPolicy;
 use crate::types::{ColumnType, ElementType};
-use crate::value::{IntervalValue, ListEncoder, Value};
+use crate::value::{AnyNumber, IntervalValue, ListEncoder, NumberClass, Value};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::reader::FileReader;
 use proptest::prelude::*;
@@ -29,13 +29,14 @@ fn disk(files: &SimulatedFiles) -> Disk {
     Disk::new(Arc::new(files.clone()), dir.to_path_buf(), lock, ChecksumPolicy::Verified, 1)
 }
 
-const TYPES: [ColumnType; 15] = [
+const TYPES: [ColumnType; 16] = [
     ColumnType::SmallInt,
     ColumnType::Int,
     ColumnType::BigInt,
     ColumnType::Real,
     ColumnType::Double,
     ColumnType::Numeric { precision: 20, scale: 3 },
+    ColumnType::AnyNumeric,
     ColumnType::Boolean,
     ColumnType::Text,
     ColumnType::Bytea,
@@ -58,6 +59,12 @@ fn value(ty: ColumnType, n: u32) -> Value {
         ColumnType::Real => Value::Float32(n as f32 / 3.0),
         ColumnType::Double => Value::Float64(f64::from(n) / -7.0),
         ColumnType::Numeric { .. } => Value::Decimal(i128::from(n) << 50),
+        ColumnType::AnyNumeric => Value::Number(AnyNumber::finite(
+            NumberClass::Negative,
+            &[7, n as u8 % 100, 30],
+            1,
+            4 + n as u16 % 3,
+        )),
         ColumnType::Boolean => Value::Boolean(n.is_multiple_of(2)),
         ColumnType::Text => Value::from("long enough to lie outside of the view ".repeat(n as usize % 3)),
         ColumnType::Bytea => Value::Bytes(vec![n as u8; n as usize % 20].into()),

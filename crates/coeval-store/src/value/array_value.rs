@@ -2,7 +2,7 @@
 //! Reading one value out of an Arrow array.
 
 use super::place::{PLACE_SIZE, kept_place};
-use super::{IntervalValue, ListRef, ValueRef};
+use super::{AnyNumberRef, IntervalValue, ListRef, ValueRef};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
@@ -32,6 +32,7 @@ pub fn value_at(array: &dyn Array, index: usize) -> ValueRef<'_> {
         DataType::Boolean => ValueRef::Boolean(array.as_boolean().value(index)),
         DataType::Utf8View => ValueRef::Text(array.as_string_view().value(index)),
         DataType::BinaryView => ValueRef::Bytes(array.as_binary_view().value(index)),
+        DataType::LargeBinary => ValueRef::Number(AnyNumberRef::new(array.as_binary::<i64>().value(index))),
         DataType::Date32 => ValueRef::Int32(array.as_primitive::<Date32Type>().value(index)),
         DataType::Time64(TimeUnit::Microsecond) => {
             ValueRef::Int64(array.as_primitive::<Time64MicrosecondType>().value(index))

@@ -2,12 +2,13 @@
 //! Values as components of keys: written so that comparing the bytes compares the values, and read back.
 //!
 //! A key is the concatenation of its components: integers big-endian with the sign bit turned, floats with their order
-//! made unsigned, text and bytes with 0x00 escaped as 0x00 0xFF and closed by 0x00 0x01. Each component ends by itself, so a
+//! made unsigned, numbers without digits of their type as `number.rs` says, text and bytes with 0x00 escaped as 0x00 0xFF and closed by 0x00 0x01. Each component ends by itself, so a
 //! key can be read back, and no key of a space is a proper prefix of another.
 //! A nullable component starts with a byte: 0x01 for a value, 0x02 for NULL (NULL sorts last).
 
 use super::list::check_list;
-use super::{IntervalValue, Value, ValueRef};
+use super::number::comparable_length;
+use super::{AnyNumber, AnyNumberRef, IntervalValue, Value, ValueRef};
 use crate::key::Key;
 use crate::types::Physical;
 use smallvec::SmallVec;
@@ -73,6 +74,7 @@ impl KeyWriter {
             ValueRef::Float32(v) => self.bytes.extend_from_slice(&ordered_f32(v).to_be_bytes()),
             ValueRef::Float64(v) => self.bytes.extend_from_slice(&ordered_f64(v).to_be_bytes()),
             ValueRef::Decimal(v) => self.bytes.extend_from_slice(&(v as u128 ^ (1 << 127)).to_be_bytes()),
+            ValueRef::Number(v) => self.bytes.extend_from_slice(v.comparable()),
             ValueRef::Text(v) => self.push_escaped(v.as_bytes()),
             ValueRef::Bytes(v) => self.push_escaped(v),
             ValueRef::Interval(v) => {
@@ -194,6 +196,14 @@ impl<'a> KeyReader<'a> {
             Physical::DecimalShort | Physical::DecimalLong => {
                 Value::Decimal((u128::from_be_bytes(self.take()?) ^ (1 << 127)) as i128)
             }
+            Physical::Number => {
+                let offset = self.at;
+                let number = AnyNumber::of_comparable(self.take_number()?);
+                if !AnyNumberRef::check(number.borrow().as_bytes()) {
+                    return Err(KeyDamage { offset });
+                }
+                Value::Number(number)
+            }
             Physical::Text => {
                 let offset = self.at;
                 let bytes = self.take_escaped()?;
@@ -232,6 +242,7 @@ impl<'a> KeyReader<'a> {
             Physical::DecimalShort | Physical::DecimalLong | Physical::Interval | Physical::Uuid => {
                 self.advance(16)
             }
+            Physical::Number => self.take_number().map(|_| ()),
             Physical::Text | Physical::Bytes | Physical::List(_) => {
                 while self.take_segment()?.1 == ESCAPED_ZERO {}
                 Ok(())
@@ -254,6 +265,14 @@ impl<'a> KeyReader<'a> {
         let mut out = [0; N];
         out.copy_from_slice(&self.bytes[start..self.at]);
         Ok(out)
+    }
+
+    /// The bytes of a number, which end by themselves.
+    fn take_number(&mut self) -> Result<&'a [u8], KeyDamage> {
+        let rest = self.rest();
+        let length = comparable_length(rest).ok_or(KeyDamage { offset: self.at })?;
+        self.at += length;
+        Ok(&rest[..length])
     }
 
     /// The bytes up to the next escape byte, and the byte behind that.

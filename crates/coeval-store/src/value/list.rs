@@ -3,7 +3,8 @@
 //!
 //! In rows and keys an array is the concatenation of its elements as nullable key components, so that comparing
 //! the bytes compares the arrays as PostgreSQL does: element by element, NULL above all else, the shorter one
-//! first. An interval's component says only how long it is; its months, days and nanoseconds stand behind it.
+//! first. An interval's component says only how long it is; its months, days and nanoseconds stand behind it. Numbers without
+//! digits of their type are kept without zeros at their ends.
 //! In chunks an array is what Arrow calls a list.
 
 use super::array_value::value_at;

@@ -91,6 +91,7 @@ fn own_bytes(value: ValueRef<'_>) -> usize {
     match value {
         ValueRef::Text(text) => text.len(),
         ValueRef::Bytes(bytes) => bytes.len(),
+        ValueRef::Number(number) => number.as_bytes().len(),
         ValueRef::List(ListRef::Encoded(bytes)) => bytes.len(),
         ValueRef::List(list) => list.encoded().len(),
         _ => 0,

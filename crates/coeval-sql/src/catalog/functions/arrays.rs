@@ -13,7 +13,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Int32Array, ListArray, StringViewAr
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use chrono_tz::Tz;
-use coeval_store::{ColumnType, ElementType};
+use coeval_store::{ColumnType, ElementType, Value};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -95,7 +95,11 @@ fn scalar_of_text(text: Option<&str>, ty: &DataType, zone: Tz) -> SqlResult<Scal
     let (Some(text), Some(column)) = (text, crate::types::column_type_of_arrow(ty)) else {
         return Ok(ScalarValue::try_new_null(ty)?);
     };
-    let value = crate::types::parse_value(text, column, zone)?;
+    let value = match crate::types::parse_value(text, column, zone)? {
+        // Without zeros at their ends, as arrays have them.
+        Value::Number(number) => Value::Number(number.borrow().shortest()),
+        value => value,
+    };
     Ok(scalar_of(&value, column)?.cast_to(ty)?)
 }
 

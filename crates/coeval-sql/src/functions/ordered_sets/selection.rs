@@ -10,7 +10,7 @@
 //! | `numeric`, intervals by their lengths | 128-bit integers |
 //! | texts and bytes | themselves |
 //! | `jsonb` | texts in the order of documents |
-//! | all others (uuids, enums, places in a log) | Arrow's rows of bytes |
+//! | all others (uuids, enums, places in a log, `numeric` without digits) | Arrow's rows of bytes |
 //!
 //! A rank is found by quickselect, in a time that grows with the number of values; several ranks share what the one before has
 //! divided, and many of them are found by sorting after all. The most frequent value is found by counting in a hash table.

@@ -18,7 +18,7 @@ use crate::error::{SqlError, SqlState, own_error};
 use crate::names::fold;
 use crate::query::dialect::text;
 use crate::query::scopes::constraint_mut;
-use crate::query::typing::{is_condition, no_operator};
+use crate::query::typing::{is_any_numeric, is_condition, no_operator};
 use crate::select::call;
 use crate::types::{no_condition, no_prefix_operator, require_common_type, type_in_words};
 use crate::walk::WalkMut;
@@ -216,7 +216,7 @@ pub(super) fn no_sign(ty: &DataType) -> SqlError {
 }
 
 pub(super) fn has_sign(ty: &DataType) -> bool {
-    ty.is_null() || is_signed_numeric(ty) || is_interval(ty) || is_timestamp(ty)
+    ty.is_null() || is_signed_numeric(ty) || is_any_numeric(ty) || is_interval(ty) || is_timestamp(ty)
 }
 
 /// What a function is there to find.

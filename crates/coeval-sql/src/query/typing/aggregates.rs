@@ -24,7 +24,7 @@ use super::settle::doubles;
 use super::shifts::settle_shift;
 use super::unreversed::unreversed;
 use super::variances::Spread;
-use super::{array_keys, documents, float_spreads, group_keys, jsonb, window_keys};
+use super::{any_numeric, array_keys, documents, float_spreads, group_keys, jsonb, window_keys};
 use crate::error::{SqlError, SqlState};
 use crate::functions::ORDERED_SET;
 use arrow::datatypes::DataType;
@@ -41,6 +41,10 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
     // Of a guarded argument it would not be known that it is a document.
     if let Some(key) = group_keys::settle_count(&call, schema)? {
         call.params.args = vec![key];
+        is_changed = true;
+    }
+    if let Some(arguments) = any_numeric::settle_arguments(&call, schema)? {
+        call.params.args = arguments;
         is_changed = true;
     }
     is_changed |= guard_arguments(&mut call, schema)?;
@@ -69,7 +73,7 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
     }
     if !call.params.distinct {
         is_changed |= jsonb::settle_keys(&mut call.params.order_by, schema)?;
-        is_changed |= window_keys::by_lengths(&mut call.params.order_by, schema);
+        is_changed |= window_keys::by_equals(&mut call.params.order_by, schema)?;
         is_changed |= array_keys::settle_keys(&mut call.params.order_by, schema);
     }
     Ok(is_changed.then_some(call))
@@ -92,6 +96,7 @@ pub(super) fn settled_window(call: &WindowFunction, schema: &DFSchema) -> Result
         jsonb::settle_window,
         array_keys::settle_window,
         group_keys::settle_window,
+        any_numeric::settle_window,
         typed_window,
     ];
     for settle in steps {

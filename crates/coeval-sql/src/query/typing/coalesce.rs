@@ -37,7 +37,7 @@ fn is_cast_from_no_text(ty: &DataType) -> bool {
 fn reads_texts(ty: &DataType) -> bool {
     ty.is_temporal()
         || ty.is_numeric()
-        || matches!(ty, DataType::Boolean | DataType::BinaryView | DataType::List(_))
+        || matches!(ty, DataType::Boolean | DataType::BinaryView | DataType::LargeBinary | DataType::List(_))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

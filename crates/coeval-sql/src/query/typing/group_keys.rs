@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values that are equal though they are kept differently: documents (`1` and `1.0`), intervals (`1 mon` and `30 days`).
+//! Values that are equal though they are kept differently: documents (`1` and `1.0`), intervals (`1 mon` and `30 days`), numbers of
+//! any number of digits (`1.0` and `1.00`).
 //!
 //! What finds equal rows goes by a key of such a value: GROUP BY, DISTINCT, UNION, INTERSECT, EXCEPT, PARTITION BY and
 //! `count(DISTINCT x)`. Of a group the first value is shown.
@@ -12,11 +13,12 @@
 //! Columns that follow from others of the groups, as all of a table from its primary key, need none: DataFusion groups by them
 //! only if they are shown. Beside keys it would keep them all, so there they are first values.
 //!
-//! GROUPING SETS, ROLLUP and CUBE go by what is kept.
+//! GROUPING SETS, ROLLUP and CUBE go by what is kept, but for such numbers.
 
 use super::any_of_group::any_of_group;
 use super::intervals::length;
-use super::{array_keys, jsonb};
+use super::{any_numeric, array_keys, jsonb};
+use crate::error::SqlError;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result, get_required_group_by_exprs_indices};
@@ -36,8 +38,11 @@ fn key_of(value: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     if jsonb::is_jsonb(value, schema) {
         return Ok(Some(jsonb::ordered(plain())?));
     }
-    let is_interval = matches!(value.get_type(schema), Ok(DataType::Interval(_)));
-    Ok(is_interval.then(|| length(plain())))
+    Ok(match value.get_type(schema) {
+        Ok(DataType::Interval(_)) => Some(length(plain())),
+        Ok(ty) if any_numeric::is_any_numeric(&ty) => any_numeric::key(plain())?,
+        _ => None,
+    })
 }
 
 /// The keys of values; `None` if no value has one.
@@ -65,9 +70,46 @@ pub(super) fn settle(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
 }
 
+/// Groups by sets of columns, of which those of `numeric` without digits lose the zeros at their ends before: there is no first value of
+/// a group that is a total.
+///
+/// # Errors
+/// `0A000` for such a number that is computed.
+fn with_shortest_in_sets(aggregate: Aggregate) -> Result<Transformed<Aggregate>> {
+    let schema = Arc::clone(aggregate.input.schema());
+    let sets = aggregate.group_expr.iter().filter_map(|group| match group {
+        Expr::GroupingSet(set) => Some(set.distinct_expr()),
+        _ => None,
+    });
+    let is_number = |value: &&Expr| value.get_type(&schema).is_ok_and(|ty| any_numeric::is_any_numeric(&ty));
+    let numbers: Vec<Expr> = sets.flatten().filter(is_number).cloned().collect();
+    if numbers.is_empty() {
+        return Ok(Transformed::no(aggregate));
+    }
+    if !numbers.iter().all(|number| matches!(number, Expr::Column(_))) {
+        let what = "GROUPING SETS, ROLLUP and CUBE by a computed numeric without digits";
+        return Err(SqlError::unsupported(what)
+            .with_hint("Compute it in a subquery, and group by its column.")
+            .into());
+    }
+    let columns = schema.iter().map(|(qualifier, field)| {
+        let column = Expr::Column(Column::from((qualifier, field)));
+        if !numbers.contains(&column) {
+            return Ok(column);
+        }
+        let number = any_numeric::shortest(column)?;
+        Ok(number.alias_qualified(qualifier.cloned(), field.name()))
+    });
+    let columns = columns.collect::<Result<Vec<_>, SqlError>>()?;
+    let input = LogicalPlan::Projection(Projection::try_new(columns, aggregate.input)?);
+    Aggregate::try_new(Arc::new(input), aggregate.group_expr, aggregate.aggr_expr).map(Transformed::yes)
+}
+
 fn settle_groups(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
+    let Transformed { data: aggregate, transformed: is_changed, .. } = with_shortest_in_sets(aggregate)?;
+    let as_it_is = |aggregate| Transformed::new_transformed(LogicalPlan::Aggregate(aggregate), is_changed);
     let Some(keys) = keys_of(&aggregate.group_expr, aggregate.input.schema())? else {
-        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+        return Ok(as_it_is(aggregate));
     };
     let needed = needed_groups(&aggregate);
     let mut ways: Vec<Way> = keys.into_iter().map(Way::of).collect();
@@ -77,7 +119,7 @@ fn settle_groups(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
         }
     }
     if !ways.iter().any(|way| matches!(way, Way::ByKey(_))) {
-        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+        return Ok(as_it_is(aggregate));
     }
     let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
     let values = group_expr.into_iter().zip(ways).collect();

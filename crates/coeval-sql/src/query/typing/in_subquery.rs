@@ -3,7 +3,7 @@
 
 use super::comparisons::{Operand, written};
 use super::group_keys::key_of_any;
-use super::{instants, jsonb, trimmed};
+use super::{any_numeric, instants, jsonb, trimmed};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison};
@@ -62,6 +62,10 @@ fn both(value: &Expr, subquery: &Subquery, schema: &DFSchema) -> Result<Option<(
     let row_type = row.get_type(plan.schema())?;
     let (value, row) = if jsonb::is_jsonb(value, schema) || jsonb::is_jsonb(&row, plan.schema()) {
         (jsonb::ordered(value.clone())?, jsonb::ordered(row)?)
+    } else if let Some(numbers) =
+        any_numeric::comparable_sides((value, schema), (&row, plan.schema().as_ref()))?
+    {
+        numbers
     } else if let Some(trimmed) = trimmed::comparable_sides((value, schema), (&row, plan.schema().as_ref()))?
     {
         trimmed

@@ -15,6 +15,7 @@ use crate::names::fold;
 use crate::scalar::cast_function::{CAST, description, is_own};
 use crate::scalar::{decimal_literal, number_literal};
 use crate::select::{self, call};
+use crate::types::any_numeric::parse_number;
 use crate::types::{IntervalUnit, column_type, format_interval, no_time, read_interval_in};
 use crate::walk::WalkMut;
 use coeval_store::ColumnType;
@@ -272,6 +273,10 @@ fn number(expression: &Expr, text: &str) -> Result<Option<Expr>, SqlError> {
         (_, ColumnType::Numeric { precision, scale }) => {
             Some(select::cast(expression.clone(), exact(precision, scale)))
         }
+        (_, ColumnType::AnyNumeric) => {
+            let text = Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
+            Some(own_call(text, ColumnType::AnyNumeric)?)
+        }
         (_, ColumnType::Double) => {
             let text = Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
             Some(select::cast(text, DataType::DoublePrecision))
@@ -284,9 +289,13 @@ fn number(expression: &Expr, text: &str) -> Result<Option<Expr>, SqlError> {
 pub(super) fn to_numeric(input: &Expr) -> Result<Expr, SqlError> {
     if let Expr::Value(value) = input
         && let Some(text) = value.value.clone().into_string()
-        && let (_, ColumnType::Numeric { precision, scale }) = decimal_literal(&text)?
     {
-        return Ok(select::cast(input.clone(), exact(precision, scale)));
+        if let Ok((_, ColumnType::Numeric { precision, scale })) = decimal_literal(&text) {
+            return Ok(select::cast(input.clone(), exact(precision, scale)));
+        }
+        // Of too many digits for that, or none: the error does not wait for rows.
+        parse_number(&text)?;
+        return own_call(input.clone(), ColumnType::AnyNumeric);
     }
     Ok(call(TO_NUMERIC, vec![input.clone()]))
 }

@@ -5,6 +5,7 @@ use super::intervals::mean_lengths;
 use crate::constants::made_of_columns;
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use crate::scalar::cast_function::cast_array;
+use crate::types::any_numeric::AnyNumeric;
 use crate::types::numeric::{QUOTIENT_PRECISION, divide, quotient_shape, rescale};
 use crate::types::{cannot_cast, column_type_of_arrow, real_of, require_cast, session_zone, type_in_words};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
@@ -13,7 +14,7 @@ use arrow::datatypes::{
     DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
 };
 use arrow::error::ArrowError;
-use coeval_store::ColumnType;
+use coeval_store::{ColumnBuilder, ColumnType, Value, ValueRef, value_at};
 use datafusion::common::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
@@ -22,7 +23,7 @@ use datafusion::logical_expr::{
 };
 use std::sync::{Arc, LazyLock};
 
-/// Precision and scale of `numeric` made of a type that does not say: as a column declared without them.
+/// Precision and scale of the operands of a quotient that do not say.
 const UNDECLARED: (u8, i8) = (38, 10);
 
 /// The function that divides exact numbers.
@@ -157,12 +158,11 @@ impl ScalarUDFImpl for NumberFunction {
             (Kind::Nullable, _) => first.clone(),
             (Kind::ToNumeric, Some((precision, scale))) => DataType::Decimal128(precision, scale),
             (Kind::ToNumeric, None) => {
-                let numeric = ColumnType::Numeric { precision: UNDECLARED.0, scale: UNDECLARED.1 };
                 match column_type_of_arrow(first) {
-                    Some(from) => require_cast(from, numeric)?,
+                    Some(from) => require_cast(from, ColumnType::AnyNumeric)?,
                     None => return Err(cannot_cast(&type_in_words(first), "numeric").into()),
                 }
-                numeric.arrow()
+                ColumnType::AnyNumeric.arrow()
             }
             (Kind::Mean, None) => first.clone(),
             (Kind::Mean, Some((_, scale))) => {
@@ -195,6 +195,9 @@ impl ScalarUDFImpl for NumberFunction {
                 (Kind::Mean, [sum, count]) if matches!(to, DataType::Interval(_)) => {
                     mean_lengths(sum, count)?
                 }
+                (Kind::Mean, [sum, count]) if *to == ColumnType::AnyNumeric.arrow() => {
+                    number_means(sum, count)?
+                }
                 (Kind::Mean, [sum, count]) => {
                     let sum = match shape(sum.data_type()) {
                         Some((precision, scale)) => {
@@ -207,13 +210,8 @@ impl ScalarUDFImpl for NumberFunction {
                 }
                 (Kind::Nullable, [input]) => Arc::clone(input),
                 (Kind::Rounded(to), [input]) => rounded_array(input, to)?,
-                // Arrow goes down by recursion on the digits of a text, and gives a float more digits than it keeps.
-                (Kind::ToNumeric, [input])
-                    if input.data_type().is_string() || input.data_type().is_floating() =>
-                {
-                    let unknown = || SqlError::internal("a numeric that is none");
-                    let to = column_type_of_arrow(to).ok_or_else(unknown)?;
-                    cast_array(input, to, session_zone(&arguments.config_options))?
+                (Kind::ToNumeric, [input]) if !to.is_decimal() => {
+                    cast_array(input, ColumnType::AnyNumeric, session_zone(&arguments.config_options))?
                 }
                 (Kind::ToNumeric, [input]) => checked_cast(input, to)?,
                 _ => return Err(SqlError::internal("a function of numbers with other arguments").into()),
@@ -242,6 +240,23 @@ fn quotients(left: &ArrayRef, right: &ArrayRef, to: &DataType) -> Result<ArrayRe
     let done: PrimitiveArray<Decimal128Type> =
         try_binary(left, right, |left, right| divide(left, right, shift).map_err(external))?;
     Ok(Arc::new(done.with_data_type(to.clone())))
+}
+
+/// Means of numbers of any number of digits.
+fn number_means(sums: &ArrayRef, counts: &ArrayRef) -> Result<ArrayRef> {
+    let counts = arrow::compute::cast(counts, &DataType::Int64)?;
+    let counts = counts.as_primitive::<Int64Type>();
+    let mut means = ColumnBuilder::new(ColumnType::AnyNumeric, sums.len());
+    for row in 0..sums.len() {
+        match value_at(sums, row) {
+            ValueRef::Number(sum) if counts.is_valid(row) => {
+                let mean = AnyNumeric::of(sum).quotient(&AnyNumeric::whole(counts.value(row)))?;
+                means.push(Value::Number(mean.number()?).borrow());
+            }
+            _ => means.push(ValueRef::Null),
+        }
+    }
+    Ok(means.finish())
 }
 
 fn float_means(sum: &ArrayRef, count: &ArrayRef) -> Result<ArrayRef> {

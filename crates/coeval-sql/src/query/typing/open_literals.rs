@@ -56,7 +56,7 @@ fn read_as(literal: &mut Expr, ty: ColumnType) -> Result<(), SqlError> {
         ColumnType::Int => DataType::Int(None),
         ColumnType::BigInt => DataType::BigInt(None),
         ColumnType::Double => DataType::DoublePrecision,
-        ColumnType::Numeric { .. } => {
+        ColumnType::Numeric { .. } | ColumnType::AnyNumeric => {
             *literal = to_numeric(literal)?;
             return Ok(());
         }

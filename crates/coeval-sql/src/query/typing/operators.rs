@@ -15,6 +15,7 @@
 //! | an interval times or by a number | an interval | refused |
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
 
+use super::any_numeric;
 use super::array_literals::array_of;
 use super::comparisons;
 use super::dates;
@@ -80,24 +81,15 @@ impl ExprPlanner for PostgresOperators {
         }
         let mut raw = raw;
         let Some(operator) = arithmetic(&raw.op) else {
-            if compares(&raw.op) {
-                if let Some((left, right)) = pair(&raw.left, &raw.right, schema)? {
-                    (raw.left, raw.right) = (left, right);
-                }
-                if jsonb::is_jsonb(&raw.left, schema) || jsonb::is_jsonb(&raw.right, schema) {
-                    // In the form in which they are compared they are texts.
-                    comparisons::require(&raw.left, &raw.op, &raw.right, schema)?;
-                }
-                if let Some((left, right)) = comparable_pair(&raw.left, &raw.right, schema)? {
-                    (raw.left, raw.right) = (left, right);
-                }
-            }
-            return Ok(PlannerResult::Original(raw));
+            return Ok(PlannerResult::Original(with_comparable_operands(raw, schema)?));
         };
         let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(raw));
         };
         type_literals(&mut raw, &mut left, &mut right, schema)?;
+        if let Some(numbers) = any_numeric::planned(operator, &raw, (&left, &right))? {
+            return Ok(PlannerResult::Planned(numbers));
+        }
         if let Some(dated) = dated(operator, (&raw.left, &left), (&raw.right, &right))? {
             return Ok(PlannerResult::Planned(dated));
         }
@@ -215,6 +207,24 @@ impl ExprPlanner for PostgresOperators {
         let part = |function| over_window(WindowFunctionDefinition::AggregateUDF(function));
         Ok(PlannerResult::Planned(mean(part(sum()), part(count_udaf()))))
     }
+}
+
+/// An operation that, if it is a comparison, has operands of types that compare.
+fn with_comparable_operands(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<RawBinaryExpr> {
+    if !compares(&raw.op) {
+        return Ok(raw);
+    }
+    if let Some((left, right)) = pair(&raw.left, &raw.right, schema)? {
+        (raw.left, raw.right) = (left, right);
+    }
+    if jsonb::is_jsonb(&raw.left, schema) || jsonb::is_jsonb(&raw.right, schema) {
+        // In the form in which they are compared they are texts.
+        comparisons::require(&raw.left, &raw.op, &raw.right, schema)?;
+    }
+    if let Some((left, right)) = comparable_pair(&raw.left, &raw.right, schema)? {
+        (raw.left, raw.right) = (left, right);
+    }
+    Ok(raw)
 }
 
 /// Whether this counts rows by a constant: `count(1)` is `count(*)`. Both have one name in plans, so they must be one
@@ -377,7 +387,10 @@ fn arithmetic(operator: &BinaryOperator) -> Option<Operator> {
 }
 
 fn is_number(ty: &DataType) -> bool {
-    ty.is_integer() || ty.is_floating() || matches!(ty, DataType::Decimal128(..))
+    ty.is_integer()
+        || ty.is_floating()
+        || matches!(ty, DataType::Decimal128(..))
+        || any_numeric::is_any_numeric(ty)
 }
 
 /// A call of one of our functions.

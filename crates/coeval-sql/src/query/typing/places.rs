@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arithmetic with places in a log, which DataFusion takes for bytes: the distance of two, and a place so many bytes away.
 
+use super::any_numeric::is_any_numeric;
 use super::operators::no_operator;
 use crate::functions::{PLACE_AFTER, PLACE_BEFORE, PLACE_DISTANCE, function};
-use crate::scalar::cast_function::literal_as;
+use crate::scalar::cast_function::{called, literal_as};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::Result;
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{Expr, Operator};
+
+/// What a number of bytes is read as that does not say how many digits it has.
+const BYTES: ColumnType = ColumnType::Numeric { precision: 38, scale: 10 };
 
 /// The operation as a call of the function that stands for it; `None` if neither side is a place. A NULL without a type is a
 /// place where a place is taken away, and a number of bytes elsewhere; parameters and literals have their types by now.
@@ -24,7 +28,11 @@ pub(super) fn planned(
     if !is_place(left) && !is_place(right) {
         return Ok(None);
     }
-    let is_bytes = |ty: &DataType| ty.is_integer() || ty.is_decimal() || ty.is_null();
+    let is_bytes = |ty: &DataType| ty.is_integer() || ty.is_decimal() || ty.is_null() || is_any_numeric(ty);
+    let bytes = |number: &Expr, ty: &DataType| match is_any_numeric(ty) {
+        true => called(number.clone(), BYTES),
+        false => Ok(number.clone()),
+    };
     let (one, other) = (&raw.left, &raw.right);
     let called = match operator {
         Operator::Minus if is_place(left) && (is_place(right) || right.is_null()) => {
@@ -33,13 +41,13 @@ pub(super) fn planned(
             function(PLACE_DISTANCE)?.call(vec![one.clone(), other])
         }
         Operator::Minus if is_place(left) && is_bytes(right) => {
-            function(PLACE_BEFORE)?.call(vec![one.clone(), other.clone()])
+            function(PLACE_BEFORE)?.call(vec![one.clone(), bytes(other, right)?])
         }
         Operator::Plus if is_place(left) && is_bytes(right) => {
-            function(PLACE_AFTER)?.call(vec![one.clone(), other.clone()])
+            function(PLACE_AFTER)?.call(vec![one.clone(), bytes(other, right)?])
         }
         Operator::Plus if is_place(right) && is_bytes(left) => {
-            function(PLACE_AFTER)?.call(vec![other.clone(), one.clone()])
+            function(PLACE_AFTER)?.call(vec![other.clone(), bytes(one, left)?])
         }
         _ => return Err(no_operator(left, &operator, right).into()),
     };

@@ -3,6 +3,7 @@
 //! times of one width only. Where rows are made of the array, its members are made while they are read
 //! (`query/series.rs`).
 
+use super::any_numeric::is_any_numeric;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::scalar::cast_function::cast_array;
@@ -103,9 +104,12 @@ impl ScalarUDFImpl for Series {
             }
             _ => {
                 let message = "function generate_series does not exist for these arguments";
-                Err(SqlError::new(SqlState::UndefinedFunction, message)
-                    .with_hint("It takes integers, numeric, or timestamps with an interval.")
-                    .into())
+                let hint = if types.iter().any(is_any_numeric) {
+                    "Numbers have to say how many digits they have: cast them to numeric(38,10)."
+                } else {
+                    "It takes integers, numeric, or timestamps with an interval."
+                };
+                Err(SqlError::new(SqlState::UndefinedFunction, message).with_hint(hint).into())
             }
         }
     }

@@ -13,8 +13,8 @@ use super::numbers::{nullable, quotient};
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, merged, orderless,
-    padded, subquery_order, trimmed, window_keys,
+    aggregates, any_numeric, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, merged,
+    orderless, padded, subquery_order, trimmed, window_keys,
 };
 use crate::error::SqlError;
 use crate::guarded::is_comparison;
@@ -23,12 +23,13 @@ use crate::query::matching::heeding_at_once;
 use crate::query::rewriting::{Below, rewrite_node, rewrite_plan};
 use crate::scalar::cast_function::{is_own, literal_as};
 use crate::scalar::decimal_literal;
+use crate::types::any_numeric::parse_number;
 use crate::types::{
     arrow_type_gives_way, cannot_cast, column_type_of_arrow, common_arrow_type, no_operator,
     require_common_type, type_in_words,
 };
 use arrow::datatypes::{DataType, Field};
-use coeval_store::{ColumnType, EnumType, NUMERIC_PRECISION_MAX};
+use coeval_store::{ColumnType, EnumType, NUMERIC_PRECISION_MAX, Value};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
@@ -60,7 +61,8 @@ pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
                     .transform_data(jsonb::settle_sort)?
                     .transform_data(window_keys::settle_sort)?
                     .transform_data(array_keys::settle_sort)?
-                    .transform_data(group_keys::settle)
+                    .transform_data(group_keys::settle)?
+                    .transform_data(any_numeric::settle_recursion)
             }
         }
     };
@@ -89,6 +91,9 @@ pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<
     if let Some(padded) = padded::settled(&expression, schema)? {
         return Ok(Transformed::yes(settle(padded, schema)?.data));
     }
+    if let Some(numbers) = any_numeric::settled(&expression, schema)? {
+        return Ok(Transformed::yes(settle(numbers, schema)?.data));
+    }
     let settled = match &expression {
         Expr::AggregateFunction(call) => {
             let settled = aggregates::settled(call, schema)?;
@@ -105,20 +110,10 @@ pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<
             }
             None => exact_window_sum(call, schema),
         },
-        Expr::BinaryExpr(comparison @ BinaryExpr { left, op, right }) if is_comparison(*op) => {
-            comparisons::require_of(comparison, schema)?;
-            let settled = pair(left, right, schema)?
-                .map_or_else(|| comparable_pair(left, right, schema), |settled| Ok(Some(settled)))?;
-            let operands =
-                settled.as_ref().map_or((left.as_ref(), right.as_ref()), |(left, right)| (left, right));
-            pair_without_signs(operands.0, operands.1)
-                .or(settled)
-                .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right))))
+        Expr::BinaryExpr(comparison) if is_comparison(comparison.op) => {
+            settle_comparison(comparison, schema)?
         }
-        Expr::Cast(cast) => {
-            refuse_cast(cast, schema)?;
-            settle_parameter(cast)?
-        }
+        Expr::Cast(cast) => settle_cast(cast, schema)?,
         Expr::Like(like) => match refuse_pattern_of_enum(like, schema)? {
             None => heeding_at_once(&expression, schema)?,
             settled => settled,
@@ -149,6 +144,29 @@ pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<
         return Ok(Transformed::yes(document));
     }
     Ok(settled.map_or_else(|| Transformed::no(expression), Transformed::yes))
+}
+
+/// A comparison whose operands are of types that compare; `None` if it is right as it is.
+fn settle_comparison(comparison: &BinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let BinaryExpr { left, op, right } = comparison;
+    comparisons::require_of(comparison, schema)?;
+    let settled = match pair(left, right, schema)? {
+        Some((left, right)) => Some(numbers_of_pair(&left, &right, schema)?.unwrap_or((left, right))),
+        None => comparable_pair(left, right, schema)?,
+    };
+    let operands = settled.as_ref().map_or((left.as_ref(), right.as_ref()), |(left, right)| (left, right));
+    let settled = pair_without_signs(operands.0, operands.1).or(settled);
+    Ok(settled.map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))))
+}
+
+/// A cast that DataFusion does not do as PostgreSQL does; `None` if it is right as it is.
+fn settle_cast(cast: &Cast, schema: &DFSchema) -> Result<Option<Expr>> {
+    refuse_cast(cast, schema)?;
+    if let Some(settled) = settle_parameter(cast)? {
+        return Ok(Some(settled));
+    }
+    let Ok(from) = cast.expr.get_type(schema) else { return Ok(None) };
+    Ok(any_numeric::settled_cast(&cast.expr, &from, cast.field.data_type())?)
 }
 
 /// `text || x` with `x` as the text that PostgreSQL writes of it; `None` if it is right as it is.
@@ -262,6 +280,12 @@ fn widened(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Expr
     is_sum.then(|| Expr::Cast(Cast::new(Box::new(argument.clone()), DataType::Decimal128(SUM_PRECISION, 0))))
 }
 
+/// Two operands of which a literal has become a number of any number of digits, as they are compared; `None` of others.
+fn numbers_of_pair(left: &Expr, right: &Expr, schema: &DFSchema) -> Result<Option<(Expr, Expr)>> {
+    let settled = any_numeric::comparable(&[left.clone(), right.clone()], schema)?;
+    Ok(settled.and_then(|operands| <[Expr; 2]>::try_from(operands).ok()).map(Into::into))
+}
+
 /// [`comparable`], of two operands.
 pub(super) fn comparable_pair(left: &Expr, right: &Expr, schema: &DFSchema) -> Result<Option<(Expr, Expr)>> {
     let settled = comparable(&[left.clone(), right.clone()], schema)?;
@@ -274,6 +298,9 @@ pub(super) fn comparable_pair(left: &Expr, right: &Expr, schema: &DFSchema) -> R
 pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     if let Some(documents) = jsonb::comparable(operands, schema)? {
         return Ok(Some(documents));
+    }
+    if let Some(numbers) = any_numeric::comparable(operands, schema)? {
+        return Ok(Some(numbers));
     }
     if let Some(trimmed) = trimmed::comparable(operands, schema)? {
         return Ok(Some(trimmed));
@@ -355,7 +382,7 @@ fn mixes_float_and_numeric<'a>(expressions: impl IntoIterator<Item = &'a Expr>, 
     let (mut floats, mut decimals) = (false, false);
     for ty in expressions.into_iter().filter_map(|expression| expression.get_type(schema).ok()) {
         floats |= ty.is_floating();
-        decimals |= ty.is_decimal();
+        decimals |= ty.is_decimal() || any_numeric::is_any_numeric(&ty);
     }
     floats && decimals
 }
@@ -550,6 +577,9 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
         [left, right] if function.name() == "nullif" => comparisons::require(left, &"=", right, schema)?,
         choices => require_choices(&construct, choices, schema)?,
     }
+    if let Some(settled) = any_numeric::settle_choice(function, schema)? {
+        return Ok(Some(settled));
+    }
     if function.name() != "coalesce"
         && let Some(settled) = jsonb::settle_choice(function, schema)?
     {
@@ -728,7 +758,7 @@ fn settle_text(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Ex
 fn settle_texts(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     let types = function.args.iter().map(|argument| argument.get_type(schema)).collect::<Result<Vec<_>>>()?;
     if function.name() == "character_length"
-        && let [DataType::Binary | DataType::LargeBinary | DataType::BinaryView] = types[..]
+        && let [DataType::Binary | DataType::BinaryView] = types[..]
     {
         let length = crate::functions::function(crate::functions::BYTES_LENGTH)?;
         return Ok(Some(length.call(function.args.clone())));
@@ -772,8 +802,12 @@ pub(super) fn beside(literal: &Expr, other: &Expr, schema: &DFSchema) -> Result<
     })
 }
 
+/// A number with the digits that it is written with; one that has too many for a `numeric` with digits, or is none, without.
 fn decimal(text: &str) -> Result<Expr, SqlError> {
-    let (value, ty) = decimal_literal(text)?;
+    let (value, ty) = match decimal_literal(text) {
+        Ok(exact) => exact,
+        Err(_) => (Value::Number(parse_number(text)?), ColumnType::AnyNumeric),
+    };
     let scalar: ScalarValue = crate::types::scalar_of(&value, ty)?;
     Ok(Expr::Literal(scalar, None))
 }

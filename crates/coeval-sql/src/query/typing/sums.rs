@@ -4,10 +4,14 @@
 //! DataFusion adds decimals modulo 2^128. That cannot be reached by values of up to 28 digits (there would have to be
 //! ten thousand million of them), so these keep its accumulators; values of more digits are added by those here. So are
 //! those of `bigint`, whose sum is a `numeric` of 38 digits, without each of them becoming one. Those of floats are [`float_sums`]',
-//! over a frame that moves [`float_frames`]'.
+//! over a frame that moves [`float_frames`]'; those of `numeric` without digits [`number_sums`](super::number_sums)'.
 
+use super::any_numeric::is_any_numeric;
 use super::kept_rows::KeptRows;
+use super::number_functions::with_numbers;
+use super::number_sums::NumberSum;
 use super::{float_frames, float_sums};
+use crate::error::SqlError;
 use crate::types::numeric::{DECIMAL_LIMIT, overflow};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
@@ -32,7 +36,7 @@ const UNCHECKED_DIGITS_MAX: u8 = 28;
 pub(super) fn sum() -> Arc<AggregateUDF> {
     static SUM: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
         let plain = sum_udaf();
-        let signature = plain.signature().clone();
+        let signature = with_numbers(plain.signature());
         Arc::new(AggregateUDF::new_from_impl(Sum { plain, signature, bigint: BigintSum::Bigint }))
     });
     Arc::clone(&SUM)
@@ -78,6 +82,24 @@ impl Sum {
     }
 }
 
+/// Whether it is a sum of numbers of any number of digits.
+fn is_of_numbers(arguments: &AccumulatorArgs<'_>) -> bool {
+    is_any_numeric(arguments.return_field.data_type())
+}
+
+/// The sum of such numbers.
+///
+/// # Errors
+/// `0A000` of different ones beside other aggregates: alone they are grouped first.
+fn sum_of_numbers(arguments: &AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+    if arguments.is_distinct {
+        let error =
+            SqlError::unsupported("sum(DISTINCT x) of numeric without digits beside other aggregates");
+        return Err(error.with_hint("Cast it to a numeric with digits: x::numeric(38,10).").into());
+    }
+    Ok(Box::new(NumberSum::default()))
+}
+
 /// Whether it is a sum of floats, of all of them.
 fn is_of_floats(arguments: &AccumulatorArgs<'_>) -> bool {
     arguments.return_field.data_type().is_floating() && !arguments.is_distinct
@@ -92,8 +114,13 @@ impl AggregateUDFImpl for Sum {
         &self.signature
     }
 
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        if types.iter().any(is_any_numeric) { Ok(types.to_vec()) } else { self.plain.coerce_types(types) }
+    }
+
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
+            [ty] if is_any_numeric(ty) => Ok(ty.clone()),
             [DataType::Int64] if self.bigint == BigintSum::Numeric => {
                 Ok(DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0))
             }
@@ -102,6 +129,9 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if is_of_numbers(&arguments) {
+            return sum_of_numbers(&arguments);
+        }
         if is_of_floats(&arguments) {
             return Ok(float_sums::one());
         }
@@ -120,7 +150,7 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
-        self.plain.groups_accumulator_supported(arguments)
+        !is_of_numbers(&arguments) && self.plain.groups_accumulator_supported(arguments)
     }
 
     fn create_groups_accumulator(
@@ -138,6 +168,9 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if is_of_numbers(&arguments) {
+            return sum_of_numbers(&arguments);
+        }
         if is_of_floats(&arguments) {
             return Ok(float_frames::sum());
         }

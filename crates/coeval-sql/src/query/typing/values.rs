@@ -42,6 +42,7 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
                     read_beside_written(&mut cells);
                     forget_lengths(&mut cells)?;
                     read_numbers(&mut cells)?;
+                    take_digits_away(&mut cells)?;
                     make_floats(cells);
                     continue;
                 };
@@ -163,6 +164,21 @@ fn forget_lengths(cells: &mut [&mut Expr]) -> Result<(), SqlError> {
     for cell in cells {
         if matches!(type_of(cell), Some(ColumnType::Varchar(_) | ColumnType::Char(_))) {
             **cell = own_call(cell.clone(), ColumnType::Text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Casts numbers in a column with a `numeric` without digits to that.
+fn take_digits_away(cells: &mut [&mut Expr]) -> Result<(), SqlError> {
+    let without_digits = Some(ColumnType::AnyNumeric);
+    if !cells.iter().any(|cell| type_of(cell) == without_digits) {
+        return Ok(());
+    }
+    for cell in cells {
+        let is_number = matches!(type_of_literal(cell), Some(ColumnType::Int | ColumnType::BigInt));
+        if is_number || is_open(cell) || is_numeric(cell) {
+            **cell = own_call(cell.clone(), ColumnType::AnyNumeric)?;
         }
     }
     Ok(())

@@ -5,9 +5,11 @@
 //! |---|---|
 //! | an enum | the place of its label |
 //! | an interval | its length, a month as 30 days |
+//! | a `numeric` without digits | the number without zeros at its end |
 //! | a float in a window that tells peers | the float, `0` if it is `-0`: rows with either are peers |
 //! | a time, an uuid, bytes in a window whose frame is a range | a number, the text of all digits |
 
+use super::any_numeric;
 use super::group_keys::key_of_any;
 use super::intervals::length;
 use crate::error::SqlError;
@@ -90,11 +92,11 @@ fn key_of(sort: &Sort, (place, frame): (usize, Frame), schema: &DFSchema) -> Res
     let key = || sort.expr.clone();
     Ok(match ty {
         DataType::Interval(_) if !(is_range && has_offset) => Some(length(key())),
+        DataType::LargeBinary if is_range => Some(any_numeric::order_text(key())?),
+        DataType::LargeBinary => any_numeric::key(key())?,
         DataType::Date32 if is_range && has_offset => Some(literal_as(key(), ColumnType::Timestamp)?),
         DataType::Time64(_) if is_range && !has_offset => Some(cast(key(), DataType::Int64)),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
-            if is_range =>
-        {
+        DataType::Binary | DataType::BinaryView | DataType::FixedSizeBinary(_) if is_range => {
             Some(literal_as(key(), ColumnType::Text)?)
         }
         _ => None,
@@ -114,23 +116,28 @@ fn is_offset(bound: &WindowFrameBound) -> bool {
     }
 }
 
-/// Intervals among keys as their lengths; whether there are any.
-pub(super) fn by_lengths(keys: &mut [Sort], schema: &DFSchema) -> bool {
-    let mut has_intervals = false;
+/// Intervals among keys as their lengths, numbers of any number of digits without zeros at their ends; whether there are any.
+pub(super) fn by_equals(keys: &mut [Sort], schema: &DFSchema) -> Result<bool> {
+    let mut is_changed = false;
     for key in keys {
-        if matches!(key.expr.get_type(schema), Ok(DataType::Interval(_))) {
-            key.expr = length(key.expr.clone());
-            has_intervals = true;
+        let equal = match key.expr.get_type(schema) {
+            Ok(DataType::Interval(_)) => Some(length(key.expr.clone())),
+            Ok(ty) if any_numeric::is_any_numeric(&ty) => any_numeric::key(key.expr.clone())?,
+            _ => None,
+        };
+        if let Some(equal) = equal {
+            key.expr = equal;
+            is_changed = true;
         }
     }
-    has_intervals
+    Ok(is_changed)
 }
 
 /// The ORDER BY, intervals by their lengths.
 pub(super) fn settle_sort(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Sort(mut sort) = plan else { return Ok(Transformed::no(plan)) };
     let schema = Arc::clone(sort.input.schema());
-    let is_changed = by_lengths(&mut sort.expr, &schema);
+    let is_changed = by_equals(&mut sort.expr, &schema)?;
     Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), is_changed))
 }
 

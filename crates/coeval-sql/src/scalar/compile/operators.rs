@@ -365,9 +365,14 @@ fn beside_text(node: Node, ty: ColumnType, other: ColumnType) -> Node {
 }
 
 impl Scalar {
-    /// The value as it is looked up in a column of this type, where it is compared with that: without the blanks that do not count.
+    /// The value as it is looked up in a column of this type, where it is compared with that: without the blanks that do not count,
+    /// and an exact number as one without digits where the column has none.
     #[must_use]
     pub(crate) fn beside_column(self, column: ColumnType) -> Self {
+        if column == ColumnType::AnyNumeric && decimal_shape(self.ty).is_some() {
+            let cast = Cast::General { from: self.ty, to: column };
+            return Self { node: Node::Cast { input: Box::new(self.node), cast }, ty: column };
+        }
         if !is_text(self.ty) || !is_text(column) {
             return self;
         }
