@@ -108,11 +108,17 @@ fn cannot_fail_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) 
 
 /// What is multiplied by one, as `stddev(x) * 1.000` is: that is never beyond all floats.
 fn times_one(expression: &Expr) -> Option<&Expr> {
-    let Expr::ScalarFunction(call) = expression else { return None };
-    if !matches!(checked_operators(&call.func), Some([Operator::Multiply])) {
-        return None;
-    }
-    match call.args.as_slice() {
+    let factors = match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Multiply, right }) => {
+            [left.as_ref(), right.as_ref()]
+        }
+        Expr::ScalarFunction(call) if matches!(checked_operators(&call.func), Some([Operator::Multiply])) => {
+            let [left, right] = call.args.as_slice() else { return None };
+            [left, right]
+        }
+        _ => return None,
+    };
+    match factors {
         [kept, factor] | [factor, kept] if is_one(factor) => Some(kept),
         _ => None,
     }
