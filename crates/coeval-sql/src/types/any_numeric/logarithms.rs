@@ -134,12 +134,27 @@ fn weight_of_ln(number: &Finite) -> i64 {
     approximate_ln(number).abs().log10() as i64
 }
 
-/// A float near the natural logarithm of a number above zero, however large or small that is.
+/// A float near the natural logarithm of a number's magnitude, which is not zero, however large or small that is.
 fn approximate_ln(number: &Finite) -> f64 {
     let digits = number.units.magnitude().to_string();
     let first: f64 = digits[..digits.len().min(17)].parse().unwrap_or(1.0);
     let rest = digits.len() as f64 - digits.len().min(17) as f64 - f64::from(number.scale);
     first.ln() + rest * std::f64::consts::LN_10
+}
+
+/// A float near the natural logarithm of a power, of a base above zero that is not one.
+fn approximate_ln_of_power(base: &Finite, power: &Finite) -> f64 {
+    let distance = Finite { units: &base.units - power_of_ten(base.scale), scale: base.scale };
+    if whole_digits(&distance) > -3 {
+        return approximate_ln(base) * approximate(power);
+    }
+    // Near one the float of the logarithm would be nothing but its error, which a large power makes large. There it is nearly
+    // `d - d^2 / 2 + d^3 / 3`, of a distance `d` that may be less than all floats.
+    let small = approximate(&distance);
+    let product = (approximate_ln(&distance) + approximate_ln(power)).exp();
+    let magnitude = product * (1.0 - small / 2.0 + small * small / 3.0);
+    let is_negative = (distance.units.sign() == Sign::Minus) != (power.units.sign() == Sign::Minus);
+    if is_negative { -magnitude } else { magnitude }
 }
 
 /// A float near a number, infinite if it is too large.
@@ -410,7 +425,12 @@ fn finite_power(base: &Finite, power: &Finite) -> Result<Finite, SqlError> {
     }
     let is_negative = base.units.sign() == Sign::Minus && is_odd(power);
     let magnitude = Finite::new(BigInt::from(base.units.magnitude().clone()), base.scale);
-    let value = approximate_ln(&magnitude) * approximate(power);
+    if magnitude.compared(&Finite::new(1, 0)) == Ordering::Equal {
+        let scale = result_scale(SIGNIFICANT_DIGITS_MIN, &[base.scale, power.scale]);
+        let one = power_of_ten(scale);
+        return Ok(Finite { units: if is_negative { -one } else { one }, scale });
+    }
+    let value = approximate_ln_of_power(&magnitude, power);
     if value.abs() > EXPONENT_MAX + 20.0 {
         return if value > 0.0 { Err(overflow()) } else { Ok(Finite::new(0, 1_000)) };
     }
