@@ -138,6 +138,8 @@ const LONG_VALUES: &[&str] = &[
     "SELECT repeat('1', 50000000)::numeric",
     "SELECT count(factorial(12000 + n % 7)) FROM generate_series(1, 8000) s(n)",
     "SELECT count(exp((-3000 - n % 7)::text::numeric)) FROM generate_series(1, 8000) s(n)",
+    "SELECT sum((n || 'e131060')::numeric) FROM generate_series(1, 8000) s(n)",
+    "SELECT variance((n || 'e65000')::numeric) FROM generate_series(1, 8000) s(n)",
     "SELECT log(('1.' || repeat('0', 8000) || '1')::numeric, 7)",
     "SELECT repeat('1', 50000000)::numeric(10,2)",
     "SELECT repeat('1', 50000000)::double precision",
