@@ -7,6 +7,7 @@
 use super::any_numeric::is_any_numeric;
 use super::number_functions::with_numbers;
 use super::variances::{Of, Spread};
+use crate::cancel;
 use crate::error::SqlError;
 use crate::types::any_numeric::AnyNumeric;
 use arrow::array::{ArrayRef, AsArray};
@@ -152,6 +153,7 @@ impl Sums {
 impl Accumulator for Sums {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         for number in numbers(&values[0]) {
+            cancel::check()?;
             self.sum = self.sum.sum(&number);
             self.squares = self.squares.sum(&number.product(&number));
             self.count += 1;
@@ -161,8 +163,11 @@ impl Accumulator for Sums {
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         self.count += arrow::compute::sum(states[0].as_primitive::<UInt64Type>()).unwrap_or(0);
-        self.sum = numbers(&states[1]).fold(self.sum.clone(), |sum, number| sum.sum(&number));
-        self.squares = numbers(&states[2]).fold(self.squares.clone(), |sum, number| sum.sum(&number));
+        for (sum, squares) in numbers(&states[1]).zip(numbers(&states[2])) {
+            cancel::check()?;
+            self.sum = self.sum.sum(&sum);
+            self.squares = self.squares.sum(&squares);
+        }
         Ok(())
     }
 
@@ -171,6 +176,7 @@ impl Accumulator for Sums {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
+        cancel::check()?;
         match self.outcome()? {
             Some(outcome) => scalar(&outcome),
             None => Ok(ScalarValue::LargeBinary(None)),
@@ -178,6 +184,33 @@ impl Accumulator for Sums {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self)
+        size_of_val(self) + digits_bytes(&self.sum) + digits_bytes(&self.squares)
+    }
+}
+
+/// What the digits of a number take.
+fn digits_bytes(number: &AnyNumeric) -> usize {
+    match number {
+        AnyNumeric::Finite(finite) => usize::try_from(finite.units.bits() / 8).unwrap_or(usize::MAX),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::any_numeric::parse_number;
+    use arrow::array::LargeBinaryArray;
+
+    #[test]
+    fn sums_of_numbers_with_many_digits_say_what_they_take() {
+        let none = AnyNumeric::whole(0);
+        let spread = Spread::Variance(Of::Sample);
+        let mut sums = Sums { spread, count: 0, sum: none.clone(), squares: none };
+        // Few bytes, but sixty thousand digits, and twice as many of its square.
+        let number = parse_number("1e60000").unwrap();
+        let values: ArrayRef = Arc::new(LargeBinaryArray::from_iter_values([number.borrow().as_bytes()]));
+        sums.update_batch(&[values]).unwrap();
+        assert!(sums.size() > 70_000, "{} bytes", sums.size());
     }
 }

@@ -2,6 +2,7 @@
 //! Sums of `numeric` without digits, also over frames whose first values leave them again. A sum is shown with the digits of the value
 //! that has most of them; it is NaN if a value is, or if there are infinities of both signs.
 
+use crate::cancel;
 use crate::types::any_numeric::{AnyNumeric, Finite};
 use arrow::array::{ArrayRef, AsArray};
 use coeval_store::AnyNumberRef;
@@ -40,8 +41,13 @@ impl Step {
 }
 
 impl NumberSum {
-    fn step(&mut self, values: &ArrayRef, step: Step) {
+    /// Lets values come or go.
+    ///
+    /// # Errors
+    /// That of a cancelled statement: a few bytes may be a number of very many digits.
+    fn step(&mut self, values: &ArrayRef, step: Step) -> Result<()> {
         for bytes in values.as_binary::<i64>().iter().flatten() {
+            cancel::check()?;
             match AnyNumeric::of(AnyNumberRef::new(bytes)) {
                 AnyNumeric::NaN => step.count(&mut self.nans),
                 AnyNumeric::Infinity => step.count(&mut self.infinities),
@@ -49,6 +55,7 @@ impl NumberSum {
                 AnyNumeric::Finite(value) => self.add(&value, step),
             }
         }
+        Ok(())
     }
 
     fn add(&mut self, value: &Finite, step: Step) {
@@ -87,13 +94,11 @@ impl NumberSum {
 
 impl Accumulator for NumberSum {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.step(&values[0], Step::In);
-        Ok(())
+        self.step(&values[0], Step::In)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.step(&values[0], Step::Out);
-        Ok(())
+        self.step(&values[0], Step::Out)
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -109,6 +114,7 @@ impl Accumulator for NumberSum {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
+        cancel::check()?;
         let total = self.total().map(|total| total.number()).transpose()?;
         Ok(ScalarValue::LargeBinary(total.map(|number| number.borrow().as_bytes().to_vec())))
     }

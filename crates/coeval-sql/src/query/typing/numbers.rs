@@ -2,6 +2,7 @@
 //! Functions on numbers that round as PostgreSQL rounds: quotients, means, casts to integers and to `numeric`.
 
 use super::intervals::mean_lengths;
+use crate::cancel;
 use crate::constants::made_of_columns;
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use crate::scalar::cast_function::cast_array;
@@ -248,6 +249,7 @@ fn number_means(sums: &ArrayRef, counts: &ArrayRef) -> Result<ArrayRef> {
     let counts = counts.as_primitive::<Int64Type>();
     let mut means = ColumnBuilder::new(ColumnType::AnyNumeric, sums.len());
     for row in 0..sums.len() {
+        cancel::check()?;
         match value_at(sums, row) {
             ValueRef::Number(sum) if counts.is_valid(row) => {
                 let mean = AnyNumeric::of(sum).quotient(&AnyNumeric::whole(counts.value(row)))?;

@@ -185,7 +185,8 @@ impl Compiler<'_> {
         {
             return Ok((left, right, Scaling::Same));
         }
-        if is_number(left_type) && is_number(right_type) {
+        let has_digits = |ty| is_number(ty) || ty == ColumnType::AnyNumeric;
+        if has_digits(left_type) && has_digits(right_type) {
             if is_float(left_type) || is_float(right_type) {
                 let left = self.cast(left, left_type, ColumnType::Double, CastContext::Explicit)?;
                 let right = self.cast(right, right_type, ColumnType::Double, CastContext::Explicit)?;

@@ -341,8 +341,11 @@ impl AnyNumeric {
             return Ok(Self::Finite(Finite::new(0, scale)));
         }
         let divisor = self.greatest_divisor(other);
-        let multiple = self.whole_quotient(&divisor)?.product(other).absolute();
-        Ok(multiple.with_scale(i64::from(scale), RoundingMode::Down))
+        Ok(match self.whole_quotient(&divisor)?.product(other).absolute() {
+            // All digits stay, also where rounding on demand would keep fewer.
+            Self::Finite(multiple) => Self::Finite(multiple.rounded(i64::from(scale))),
+            others => others,
+        })
     }
 
     /// The product of all integers up to this one.

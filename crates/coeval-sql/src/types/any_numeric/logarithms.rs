@@ -11,6 +11,7 @@
 use super::super::numeric::overflow;
 use super::arithmetic::{RoundingMode, SIGNIFICANT_DIGITS_MIN, result_scale};
 use super::{AnyNumeric, Finite, power_of_ten};
+use crate::cancel;
 use crate::error::{SqlError, SqlState, division_by_zero};
 use coeval_store::NUMBER_WHOLE_DIGITS_MAX;
 use num_bigint::{BigInt, Sign};
@@ -43,27 +44,34 @@ fn whole_digits(number: &Finite) -> i64 {
 }
 
 /// The natural logarithm of a number above zero, in units of `10^-digits`.
-fn ln_in_units(number: &Finite, digits: u32) -> BigInt {
+///
+/// # Errors
+/// That of a cancelled statement: many digits take long.
+fn ln_in_units(number: &Finite, digits: u32) -> Result<BigInt, SqlError> {
     let power = whole_digits(number) - 1;
     let one = power_of_ten(digits);
     // The number as one between 1 and 10.
     let shift = i64::from(digits) - i64::from(number.scale) - power;
     let factor = power_of_ten(u32::try_from(shift.unsigned_abs()).unwrap_or(0));
     let mantissa = if shift >= 0 { &number.units * factor } else { &number.units / factor };
-    let of_mantissa = ln_near_one(mantissa, &one);
+    let of_mantissa = ln_near_one(mantissa, &one)?;
     if power == 0 {
-        return of_mantissa;
+        return Ok(of_mantissa);
     }
-    of_mantissa + ln_near_one(&one * 10_u32, &one) * power
+    Ok(of_mantissa + ln_near_one(&one * 10_u32, &one)? * power)
 }
 
 /// The natural logarithm of a number between 1 and 10, both in units of `1 / one`.
-fn ln_near_one(number: BigInt, one: &BigInt) -> BigInt {
+///
+/// # Errors
+/// That of a cancelled statement.
+fn ln_near_one(number: BigInt, one: &BigInt) -> Result<BigInt, SqlError> {
     let near = (0..ROOTS).fold(number, |number, _| (number * one).sqrt());
     let share = (&near - one) * one / (&near + one);
     let square = times(&share, &share, one);
     let (mut power, mut sum, mut place) = (share.clone(), share, 1_u32);
     loop {
+        cancel::check()?;
         power = times(&power, &square, one);
         place += 2;
         let part = &power / place;
@@ -72,17 +80,21 @@ fn ln_near_one(number: BigInt, one: &BigInt) -> BigInt {
         }
         sum += part;
     }
-    sum * 2_u32 * (1_u32 << ROOTS)
+    Ok(sum * 2_u32 * (1_u32 << ROOTS))
 }
 
 /// `exp(number)` with so many digits behind the point, of a number of moderate size in units of `10^-digits`.
-fn exp_of_units(number: &BigInt, digits: u32, scale: u32) -> Finite {
+///
+/// # Errors
+/// That of a cancelled statement.
+fn exp_of_units(number: &BigInt, digits: u32, scale: u32) -> Result<Finite, SqlError> {
     let one = power_of_ten(digits);
-    let ln_ten = ln_near_one(&one * 10_u32, &one);
+    let ln_ten = ln_near_one(&one * 10_u32, &one)?;
     let power = number / &ln_ten;
     let rest = (number - &power * &ln_ten) / (1_u32 << SQUARES);
     let (mut part, mut sum, mut place) = (one.clone(), one.clone(), 0_u32);
     loop {
+        cancel::check()?;
         place += 1;
         part = times(&part, &rest, &one) / place;
         if part.sign() == Sign::NoSign {
@@ -95,10 +107,10 @@ fn exp_of_units(number: &BigInt, digits: u32, scale: u32) -> Finite {
     let exact = Finite::new(result, digits);
     if power >= 0 {
         let larger = exact.units * power_of_ten(u32::try_from(power).unwrap_or(0));
-        return Finite::new(larger, digits).rounded(i64::from(scale));
+        return Ok(Finite::new(larger, digits).rounded(i64::from(scale)));
     }
     let smaller = u32::try_from(-power).unwrap_or(0);
-    Finite { units: exact.units, scale: digits + smaller }.rounded(i64::from(scale))
+    Ok(Finite { units: exact.units, scale: digits + smaller }.rounded(i64::from(scale)))
 }
 
 /// The number in units of `10^-digits`.
@@ -122,12 +134,27 @@ fn weight_of_ln(number: &Finite) -> i64 {
     approximate_ln(number).abs().log10() as i64
 }
 
-/// A float near the natural logarithm of a number above zero, however large or small that is.
+/// A float near the natural logarithm of a number's magnitude, which is not zero, however large or small that is.
 fn approximate_ln(number: &Finite) -> f64 {
     let digits = number.units.magnitude().to_string();
     let first: f64 = digits[..digits.len().min(17)].parse().unwrap_or(1.0);
     let rest = digits.len() as f64 - digits.len().min(17) as f64 - f64::from(number.scale);
     first.ln() + rest * std::f64::consts::LN_10
+}
+
+/// A float near the natural logarithm of a power, of a base above zero that is not one.
+fn approximate_ln_of_power(base: &Finite, power: &Finite) -> f64 {
+    let distance = Finite { units: &base.units - power_of_ten(base.scale), scale: base.scale };
+    if whole_digits(&distance) > -3 {
+        return approximate_ln(base) * approximate(power);
+    }
+    // Near one the float of the logarithm would be nothing but its error, which a large power makes large. There it is nearly
+    // `d - d^2 / 2 + d^3 / 3`, of a distance `d` that may be less than all floats.
+    let small = approximate(&distance);
+    let product = (approximate_ln(&distance) + approximate_ln(power)).exp();
+    let magnitude = product * (1.0 - small / 2.0 + small * small / 3.0);
+    let is_negative = (distance.units.sign() == Sign::Minus) != (power.units.sign() == Sign::Minus);
+    if is_negative { -magnitude } else { magnitude }
 }
 
 /// A float near a number, infinite if it is too large.
@@ -157,7 +184,7 @@ impl Finite {
     /// The number to the power of a whole number, with so many digits behind the point.
     ///
     /// # Errors
-    /// `22003` if it has too many digits.
+    /// `22003` if it has too many digits, or that of a cancelled statement.
     fn to_whole_power(&self, exponent: i64, scale: u32) -> Result<Self, SqlError> {
         if exponent == 0 {
             return Ok(Self { units: power_of_ten(scale), scale });
@@ -178,6 +205,7 @@ impl Finite {
         let mut result = Float { units: BigInt::from(1), exponent: 0 };
         let mut rest = steps;
         loop {
+            cancel::check()?;
             if rest % 2 == 1 {
                 result = result.product(&power, kept);
             }
@@ -275,7 +303,7 @@ impl AnyNumeric {
             return if value > 0.0 { Err(overflow()) } else { Ok(Self::Finite(Finite::new(0, scale))) };
         }
         let digits = scale + GUARD_DIGITS + extra_digits(weight);
-        Ok(Self::Finite(exp_of_units(&in_units(number, digits), digits, scale)))
+        Ok(Self::Finite(exp_of_units(&in_units(number, digits), digits, scale)?))
     }
 
     /// The natural logarithm.
@@ -290,7 +318,7 @@ impl AnyNumeric {
         };
         let scale = result_scale(SIGNIFICANT_DIGITS_MIN - weight_of_ln(number), &[number.scale]);
         let digits = scale + GUARD_DIGITS;
-        let units = ln_in_units(number, digits);
+        let units = ln_in_units(number, digits)?;
         Ok(Self::Finite(Finite { units, scale: digits }.rounded(i64::from(scale))))
     }
 
@@ -316,7 +344,7 @@ impl AnyNumeric {
         let scale = result_scale(SIGNIFICANT_DIGITS_MIN - (of_number - of_base), &[base.scale, number.scale]);
         let weights = of_base.unsigned_abs().max(of_number.unsigned_abs());
         let digits = scale + GUARD_DIGITS + 2 * u32::try_from(weights).unwrap_or(0);
-        let (dividend, divisor) = (ln_in_units(number, digits), ln_in_units(base, digits));
+        let (dividend, divisor) = (ln_in_units(number, digits)?, ln_in_units(base, digits)?);
         if divisor.sign() == Sign::NoSign {
             return Err(division_by_zero());
         }
@@ -397,7 +425,12 @@ fn finite_power(base: &Finite, power: &Finite) -> Result<Finite, SqlError> {
     }
     let is_negative = base.units.sign() == Sign::Minus && is_odd(power);
     let magnitude = Finite::new(BigInt::from(base.units.magnitude().clone()), base.scale);
-    let value = approximate_ln(&magnitude) * approximate(power);
+    if magnitude.compared(&Finite::new(1, 0)) == Ordering::Equal {
+        let scale = result_scale(SIGNIFICANT_DIGITS_MIN, &[base.scale, power.scale]);
+        let one = power_of_ten(scale);
+        return Ok(Finite { units: if is_negative { -one } else { one }, scale });
+    }
+    let value = approximate_ln_of_power(&magnitude, power);
     if value.abs() > EXPONENT_MAX + 20.0 {
         return if value > 0.0 { Err(overflow()) } else { Ok(Finite::new(0, 1_000)) };
     }
@@ -405,8 +438,8 @@ fn finite_power(base: &Finite, power: &Finite) -> Result<Finite, SqlError> {
     let scale = result_scale(SIGNIFICANT_DIGITS_MIN - weight as i64, &[base.scale, power.scale]);
     let of_power = u32::try_from(whole_digits(power).max(0)).unwrap_or(0);
     let digits = scale + GUARD_DIGITS + extra_digits(weight) + of_power;
-    let exponent = Finite { units: ln_in_units(&magnitude, digits), scale: digits };
+    let exponent = Finite { units: ln_in_units(&magnitude, digits)?, scale: digits };
     let exponent = Finite { units: exponent.units * &power.units, scale: digits + power.scale };
-    let done = exp_of_units(&in_units(&exponent, digits), digits, scale);
+    let done = exp_of_units(&in_units(&exponent, digits), digits, scale)?;
     Ok(if is_negative { Finite { units: -done.units, scale: done.scale } } else { done })
 }

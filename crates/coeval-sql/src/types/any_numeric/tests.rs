@@ -155,6 +155,10 @@ fn roots_powers_and_logarithms_have_the_digits_of_postgresql() {
     assert_eq!(power("2", "0.5"), "1.4142135623730950");
     assert_eq!(power("0", "0"), "1.0000000000000000");
     assert_eq!(power("-2", "3"), "-8.0000000000000000");
+    assert_eq!(power("1.000", "1e20"), "1.0000000000000000");
+    assert_eq!(power("-1.000", "100000000000000000001"), "-1.0000000000000000");
+    assert_eq!(power("1.00000000000000000001", "1e20"), "2.71828182845904523535");
+    assert_eq!(power("1.000000000001", "3e12"), "20.085536923157539");
     assert_eq!(power("NaN", "0"), "1");
     assert_eq!(power("1", "NaN"), "1");
     assert_eq!(power("2", "Infinity"), "Infinity");
@@ -170,6 +174,8 @@ fn divisors_and_factorials_are_exact() {
     assert_eq!(shown(read("1071").greatest_divisor(&read("462"))), "21");
     assert_eq!(shown(read("1071").least_multiple(&read("462")).unwrap()), "23562");
     assert_eq!(shown(read("0").least_multiple(&read("5.50")).unwrap()), "0.00");
+    let small = |digit: &str| read(&format!("0.{}{digit}", "0".repeat(2_999)));
+    assert_eq!(small("2").least_multiple(&small("3")).unwrap(), small("6"));
     assert_eq!(shown(AnyNumeric::factorial(0).unwrap()), "1");
     assert_eq!(shown(AnyNumeric::factorial(20).unwrap()), "2432902008176640000");
     assert_eq!(shown(AnyNumeric::factorial(40).unwrap()), "815915283247897734345611269596115894272000000000");
