@@ -20,8 +20,9 @@ const TABLES: &str = "
     INSERT INTO wanted SELECT i * 14, i % 5 FROM generate_series(1, 3000) i;
     CHECKPOINT";
 
-/// Each begins with the chunks that the one before has left.
-const CHANGES: [&str; 4] = [
+/// Each begins with the chunks that the one before has left. The last puts more rows than a batch has between two of a chunk, so that what
+/// is read next begins in the middle of a byte of the mask.
+const CHANGES: [&str; 5] = [
     "UPDATE sold SET price = price + 1, shop = 'new ' || shop, note = note || '!', amount = amount + 1 WHERE id % 40 = 6;
      UPDATE logged SET amount = amount + 1, shop = 'a shop that no view holds' WHERE sale % 40 = 6",
     "DELETE FROM sold WHERE id % 50 = 8; DELETE FROM logged WHERE sale % 50 = 8",
@@ -31,6 +32,10 @@ const CHANGES: [&str; 4] = [
     "UPDATE sold SET note = NULL, amount = 0 WHERE id % 3 = 0; DELETE FROM sold WHERE id BETWEEN 40000 AND 60000;
      INSERT INTO sold SELECT i * 2 + 1, NULL, 'shop 1', 'new', 5, 17, true FROM generate_series(20000, 24000) i;
      UPDATE logged SET amount = 17 WHERE amount = 18; DELETE FROM logged WHERE amount = 19",
+    "INSERT INTO sold SELECT i, date '2024-01-01' + i % 365, 'shop ' || i % 9, 'between two', 7, i % 97, i % 2 = 0
+         FROM generate_series(48002, 59999) i;
+     UPDATE sold SET amount = amount + 1, is_paid = NULL WHERE id > 60000 AND id % 8 = 6;
+     DELETE FROM sold WHERE id > 60000 AND id % 28 = 2; UPDATE logged SET amount = 18 WHERE amount = 20",
 ];
 
 /// All rows, many, few and none; what fails for rows that another filter leaves out; joins; in the order of keys and in any.
