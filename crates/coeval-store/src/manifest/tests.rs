@@ -177,7 +177,10 @@ fn numerics_without_digits_make_it_a_manifest_of_version_11() {
         let mut manifest = some_manifest();
         manifest.tables[0].definition.columns[1].ty = ty;
         assert_eq!(version_of(&manifest), 11);
-        assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+        // Rows lie otherwise than before, which is found out when it is read.
+        let read = decode(&manifest.encode()).unwrap();
+        assert_eq!(read.tables[0].definition.columns, manifest.tables[0].definition.columns);
+        assert_eq!(decode(&read.encode()).unwrap(), read);
     }
 }
 
