@@ -88,6 +88,7 @@ use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED};
 use crate::names::fold;
+use crate::query::typing::negation;
 use crate::select::call;
 use crate::walk::{WalkMut, each_expression, step};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -435,7 +436,16 @@ fn sign(sign: UnaryOperator, operand: &Expr) -> Option<Expr> {
             let op = BinaryOperator::Minus;
             Some(Expr::BinaryOp { left: Box::new(nested(&negative)), op, right: Box::new(number("1")) })
         }
+        UnaryOperator::Minus if !is_signed_literal(operand) => Some(negation(operand)),
         _ => None,
+    }
+}
+
+/// Whether an operand is a literal, or a parameter, whose type a sign in front of it has a part in.
+fn is_signed_literal(operand: &Expr) -> bool {
+    match operand {
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_signed_literal(inner),
+        operand => matches!(operand, Expr::Value(_) | Expr::TypedString(_) | Expr::Interval(_)),
     }
 }
 
