@@ -67,14 +67,6 @@ pub(in crate::query) fn cannot_fail(expression: &Expr, schema: &DFSchema) -> boo
 /// The same where it is known of some divisors that they are not zero.
 fn cannot_fail_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) -> bool {
     let cannot_fail = |part: &Expr| with_room(|| cannot_fail_with(part, schema, known));
-    if let Some((first, operators, operands)) = chain_of(expression) {
-        let can_be_done = |(operator, operand): (&Operator, &Expr)| match operator {
-            Operator::Multiply => is_one(operand),
-            Operator::Divide | Operator::Modulo => known.has(operand) && cannot_fail(operand),
-            _ => false,
-        };
-        return cannot_fail(first) && operators.iter().zip(operands).all(can_be_done);
-    }
     if let Some((dividend, divisor)) = division_of(expression) {
         return known.has(divisor) && cannot_fail(dividend) && cannot_fail(divisor);
     }
@@ -112,14 +104,6 @@ fn cannot_fail_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) 
         Expr::Cast(cast) => cannot_fail(&cast.expr) && is_widening(expression, cast, schema),
         _ => false,
     }
-}
-
-/// The operands of several operators that are one function, `a * b / c`, from the left.
-fn chain_of(expression: &Expr) -> Option<(&Expr, &[Operator], &[Expr])> {
-    let Expr::ScalarFunction(call) = expression else { return None };
-    let operators = checked_operators(&call.func).filter(|operators| operators.len() > 1)?;
-    let (first, operands) = call.args.split_first()?;
-    Some((first, operators, operands))
 }
 
 /// What is multiplied by one, as `stddev(x) * 1.000` is: that is never beyond all floats.
