@@ -441,10 +441,17 @@ fn sign(sign: UnaryOperator, operand: &Expr) -> Option<Expr> {
     }
 }
 
+/// So many digits a number of DataFusion's has room for.
+const DIGITS_MAX: usize = 38;
+
 /// Whether an operand is a literal, or a parameter, whose type a sign in front of it has a part in.
 fn is_signed_literal(operand: &Expr) -> bool {
     match operand {
         Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_signed_literal(inner),
+        // One of more digits is no number of DataFusion's.
+        Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => {
+            number.bytes().filter(u8::is_ascii_digit).count() <= DIGITS_MAX
+        }
         operand => matches!(operand, Expr::Value(_) | Expr::TypedString(_) | Expr::Interval(_)),
     }
 }

@@ -12,19 +12,19 @@ use coeval_store::{ColumnType, EnumType};
 use datafusion::common::Result;
 use datafusion::functions::core;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::{Expr, ReturnFieldArgs, ScalarUDF, ScalarUDFImpl};
+use datafusion::logical_expr::{Expr, ReturnFieldArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature};
 use std::sync::{Arc, LazyLock};
 
 /// The functions, for the engine's registry.
 pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
     let all = [core::coalesce(), core::greatest(), core::least(), core::nullif()];
-    all.into_iter().map(|general| ScalarUDF::new_from_impl(Coalesce { general }))
+    all.into_iter().map(|general| ScalarUDF::new_from_impl(Coalesce::of(general)))
 }
 
 /// A call of `coalesce`.
 pub(super) fn coalesced(arguments: Vec<Expr>) -> Expr {
     static COALESCE: LazyLock<ScalarUDF> =
-        LazyLock::new(|| ScalarUDF::new_from_impl(Coalesce { general: core::coalesce() }));
+        LazyLock::new(|| ScalarUDF::new_from_impl(Coalesce::of(core::coalesce())));
     COALESCE.call(arguments)
 }
 
@@ -43,10 +43,27 @@ fn reads_texts(ty: &DataType) -> bool {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Coalesce {
     general: Arc<ScalarUDF>,
+    signature: Signature,
+}
+
+impl Coalesce {
+    fn of(general: Arc<ScalarUDF>) -> Self {
+        let mut signature = general.signature().clone();
+        if general.name() == "nullif" {
+            // Numerics without digits, too: DataFusion compares them with nothing. Where the call is settled others are refused.
+            let all = vec![signature.type_signature, TypeSignature::Any(2)];
+            signature = Signature::one_of(all, signature.volatility);
+        }
+        Self { general, signature }
+    }
 }
 
 impl ScalarUDFImpl for Coalesce {
-    as_wrapped!(general: name, signature, return_type, invoke_with_args);
+    as_wrapped!(general: name, return_type, invoke_with_args);
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let mut types = arguments.arg_fields.iter().map(|field| field.data_type());

@@ -5,26 +5,25 @@
 //! operator of its own in its place, with nothing on the left, for which the planner asks us.
 
 use super::any_numeric::is_any_numeric;
-use crate::error::{SqlError, SqlState};
-use crate::types::type_in_words;
+use crate::types::{no_prefix_operator, type_in_words};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr as AstExpr, Value};
 
-/// The operator.
-const NEGATED: &str = "coeval negated";
+/// The operator, as it is also written where a part of a statement is read again: `OPERATOR(coeval.negated)`.
+const NEGATED: [&str; 2] = ["coeval", "negated"];
 
 /// What stands in the place of a minus in front of this operand.
 pub(in crate::query) fn negation(operand: &AstExpr) -> AstExpr {
     let nothing = Box::new(AstExpr::Value(Value::Null.into()));
-    let op = BinaryOperator::Custom(NEGATED.to_owned());
+    let op = BinaryOperator::PGCustomBinaryOperator(NEGATED.map(str::to_owned).to_vec());
     AstExpr::BinaryOp { left: nothing, op, right: Box::new(operand.clone()) }
 }
 
 /// Whether this is that operator.
 pub(super) fn is_negation(operator: &BinaryOperator) -> bool {
-    matches!(operator, BinaryOperator::Custom(name) if name == NEGATED)
+    matches!(operator, BinaryOperator::PGCustomBinaryOperator(parts) if *parts == NEGATED)
 }
 
 /// The operand with the other sign.
@@ -36,8 +35,7 @@ pub(super) fn negated(operand: Expr, schema: &DFSchema) -> Result<Expr> {
     if let Ok(ty) = operand.get_type(schema)
         && !has_sign(&ty)
     {
-        let message = format!("operator does not exist: - {}", type_in_words(&ty));
-        return Err(SqlError::new(SqlState::UndefinedFunction, message).into());
+        return Err(no_prefix_operator(&"-", &type_in_words(&ty)).into());
     }
     Ok(Expr::Negative(Box::new(operand)))
 }
