@@ -2,6 +2,7 @@
 //! `ARRAY[...]` as DataFusion makes it, with the type of its elements where Arrow does not tell it: JSON is text there. Texts among
 //! elements of another type stay until [`settle`](super::settle) reads them as literals: DataFusion casts none to times and `uuid`.
 
+use super::any_numeric::is_any_numeric;
 use crate::types::{column_type_of_field, common_arrow_type, marked_field, require_common_type};
 use crate::wrapped::as_wrapped;
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -22,6 +23,16 @@ pub(super) fn function() -> ScalarUDF {
     ScalarUDF::new_from_impl(MakeArray { general: make_array_udf() })
 }
 
+/// The type of elements that stay of several types until they are settled: texts beside others, and numbers beside numerics without digits.
+fn type_of_unlike<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
+    if let Some(number) = types.clone().find(|ty| is_any_numeric(ty))
+        && types.clone().all(|ty| ty == number || (ty.is_numeric() && !ty.is_floating()))
+    {
+        return Some(number.clone());
+    }
+    type_beside_texts(types)
+}
+
 /// The type of elements among which there are texts; `None` if there are none, or nothing else.
 fn type_beside_texts<'t>(types: impl Iterator<Item = &'t DataType>) -> Option<DataType> {
     let (texts, others): (Vec<_>, Vec<_>) = types.partition(|ty| ty.is_string());
@@ -38,7 +49,7 @@ impl ScalarUDFImpl for MakeArray {
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let all = arguments.arg_fields.iter().map(|field| field.data_type());
-        if let Some(element) = type_beside_texts(all) {
+        if let Some(element) = type_of_unlike(all) {
             let list = DataType::List(Arc::new(Field::new_list_field(element, true)));
             return Ok(Arc::new(Field::new(self.name(), list, true)));
         }
@@ -58,7 +69,7 @@ impl ScalarUDFImpl for MakeArray {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         require_common_type("ARRAY", types.iter().filter(|ty| !ty.is_string()))?;
-        if type_beside_texts(types.iter()).is_some() {
+        if type_of_unlike(types.iter()).is_some() {
             return Ok(types.to_vec());
         }
         self.general.coerce_types(types)

@@ -5,6 +5,7 @@
 //! While a query is planned such a literal is still a text; [`settle`](super::settle) makes an array, a label or a number of it then, and
 //! refuses texts that are no literals.
 
+use super::any_numeric::is_any_numeric;
 use crate::types::{column_type_of_field, common_arrow_type, require_common_type};
 use crate::wrapped::as_wrapped;
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -51,7 +52,7 @@ impl Coalesce {
         let mut signature = general.signature().clone();
         if general.name() == "nullif" {
             // Numerics without digits, too: DataFusion compares them with nothing. Where the call is settled others are refused.
-            let all = vec![signature.type_signature, TypeSignature::Any(2)];
+            let all = vec![signature.type_signature, TypeSignature::UserDefined];
             signature = Signature::one_of(all, signature.volatility);
         }
         Self { general, signature }
@@ -63,6 +64,11 @@ impl ScalarUDFImpl for Coalesce {
 
     fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let is_of_such = self.name() == "nullif" && types.len() == 2 && types.iter().any(is_any_numeric);
+        if is_of_such { Ok(types.to_vec()) } else { self.general.coerce_types(types) }
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
