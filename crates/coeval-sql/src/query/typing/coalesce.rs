@@ -66,11 +66,6 @@ impl ScalarUDFImpl for Coalesce {
         &self.signature
     }
 
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let is_of_such = self.name() == "nullif" && types.len() == 2 && types.iter().any(is_any_numeric);
-        if is_of_such { Ok(types.to_vec()) } else { self.general.coerce_types(types) }
-    }
-
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let mut types = arguments.arg_fields.iter().map(|field| field.data_type());
         if let Some(ty) = types.find(|ty| is_cast_from_no_text(ty)) {
@@ -105,16 +100,18 @@ impl ScalarUDFImpl for Coalesce {
     /// Texts among arrays are arrays. Those among enums and `uuid` stay until it is known that they are literals, since nothing
     /// casts them.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        if self.name() == "nullif" {
+            let is_of_such = types.len() == 2 && types.iter().any(is_any_numeric);
+            return if is_of_such { Ok(types.to_vec()) } else { self.general.coerce_types(types) };
+        }
         if let Some(ty) = types.iter().find(|ty| is_cast_from_no_text(ty))
             && types.iter().any(DataType::is_string)
             && types.iter().all(|other| other.is_string() || other.is_null() || other == ty)
         {
             return Ok(types.to_vec());
         }
-        if self.name() != "nullif" {
-            let others = types.iter().filter(|ty| !ty.is_string());
-            require_common_type(&self.name().to_uppercase(), others)?;
-        }
+        let others = types.iter().filter(|ty| !ty.is_string());
+        require_common_type(&self.name().to_uppercase(), others)?;
         let common = common_arrow_type(types.iter().filter(|ty| !ty.is_string()));
         let has_texts = types.iter().any(DataType::is_string);
         match common.filter(|common| !has_texts || reads_texts(common)) {
