@@ -65,8 +65,8 @@ const IN_TWO_STEPS: [&str; 7] = [
     "SELECT i.name, sum((s.amount - 1) * s.rate / 2) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.name HAVING count(*) > 10",
     "SELECT upper(i.name), 10 / (i.kind + 1), count(*) FROM sales s JOIN items i ON s.item = i.id \
      GROUP BY upper(i.name), 10 / (i.kind + 1)",
-    // Of two tables one comes behind, as there are too many pairs of them.
-    "SELECT i.name, p.note, d.week, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id JOIN places p ON p.id = s.id \
+    // Two tables, of which one comes behind at least.
+    "SELECT i.name, p.note, d.week, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id JOIN places p ON p.id = s.place \
      JOIN days d ON d.day = s.day WHERE d.week < 2 GROUP BY i.name, p.note, d.week",
     "SELECT k.label, max(s.amount) FROM sales s JOIN items i ON s.item = i.id JOIN kinds k ON k.id = i.kind GROUP BY k.label",
 ];
