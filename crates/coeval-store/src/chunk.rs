@@ -57,7 +57,7 @@ pub struct ChunkPlace {
 /// by one when they are first asked for. Whoever reads rows calls [`check_whole`](Self::check_whole) first, so that damage is
 /// an error; what has been read then stays for as long as the chunk. A scan of columns calls
 /// [`read_columns`](Self::read_columns), which keeps what it reads only if there is room, or
-/// [`read_coded`](Self::read_coded) for texts that it groups by.
+/// `read_coded` for texts that it groups by.
 #[derive(Debug)]
 pub struct Chunk {
     keys: OnceLock<KeyColumn>,
