@@ -172,11 +172,15 @@ pub(crate) fn is_comparison(operator: Operator) -> bool {
     )
 }
 
+/// Whether an operator makes a condition, which never fails by itself: it compares its operands, or joins conditions.
+pub(crate) fn is_condition(operator: Operator) -> bool {
+    is_logic(operator) || is_comparison(operator)
+}
+
 /// Whether an expression may fail by the values of a row, as far as its kind tells.
 fn can_fail(expression: &Arc<dyn PhysicalExpr>) -> bool {
-    let is_condition = |binary: &BinaryExpr| is_logic(*binary.op()) || is_comparison(*binary.op());
     any_part(expression, |part| {
-        let is_plain = part.downcast_ref().is_some_and(is_condition)
+        let is_plain = part.downcast_ref::<BinaryExpr>().is_some_and(|binary| is_condition(*binary.op()))
             || part.is::<Column>()
             || part.is::<Literal>()
             || part.is::<NotExpr>()

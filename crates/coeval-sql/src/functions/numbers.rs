@@ -172,12 +172,9 @@ fn bucket_of_floats(call: &Call<'_>) -> Result<Value, SqlError> {
         return Err(no_buckets("lower and upper bounds must be finite"));
     }
     // Counted from the bound that the first bucket begins at.
-    let (is_before, is_behind) =
-        if low < high { (operand < low, operand >= high) } else { (operand > low, operand <= high) };
-    let number = match (is_before, is_behind) {
-        (true, _) => 0,
-        (_, true) => i64::from(count) + 1,
-        _ => {
+    let number = match bucket_beyond((&operand, &low, &high), count) {
+        Some(beyond) => beyond,
+        None => {
             // Halves do not overflow where the bounds are at the ends of all floats.
             let share = (operand / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
             ((f64::from(count) * share) as i64).min(i64::from(count) - 1) + 1
@@ -194,17 +191,25 @@ fn bucket_of_numerics(call: &Call<'_>) -> Result<Value, SqlError> {
     };
     let (operand, low, high) = (decimal(0)?, decimal(1)?, decimal(2)?);
     let count = bucket_count(call, Some(low.cmp(&high)))?;
-    let (is_before, is_behind) =
-        if low < high { (operand < low, operand >= high) } else { (operand > low, operand <= high) };
-    bucket_number(match (is_before, is_behind) {
-        (true, _) => 0,
-        (_, true) => i64::from(count) + 1,
-        _ => {
+    bucket_number(match bucket_beyond((&operand, &low, &high), count) {
+        Some(beyond) => beyond,
+        None => {
             let (part, whole) = ((operand - low).abs(), (high - low).abs());
             let scaled = part.checked_mul(i128::from(count)).ok_or_else(crate::types::numeric::overflow)?;
             i64::try_from(scaled / whole).unwrap_or(i64::MAX - 1) + 1
         }
     })
+}
+
+/// The number of the bucket in front of the first or behind the last one, for an operand that is not between the bounds.
+fn bucket_beyond<T: PartialOrd>((operand, low, high): (&T, &T, &T), count: i32) -> Option<i64> {
+    let (is_before, is_behind) =
+        if low < high { (operand < low, operand >= high) } else { (operand > low, operand <= high) };
+    match (is_before, is_behind) {
+        (true, _) => Some(0),
+        (_, true) => Some(i64::from(count) + 1),
+        _ => None,
+    }
 }
 
 /// The number; `None` of NaN and infinities, which have no digits.
@@ -233,12 +238,9 @@ fn bucket_of_numbers(call: &Call<'_>) -> Result<Value, SqlError> {
         return Err(no_buckets("lower and upper bounds must be finite"));
     }
     let count = bucket_count(call, low.partial_cmp(&high))?;
-    let (is_before, is_behind) =
-        if low < high { (operand < low, operand >= high) } else { (operand > low, operand <= high) };
-    bucket_number(match (is_before, is_behind) {
-        (true, _) => 0,
-        (_, true) => i64::from(count) + 1,
-        _ => {
+    bucket_number(match bucket_beyond((&operand, &low, &high), count) {
+        Some(beyond) => beyond,
+        None => {
             let (operand, low, high) = (call.number(0), call.number(1), call.number(2));
             let part = operand.difference(&low).absolute().product(&AnyNumeric::whole(count));
             let number = part.whole_quotient(&high.difference(&low).absolute())?.integer("integer")?;

@@ -4,6 +4,7 @@
 //!
 //! A text may be there that no row has, so only filters that never fail are asked so.
 
+use crate::guarded::is_condition;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::concat;
@@ -11,7 +12,6 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt16Type};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result;
-use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
 };
@@ -106,22 +106,8 @@ pub(super) fn is_of_text(filter: &Arc<dyn PhysicalExpr>, column: usize) -> bool 
 }
 
 fn never_fails(part: &Arc<dyn PhysicalExpr>) -> bool {
-    if let Some(binary) = part.downcast_ref::<BinaryExpr>() {
-        return matches!(
-            binary.op(),
-            Operator::Eq
-                | Operator::NotEq
-                | Operator::Lt
-                | Operator::LtEq
-                | Operator::Gt
-                | Operator::GtEq
-                | Operator::IsDistinctFrom
-                | Operator::IsNotDistinctFrom
-                | Operator::And
-                | Operator::Or
-        );
-    }
-    part.is::<Column>()
+    part.downcast_ref::<BinaryExpr>().is_some_and(|binary| is_condition(*binary.op()))
+        || part.is::<Column>()
         || part.is::<Literal>()
         || part.is::<NotExpr>()
         || part.is::<InListExpr>()

@@ -91,6 +91,7 @@ use crate::names::fold;
 use crate::query::typing::negation;
 use crate::select::call;
 use crate::walk::{WalkMut, each_expression, step};
+use coeval_store::NUMERIC_PRECISION_MAX;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -441,16 +442,13 @@ fn sign(sign: UnaryOperator, operand: &Expr) -> Option<Expr> {
     }
 }
 
-/// So many digits a number of DataFusion's has room for.
-const DIGITS_MAX: usize = 38;
-
 /// Whether an operand is a literal, or a parameter, whose type a sign in front of it has a part in.
 fn is_signed_literal(operand: &Expr) -> bool {
     match operand {
         Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_signed_literal(inner),
         // One of more digits is no number of DataFusion's.
         Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => {
-            number.bytes().filter(u8::is_ascii_digit).count() <= DIGITS_MAX
+            number.bytes().filter(u8::is_ascii_digit).count() <= usize::from(NUMERIC_PRECISION_MAX)
         }
         operand => matches!(operand, Expr::Value(_) | Expr::TypedString(_) | Expr::Interval(_)),
     }

@@ -45,7 +45,7 @@ use super::join_order::{Cluster, is_inner_join};
 use crate::carried::Carry;
 use crate::plan_rule::SwitchedOff;
 use crate::stack::with_room;
-use choice::{Behind, Steps};
+use choice::{Behind, Steps, Tables};
 use conditions::Conditions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinConstraint, NullEquality, Result};
@@ -152,18 +152,20 @@ fn late(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<Lo
         return Ok(None);
     }
     let Some(cluster) = Cluster::of(&aggregate.input, RELATIONS_MIN, config)? else { return Ok(None) };
-    match in_one_step(aggregate, &cluster, config)? {
+    let tables = Tables::of(&cluster, aggregate, config)?;
+    match in_one_step(aggregate, &cluster, &tables, config)? {
         Some(plan) => Ok(Some(plan)),
-        None => in_two_steps(aggregate, &cluster, config),
+        None => in_two_steps(aggregate, &cluster, &tables, config),
     }
 }
 
 fn in_one_step(
     aggregate: &Aggregate,
     cluster: &Cluster,
+    tables: &Tables<'_>,
     config: &dyn OptimizerConfig,
 ) -> Result<Option<LogicalPlan>> {
-    let Some(behind) = Behind::of(cluster, aggregate, Steps::One, config)? else { return Ok(None) };
+    let Some(behind) = Behind::of(tables, aggregate, Steps::One, config)? else { return Ok(None) };
     let Some(input) = cluster.joined_alone(&aggregate.input, behind.others())? else { return Ok(None) };
     let grouped = Aggregate::try_new(Arc::new(input), behind.groups(), aggregate.aggr_expr.clone())?;
     let Some(joined) = joined(LogicalPlan::Aggregate(grouped), &behind, cluster, aggregate)? else {
@@ -177,6 +179,7 @@ fn in_one_step(
 fn in_two_steps(
     aggregate: &Aggregate,
     cluster: &Cluster,
+    tables: &Tables<'_>,
     config: &dyn OptimizerConfig,
 ) -> Result<Option<LogicalPlan>> {
     let mut calls = Vec::with_capacity(aggregate.aggr_expr.len());
@@ -187,7 +190,7 @@ fn in_two_steps(
             _ => return Ok(None),
         }
     }
-    let Some(behind) = Behind::of(cluster, aggregate, Steps::Two, config)? else { return Ok(None) };
+    let Some(behind) = Behind::of(tables, aggregate, Steps::Two, config)? else { return Ok(None) };
     let Some(input) = cluster.joined_alone(&aggregate.input, behind.others())? else { return Ok(None) };
     let names = part_names(&calls, config);
     let parts = calls.iter().zip(&names).map(|(call, name)| call.part(name)).collect();
@@ -202,7 +205,7 @@ fn in_two_steps(
 /// The groups joined with what comes behind. `None` if the names of aggregates are those of columns.
 fn joined(
     grouped: LogicalPlan,
-    behind: &Behind<'_>,
+    behind: &Behind<'_, '_>,
     cluster: &Cluster,
     aggregate: &Aggregate,
 ) -> Result<Option<LogicalPlan>> {

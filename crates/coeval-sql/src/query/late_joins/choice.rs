@@ -24,8 +24,11 @@ const ROWS_PER_GROUP_MIN: f64 = 2.0;
 /// The share of rows that must have partners: those that have none are grouped in vain.
 const KEPT_MIN: f64 = 0.8;
 
-/// The same where the groups are grouped once more behind the joins, if these bring texts to group by, and if they do not.
-const ROWS_PER_GROUP_OF_TWO_STEPS_MIN: [f64; 2] = [1.2, 3.0];
+/// The same where the groups are grouped once more behind the joins.
+const ROWS_PER_GROUP_OF_TWO_STEPS_MIN: f64 = 3.0;
+
+/// The same if the joins bring texts to group by.
+const ROWS_PER_GROUP_BEFORE_TEXTS_MIN: f64 = 1.2;
 
 /// How an aggregate is divided by the joins that come behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,34 +48,34 @@ pub(super) struct LateJoin {
 }
 
 /// What comes behind the aggregate.
-pub(super) struct Behind<'c> {
-    tables: Tables<'c>,
+pub(super) struct Behind<'t, 'c> {
+    tables: &'t Tables<'c>,
     /// In the order in which they are joined.
     joins: Vec<LateJoin>,
     /// By what the others are grouped.
     groups: Vec<Expr>,
 }
 
-impl<'c> Behind<'c> {
+impl<'t, 'c> Behind<'t, 'c> {
     /// `None` if no table can come behind, or it does not pay.
     ///
     /// # Errors
     /// If the aggregate names columns that no relation has.
     pub(super) fn of(
-        cluster: &'c Cluster,
+        tables: &'t Tables<'c>,
         aggregate: &Aggregate,
         steps: Steps,
         config: &dyn OptimizerConfig,
     ) -> Result<Option<Self>> {
-        let candidates = Tables::of(cluster, aggregate, config)?.candidates(aggregate)?;
-        let all = Self::of_candidates(cluster, aggregate, steps, &candidates, config)?;
+        let candidates = tables.candidates(aggregate)?;
+        let all = Self::of_candidates(tables, aggregate, steps, &candidates, config)?;
         if all.is_some() || steps == Steps::One || candidates.len() < 2 {
             return Ok(all);
         }
         // Together they may divide rows into too many groups.
         for candidate in candidates {
             let alone = BTreeSet::from([candidate]);
-            let found = Self::of_candidates(cluster, aggregate, steps, &alone, config)?;
+            let found = Self::of_candidates(tables, aggregate, steps, &alone, config)?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -81,13 +84,12 @@ impl<'c> Behind<'c> {
     }
 
     fn of_candidates(
-        cluster: &'c Cluster,
+        tables: &'t Tables<'c>,
         aggregate: &Aggregate,
         steps: Steps,
         candidates: &BTreeSet<usize>,
         config: &dyn OptimizerConfig,
     ) -> Result<Option<Self>> {
-        let tables = Tables::of(cluster, aggregate, config)?;
         let order = tables.behind(candidates, steps);
         if order.is_empty() {
             return Ok(None);
@@ -103,7 +105,7 @@ impl<'c> Behind<'c> {
                 return Ok(None);
             }
             if let Expr::Column(column) = value {
-                there.insert(cluster.place(column)?);
+                there.insert(tables.cluster.place(column)?);
             }
             groups.push(value.clone());
         }
@@ -169,7 +171,7 @@ impl<'c> Behind<'c> {
 
     /// Whether it is estimated to pay.
     fn pays(&self, aggregate: &Aggregate, steps: Steps, config: &dyn OptimizerConfig) -> Result<bool> {
-        let Tables { cluster, joined, .. } = &self.tables;
+        let Tables { cluster, joined, .. } = self.tables;
         let rows = cluster.sizes().rows_of(self.others());
         if rows < ROWS_MIN || self.kept() < KEPT_MIN {
             return Ok(false);
@@ -181,7 +183,8 @@ impl<'c> Behind<'c> {
         let rows_per_group = match steps {
             Steps::One if has_texts => return Ok(true),
             Steps::One => ROWS_PER_GROUP_MIN,
-            Steps::Two => ROWS_PER_GROUP_OF_TWO_STEPS_MIN[usize::from(!has_texts)],
+            Steps::Two if has_texts => ROWS_PER_GROUP_BEFORE_TEXTS_MIN,
+            Steps::Two => ROWS_PER_GROUP_OF_TWO_STEPS_MIN,
         };
         let mut groups = 1.0;
         for value in &self.groups {
@@ -219,7 +222,7 @@ impl<'c> Behind<'c> {
 }
 
 /// The relations of a cluster, and what the groups above them tell of a row.
-struct Tables<'c> {
+pub(super) struct Tables<'c> {
     cluster: &'c Cluster,
     joined: JoinedTables<'c>,
     /// Columns of which all rows of a group have the same value.
@@ -227,7 +230,15 @@ struct Tables<'c> {
 }
 
 impl<'c> Tables<'c> {
-    fn of(cluster: &'c Cluster, aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Self> {
+    /// Those of the cluster below an aggregate.
+    ///
+    /// # Errors
+    /// If the aggregate names columns that no relation has.
+    pub(super) fn of(
+        cluster: &'c Cluster,
+        aggregate: &Aggregate,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Self> {
         let joined = JoinedTables::of_cluster(cluster, config)?;
         let mut groups = BTreeSet::new();
         for value in &aggregate.group_expr {

@@ -4,7 +4,7 @@
 //! texts, sums of integers.
 
 use super::nonzero::{Branch, Divisors, division_of};
-use crate::guarded::is_comparison;
+use crate::guarded::is_condition;
 use crate::query::arithmetic::checked_operators;
 use crate::query::typing::is_mean;
 use crate::stack::with_room;
@@ -70,7 +70,7 @@ fn cannot_fail_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) 
     if let Some((dividend, divisor)) = division_of(expression) {
         return known.has(divisor) && cannot_fail(dividend) && cannot_fail(divisor);
     }
-    if let Some(kept) = times_one(expression) {
+    if let Some(kept) = times_one(expression, schema) {
         return cannot_fail(kept);
     }
     match expression {
@@ -106,8 +106,8 @@ fn cannot_fail_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) 
     }
 }
 
-/// What is multiplied by one, as `stddev(x) * 1.000` is: that is never beyond all floats.
-fn times_one(expression: &Expr) -> Option<&Expr> {
+/// The float that is multiplied by one, as `stddev(x) * 1.000` is: that is never beyond all floats. A decimal gets more digits by it.
+fn times_one<'e>(expression: &'e Expr, schema: &DFSchema) -> Option<&'e Expr> {
     let factors = match expression {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Multiply, right }) => {
             [left.as_ref(), right.as_ref()]
@@ -119,13 +119,11 @@ fn times_one(expression: &Expr) -> Option<&Expr> {
         _ => return None,
     };
     match factors {
-        [kept, factor] | [factor, kept] if is_one(factor) => Some(kept),
+        [kept, factor] | [factor, kept] if is_one(factor) => {
+            expression.get_type(schema).is_ok_and(|ty| ty.is_floating()).then_some(kept)
+        }
         _ => None,
     }
-}
-
-fn is_condition(operator: Operator) -> bool {
-    is_comparison(operator) || matches!(operator, Operator::And | Operator::Or)
 }
 
 /// Whether the type that something is cast to has room for all its values.
