@@ -114,7 +114,7 @@ pub(crate) use series::STREAM_SERIES;
 pub(crate) use shared_subplans::SHARED_SUBPLANS;
 pub(crate) use short_groups::ShortGroups;
 pub(crate) use skipped_numbers::SkippedNumbers;
-pub(crate) use small_filters::SmallFilters;
+pub(crate) use small_filters::{SmallFilters, WithoutRows};
 pub(crate) use spawned::tasks_work_for_their_queries;
 pub(crate) use spreading::CountSpreading;
 pub(crate) use subqueries::{calls_volatile, has_subquery};

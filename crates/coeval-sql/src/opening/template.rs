@@ -11,7 +11,7 @@ use crate::query::{
     FrameOffsets, GROUP_TOP, GROUPING_SETS, INTEGER_JOINS, IndependentLaterals, JoinOrder, JoinSides,
     LateJoins, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS,
     STEPWISE_FILTERS, STREAM_SERIES, ShortGroups, SkippedNumbers, SmallFilters, UNORDERED_GROUPS,
-    VolatileCalls, WHOLE_GROUPS, Watch,
+    VolatileCalls, WHOLE_GROUPS, Watch, WithoutRows,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -125,14 +125,14 @@ const MERGING_SHARE: usize = 16;
 
 /// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, the one that moves reads of fields
 /// only where there are some, and the one that puts conditions down as long as they stay small. Behind that one, and before those that rewrite
-/// aggregates, comes the one that joins groups in the place of rows. Before the one that picks columns come those that group below joins, group
+/// aggregates, comes once more what takes out parts without rows, and the one that joins groups in the place of rows. Before the one that picks columns come those that group below joins, group
 /// by keys in the place of what follows from them, group what is only asked whether it exists, and join what is close to each other. Behind
 /// them all comes what is left of LATERAL subqueries, lists of floats get both zeros, and volatile functions are kept from being constants.
 /// Before limits are moved, rows that are skipped get numbers of sequences.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
     let (duplicates, reads) = (DuplicateGroups::default(), FieldReads::default());
-    let (filters, limits) = (SmallFilters::default(), PushDownLimit::new());
+    let (filters, empty, limits) = (SmallFilters::default(), WithoutRows::default(), PushDownLimit::new());
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
         if rule.name() == replaced.name() {
@@ -149,7 +149,12 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         }
         if rule.name() == filters.name() {
             rules.push(Arc::new(SmallFilters::default()) as _);
+            rules.push(Arc::new(WithoutRows::default()) as _);
             rules.push(Arc::new(LateJoins) as _);
+            continue;
+        }
+        if rule.name() == empty.name() {
+            rules.push(Arc::new(WithoutRows::default()) as _);
             continue;
         }
         if rule.name() == limits.name() {

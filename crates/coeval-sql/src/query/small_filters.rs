@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Conditions go down, unless they would become too large.
+//! Conditions go down, unless they would become too large or would do something else there.
 //!
 //! DataFusion's rule puts a condition below the query that computes its columns, and what computes them in their places. A column that
 //! is named three times there is three columns then:
@@ -10,15 +10,29 @@
 //! Of twenty such queries within each other that is an expression of thousands of millions of parts. Where a condition would grow by too
 //! many of them, it stays where it is. The rule makes one condition of those right above each other, as one behind HAVING, and puts that down
 //! at once, so they are counted together.
+//!
+//! What names no column is the same for all rows. It is computed as soon as it is met, and where it does not hold there are no rows. Most of
+//! them come about on the way down, where a query of several parts gives each of them a constant:
+//!
+//! ```text
+//! FROM (SELECT 'store' AS sold_in, ... UNION ALL SELECT 'web', ...) x WHERE sold_in = 'web'
+//! ```
+//! One that cannot be computed yet stays above aggregates that give a row for no rows, where DataFusion's rule takes it down: `count(*)` of
+//! nothing is a row, and the condition would have dropped it.
 
 use super::substitution::grow_too_large;
-use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, Result};
-use datafusion::logical_expr::{Filter, LogicalPlan};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{EmptyRelation, Expr, Filter, LogicalPlan};
+use datafusion::optimizer::propagate_empty_relation::PropagateEmptyRelation;
 use datafusion::optimizer::push_down_filter::PushDownFilter;
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use std::sync::Arc;
 
-/// DataFusion's rule, for conditions that stay small.
+/// DataFusion's rule, for conditions that stay small and say the same below.
 #[derive(Debug, Default)]
 pub(crate) struct SmallFilters(PushDownFilter);
 
@@ -32,12 +46,117 @@ impl OptimizerRule for SmallFilters {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        if let LogicalPlan::Filter(filter) = &plan
-            && becomes_too_large(filter)?
-        {
+        let LogicalPlan::Filter(filter) = plan else { return self.0.rewrite(plan, config) };
+        if becomes_too_large(&filter)? {
+            return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+        }
+        if !split_conjunction(&filter.predicate).into_iter().any(names_no_column) {
+            return self.0.rewrite(LogicalPlan::Filter(filter), config);
+        }
+        self.put_down_by_parts(filter, config)
+    }
+}
+
+impl SmallFilters {
+    /// The plan below a condition of which a part names no column: without rows, or with what is left of the condition put down.
+    fn put_down_by_parts(
+        &self,
+        filter: Filter,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let schema = Arc::clone(filter.input.schema());
+        let stays = gives_row_for_no_rows(&filter.input);
+        let (mut held, mut down) = (Vec::new(), Vec::new());
+        let parts = split_conjunction_owned(filter.predicate);
+        let count = parts.len();
+        for part in parts {
+            match constant(&part, config)? {
+                Some(true) => {}
+                Some(false) => {
+                    let empty = EmptyRelation { produce_one_row: false, schema };
+                    return Ok(Transformed::yes(LogicalPlan::EmptyRelation(empty)));
+                }
+                None if stays && names_no_column(&part) => held.push(part),
+                None => down.push(part),
+            }
+        }
+        let changed = held.len() + down.len() < count;
+        let mut rewritten = match conjunction(down) {
+            Some(down) => {
+                self.0.rewrite(LogicalPlan::Filter(Filter::try_new(down, filter.input)?), config)?
+            }
+            // What has no condition any more is the next to be looked at: the rule goes on below it.
+            None if held.is_empty() => self.rewrite(Arc::unwrap_or_clone(filter.input), config)?,
+            None => Transformed::no(Arc::unwrap_or_clone(filter.input)),
+        };
+        rewritten.transformed |= changed;
+        let Some(held) = conjunction(held) else { return Ok(rewritten) };
+        rewritten
+            .map_data(|plan| match plan {
+                LogicalPlan::Filter(left) => Filter::try_new(left.predicate.and(held), left.input),
+                other => Filter::try_new(held, Arc::new(other)),
+            })?
+            .map_data(|filter| Ok(LogicalPlan::Filter(filter)))
+    }
+}
+
+/// Whether an expression is the same for all rows of its input. What it names of a query around it is, too.
+fn names_no_column(expression: &Expr) -> bool {
+    let mut found = false;
+    // Nothing fails in it.
+    let _ = expression.apply(|part| {
+        found = matches!(part, Expr::Column(_));
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    !found
+}
+
+/// Whether a condition holds for all rows or, as where it is NULL, for none; `None` if that is not known before the query runs.
+fn constant(condition: &Expr, config: &dyn OptimizerConfig) -> Result<Option<bool>> {
+    if !names_no_column(condition) {
+        return Ok(None);
+    }
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(DFSchema::empty()))
+        .with_config_options(config.options())
+        .with_query_execution_start_time(config.query_execution_start_time())
+        .build();
+    Ok(match ExprSimplifier::new(context).simplify(condition.clone())? {
+        Expr::Literal(ScalarValue::Boolean(holds), _) => Some(holds == Some(true)),
+        Expr::Literal(ScalarValue::Null, _) => Some(false),
+        _ => None,
+    })
+}
+
+/// Whether a plan is an aggregate that has a row where its input has none: one without groups, or with grouping sets of which one is empty.
+fn gives_row_for_no_rows(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Aggregate(aggregate) => {
+            matches!(aggregate.group_expr.as_slice(), [] | [Expr::GroupingSet(_), ..])
+        }
+        _ => false,
+    }
+}
+
+/// DataFusion's rule that takes out what has no rows, where there is any such thing.
+#[derive(Debug, Default)]
+pub(crate) struct WithoutRows(PropagateEmptyRelation);
+
+impl OptimizerRule for WithoutRows {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let mut found = false;
+        plan.apply_with_subqueries(|node| {
+            found = matches!(node, LogicalPlan::EmptyRelation(empty) if !empty.produce_one_row);
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if !found {
             return Ok(Transformed::no(plan));
         }
-        self.0.rewrite(plan, config)
+        plan.transform_up_with_subqueries(|node| self.0.rewrite(node, config))
     }
 }
 
@@ -60,7 +179,7 @@ fn becomes_too_large(filter: &Filter) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::logical_expr::utils::conjunction;
+    use datafusion::functions_aggregate::expr_fn::max;
     use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
     use datafusion::optimizer::OptimizerContext;
 
@@ -77,5 +196,35 @@ mod tests {
         };
         assert!(goes_down(one.build().unwrap()));
         assert!(!goes_down(both));
+    }
+
+    fn put_down(plan: LogicalPlan) -> String {
+        let config = OptimizerContext::new();
+        let down = plan.transform_down(|node| SmallFilters::default().rewrite(node, &config)).unwrap().data;
+        WithoutRows::default().rewrite(down, &config).unwrap().data.display_indent().to_string()
+    }
+
+    #[test]
+    fn parts_of_a_union_that_are_not_asked_for_are_taken_out() {
+        let rows = || LogicalPlanBuilder::values(vec![vec![lit(1_i64)]]).unwrap();
+        let part = |name: &str| rows().project([col("column1"), lit(name).alias("sold_in")]).unwrap();
+        let all = part("store").union(part("web").build().unwrap()).unwrap();
+        let asked = all.filter(col("sold_in").eq(lit("web")).and(col("column1").gt(lit(0_i64)))).unwrap();
+        let plan = put_down(asked.build().unwrap());
+        assert!(plan.contains("web") && !plan.contains("store") && !plan.contains("Union"), "{plan}");
+        assert!(plan.contains("Filter: column1 > Int64(0)"), "{plan}");
+    }
+
+    #[test]
+    fn what_names_no_column_stays_above_an_aggregate_that_gives_a_row_for_no_rows() {
+        let rows = || LogicalPlanBuilder::values(vec![vec![lit(1_i64)]]).unwrap();
+        let unknown = datafusion::logical_expr::placeholder("$1").eq(lit(1_i64));
+        let least = max(col("column1")).gt(lit(0_i64));
+        let whole = rows().aggregate(Vec::<Expr>::new(), [max(col("column1"))]).unwrap();
+        let plan = put_down(whole.filter(unknown.clone().and(least)).unwrap().build().unwrap());
+        assert!(plan.starts_with("Filter: max(column1) > Int64(0) AND $1 = Int64(1)\n  Aggregate"), "{plan}");
+        let grouped = rows().aggregate([col("column1")], Vec::<Expr>::new()).unwrap();
+        let plan = put_down(grouped.filter(unknown).unwrap().build().unwrap());
+        assert!(plan.starts_with("Aggregate"), "{plan}");
     }
 }
