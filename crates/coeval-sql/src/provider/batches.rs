@@ -40,7 +40,7 @@ pub(super) struct ScanTask {
     pub(super) source: SchemaRef,
     /// How many of the columns go out; those behind them are only for filters.
     pub(super) output: SchemaRef,
-    /// The places of the texts that go out as codes.
+    /// The places of the texts that come as codes, and go out so.
     pub(super) coded: Arc<[usize]>,
     pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
     pub(super) join_keys: Vec<ScanKeys>,
@@ -102,7 +102,9 @@ impl Batches {
             let keys = task.join_keys.iter().find(|keys| keys.are_instead_of(&filter)).cloned();
             Filter::optional(filter, keys)
         }));
-        let gathered = || GatheredRows::new(&task.output, &task.coded);
+        let width = task.output.fields().len();
+        let going_out: Vec<usize> = task.coded.iter().copied().filter(|column| *column < width).collect();
+        let gathered = || GatheredRows::new(&task.output, &going_out);
         Ok(Self {
             scan,
             filters: RowFilters::new(filters, task.source.clone()),

@@ -60,7 +60,7 @@ pub(super) struct Scan {
     /// What is read, without codes; filters are over these.
     source: SchemaRef,
     columns: Arc<[SourceColumn]>,
-    /// The texts of the output that go out as codes, and come so: filters read them for nothing that is not asked of texts.
+    /// The texts that come as codes, and go out so if they are of the output: filters read them for nothing that is not asked of texts.
     coded: Arc<[usize]>,
     filters: Vec<Arc<dyn PhysicalExpr>>,
     /// What joins on several columns look for. Hints like filters that move: rows without them are never missed.
@@ -159,26 +159,42 @@ impl Scan {
         scan
     }
 
-    /// The same scan, which gives those of these columns of its output as codes of their texts that have few texts, and of which filters and
-    /// joins ask nothing that has to be asked of rows; `None` if there are none.
+    /// The same scan, which gives those of these columns of its output as codes of their texts that may be; `None` if there are none.
     pub(super) fn with_codes(&self, columns: &[usize]) -> Option<Self> {
-        let is_coded = |column: &usize| {
-            *self.output.field(*column).data_type() == DataType::Utf8View
-                && self.filters.iter().all(|filter| !reads(filter, *column) || is_of_text(filter, *column))
-                && !self.join_keys.iter().any(|keys| keys.columns().contains(column))
-                && self.view.has_few_texts(self.columns[*column].index)
-        };
-        let mut coded: Vec<usize> = columns.iter().copied().filter(is_coded).collect();
-        coded.sort_unstable();
-        coded.dedup();
+        let mut scan = self.with_more_codes(columns.iter().copied())?;
+        scan.output = with_codes(&self.output, &scan.coded);
+        scan.properties = Arc::new(properties(&scan.view, &scan.output, &scan.columns, scan.parts.len()));
+        Some(scan)
+    }
+
+    /// The same scan, which reads those columns as codes of their texts that are there for its filters alone; `None` if there are none.
+    pub(super) fn with_codes_for_filters(&self) -> Option<Self> {
+        self.with_more_codes(self.output.fields().len()..self.source.fields().len())
+    }
+
+    fn with_more_codes(&self, columns: impl Iterator<Item = usize>) -> Option<Self> {
+        let mut coded: Vec<usize> = columns.filter(|column| self.may_be_coded(*column)).collect();
         if coded.is_empty() {
             return None;
         }
-        let mut scan = self.clone();
-        scan.output = with_codes(&self.output, &coded);
-        scan.properties = Arc::new(properties(&scan.view, &scan.output, &scan.columns, scan.parts.len()));
-        scan.coded = coded.into();
-        Some(scan)
+        coded.extend_from_slice(&self.coded);
+        coded.sort_unstable();
+        coded.dedup();
+        Some(Self { coded: coded.into(), ..self.clone() })
+    }
+
+    /// Whether a column is one of few texts, of which filters and joins ask nothing that has to be asked of rows.
+    fn may_be_coded(&self, column: usize) -> bool {
+        *self.source.field(column).data_type() == DataType::Utf8View
+            && self.filters.iter().all(|filter| !reads(filter, column) || is_of_text(filter, column))
+            && !self.join_keys.iter().any(|keys| keys.columns().contains(&column))
+            && self.view.has_few_texts(self.columns[column].index)
+    }
+
+    /// Whether its filters read texts that do not go out.
+    pub(super) fn has_texts_for_filters(&self) -> bool {
+        let fields = self.source.fields().iter().skip(self.output.fields().len());
+        fields.into_iter().any(|field| *field.data_type() == DataType::Utf8View)
     }
 
     /// Its filters, which are over its [source](Self::source).
@@ -381,7 +397,8 @@ impl DisplayAs for Scan {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
                 write!(f, "CoevalScan: table={}, columns=[{}]", self.view.def().name, names.join(", "))?;
                 if !self.coded.is_empty() {
-                    let coded: Vec<&str> = self.coded.iter().map(|column| names[*column]).collect();
+                    let name = |column: &usize| self.source.field(*column).name().as_str();
+                    let coded: Vec<&str> = self.coded.iter().map(name).collect();
                     write!(f, ", codes=[{}]", coded.join(", "))?;
                 }
                 if !filters.is_empty() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns of few different texts that go from the scan of a row table to GROUP BY as the codes that its files have of them.
+//! Columns of few different texts that go from the scan of a row table to GROUP BY, or to the scan's own filters, as the codes that its
+//! files have of them.
 //!
 //! ```text
 //! CodedGroupsExec: gby=[id1]                  groups by id1, and reads it for nothing else
@@ -9,8 +10,8 @@
 //!
 //! A text then costs a row the load of its number, where it cost a hash and a comparison, and two bytes of memory instead of sixteen. It pays
 //! where few texts are in most chunks ([`coeval_store::TableView::has_few_texts`]); other columns stay what they are. A scan's filter that
-//! compares such a column with constants is asked once for each text (`text_filter.rs`); what has other filters, or is looked for by joins,
-//! stays, too.
+//! compares such a column with constants is asked once for each text (`text_filter.rs`), also where the column is read for the filter
+//! alone; what has other filters, or is looked for by joins, stays, too.
 
 use super::scan::Scan;
 use crate::plan_rule::PlanRule;
@@ -28,11 +29,19 @@ use std::sync::Arc;
 
 /// The rule. Behind those that put operators that group by codes into plans, and those that give filters to scans.
 pub(crate) const TEXT_CODES: PlanRule = PlanRule::new("coeval_text_codes", |plan, _| with_text_codes(plan))
-    .about(|node| node.is::<CodedGroupsExec>())
+    .about(|node| {
+        node.is::<CodedGroupsExec>() || node.downcast_ref::<Scan>().is_some_and(Scan::has_texts_for_filters)
+    })
     .switched_by("coeval.text_codes");
 
 fn with_text_codes(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let changed = plan.transform_up(|node| {
+        if let Some(scan) = node.downcast_ref::<Scan>() {
+            return Ok(match scan.with_codes_for_filters() {
+                Some(scan) => Transformed::yes(Arc::new(scan) as _),
+                None => Transformed::no(node),
+            });
+        }
         let input = match node.downcast_ref::<CodedGroupsExec>() {
             Some(groups) => coded(node.children()[0], &groups.grouped_texts())?,
             None => None,

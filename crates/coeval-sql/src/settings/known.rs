@@ -198,7 +198,7 @@ pub(super) const KNOWN: &[Known] = &[
     switch(
         "coeval.text_codes",
         "on",
-        "Whether GROUP BY takes columns of few different texts as the codes that files have of them.",
+        "Whether GROUP BY and the filters of scans take columns of few different texts as the codes that files have of them.",
     ),
     known("coeval.wait_for_token", "", Domain::Text, "SET waits until the token's snapshot is there."),
     duration(

@@ -23,7 +23,7 @@
 //! # Damage
 //! Checksums are compared before anything is decoded. Whatever the bytes are, decoding gives an array or an error. Lengths are
 //! compared with the bytes that are there before memory is taken for them: a byte never becomes more than some 2,000 of them.
-//! Arrow checks UTF-8.
+//! Arrow checks UTF-8, of a dictionary once for each entry.
 
 mod cursor;
 mod packed;
@@ -32,8 +32,8 @@ mod words;
 
 use arrow::array::{
     Array, ArrayDataBuilder, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BinaryViewArray,
-    BooleanArray, LargeBinaryArray, ListArray, NullArray, StringViewArray, UInt16Array,
-    UInt16DictionaryArray, make_array,
+    BooleanArray, LargeBinaryArray, ListArray, NullArray, UInt16Array, UInt16DictionaryArray, UInt32Array,
+    make_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{
@@ -168,8 +168,13 @@ fn take(data_type: &DataType, rows: usize, cursor: &mut Cursor<'_>) -> Result<Ar
                 nulls,
             ))
         }
-        (TEXTS, _) => view_array(data_type, Texts::take(cursor, rows)?.into_views(), nulls),
-        (DICTIONARY, _) => view_array(data_type, take_dictionary(cursor, rows)?, nulls),
+        (TEXTS, _) => view_array(data_type, Texts::take(cursor, rows)?, nulls),
+        (DICTIONARY, _) => {
+            let (entries, codes) = take_dictionary(cursor, rows)?;
+            let entries = view_array(data_type, entries, None)?;
+            let codes = UInt32Array::new(codes.into(), nulls);
+            arrow::compute::take(&entries, &codes, None).map_err(|error| error.to_string())
+        }
         (LISTS, DataType::List(item)) => take_lists(item, rows, nulls, cursor),
         _ => Err(of_another_form(data_type)),
     }
@@ -238,12 +243,13 @@ fn put_views(texts: &[&[u8]], out: &mut Vec<u8>) -> usize {
     texts.len() * VIEW_BYTES + beside
 }
 
-fn view_array(data_type: &DataType, views: Views, nulls: Option<NullBuffer>) -> Result<ArrayRef, String> {
-    let Views { views, buffers } = views;
-    let views = ScalarBuffer::from(views);
+fn view_array(data_type: &DataType, texts: Texts, nulls: Option<NullBuffer>) -> Result<ArrayRef, String> {
     match data_type {
-        DataType::Utf8View => made(StringViewArray::try_new(views, buffers, nulls)),
-        DataType::BinaryView => made(BinaryViewArray::try_new(views, buffers, nulls)),
+        DataType::Utf8View => texts.into_strings(nulls).map(|strings| Arc::new(strings) as ArrayRef),
+        DataType::BinaryView => {
+            let Views { views, buffers } = texts.into_views();
+            made(BinaryViewArray::try_new(ScalarBuffer::from(views), buffers, nulls))
+        }
         _ => Err(of_another_form(data_type)),
     }
 }

@@ -62,6 +62,12 @@ fn few_texts_that_are_grouped_by_come_as_codes() {
         ("SELECT g, max(g) FROM t GROUP BY g", None),
         ("SELECT upper(g), sum(b) FROM t GROUP BY upper(g)", None),
         ("SELECT g, b FROM t", None),
+        ("SELECT sum(b) FROM t WHERE g = 'g1'", Some("g")),
+        ("SELECT id, b FROM t WHERE h IS NULL OR h IN ('longer than a view, 3')", Some("h")),
+        ("SELECT h, sum(b) FROM t WHERE g <> 'g1' GROUP BY h", Some("h, g")),
+        ("SELECT sum(b) FROM t WHERE g = 'g1' AND length(g) = 2", None),
+        ("SELECT sum(b) FROM t WHERE g = 'g1' OR b = 3", None),
+        ("SELECT sum(b) FROM t WHERE k = 'text 5'", None),
     ] {
         assert_eq!(codes(&mut session, sql).as_deref(), coded, "{sql}");
     }
@@ -105,6 +111,10 @@ fn check(session: &mut Session) {
          JOIN (SELECT g, sum(b) AS n FROM t WHERE b > 3 GROUP BY g) y ON x.g = y.g",
         "SELECT q.g || '!', count(*) FROM (SELECT g, b + 1 AS b FROM t) q GROUP BY q.g, q.b",
         "SELECT g, h, count(*) FROM t GROUP BY ROLLUP (g, h)",
+        "SELECT id, b FROM t WHERE g = 'g1' AND h > 'longer than a view, 3'",
+        "SELECT sum(b), count(k) FROM t WHERE h IS NULL AND id % 3 = 1",
+        "SELECT h, max(b) FROM t WHERE g NOT IN ('g1', 'new in g3') GROUP BY h",
+        "SELECT x.id FROM t x JOIN t y ON y.id = x.b WHERE x.g = 'g2' AND y.g > 'g0'",
     ] {
         session.execute("SET coeval.text_codes = off").unwrap();
         let without = rows(session, sql);

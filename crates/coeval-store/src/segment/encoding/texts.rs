@@ -9,8 +9,8 @@
 
 use super::cursor::{Cursor, put_length};
 use super::packed::{pack, unpack};
-use arrow::array::make_view;
-use arrow::buffer::Buffer;
+use arrow::array::{StringArray, StringViewArray, StringViewBuilder, make_view};
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use hashbrown::HashMap;
 
 /// Fewer bytes than this are not worth a call of a decompressor.
@@ -91,6 +91,49 @@ impl Texts {
         }
     }
 
+    /// The array of them, all together compared with UTF-8: one by one that takes several times as long as all else that is done here.
+    ///
+    /// # Errors
+    /// If they are no UTF-8.
+    pub(super) fn into_strings(self, nulls: Option<NullBuffer>) -> Result<StringViewArray, String> {
+        if self.are_all_in_views() {
+            return self.into_short_strings(nulls.as_ref());
+        }
+        if self.bytes.len() > BUFFER_BYTES_MAX {
+            let Views { views, buffers } = self.into_views();
+            let strings = StringViewArray::try_new(ScalarBuffer::from(views), buffers, nulls);
+            return strings.map_err(|error| error.to_string());
+        }
+        let ends = self.lengths.iter().scan(0, |end, &length| {
+            *end += length as i32;
+            Some(*end)
+        });
+        let offsets: Vec<i32> = std::iter::once(0).chain(ends).collect();
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        let strings = StringArray::try_new(offsets, Buffer::from_vec(self.bytes), nulls);
+        strings.map(|strings| StringViewArray::from(&strings)).map_err(|error| error.to_string())
+    }
+
+    /// The array of texts that views have in themselves.
+    fn into_short_strings(self, nulls: Option<&NullBuffer>) -> Result<StringViewArray, String> {
+        let mut rest = std::str::from_utf8(&self.bytes).map_err(|error| error.to_string())?;
+        let mut strings = StringViewBuilder::with_capacity(self.lengths.len());
+        for (row, &length) in self.lengths.iter().enumerate() {
+            let (text, behind) =
+                rest.split_at_checked(length).ok_or("a text that ends within a character")?;
+            match nulls.is_none_or(|nulls| nulls.is_valid(row)) {
+                true => strings.append_value(text),
+                false => strings.append_null(),
+            }
+            rest = behind;
+        }
+        Ok(strings.finish())
+    }
+
+    fn are_all_in_views(&self) -> bool {
+        self.lengths.iter().all(|&length| length <= IN_VIEW_MAX)
+    }
+
     /// A view of each, and what these need.
     pub(super) fn into_views(self) -> Views {
         self.into_views_of(BUFFER_BYTES_MAX)
@@ -99,6 +142,7 @@ impl Texts {
     /// As [`into_views`](Self::into_views), with buffers of at most so many bytes, which each text fits into. All of them share
     /// the memory of the texts.
     pub(super) fn into_views_of(self, buffer_bytes_max: usize) -> Views {
+        let are_all_in_views = self.are_all_in_views();
         let Self { bytes, lengths } = self;
         let mut views = Vec::with_capacity(lengths.len());
         // Where each buffer begins, the present one, and the next text.
@@ -112,7 +156,7 @@ impl Texts {
             views.push(make_view(&bytes[start..end], (cuts.len() - 1) as u32, (start - begin) as u32));
             start = end;
         }
-        if lengths.iter().all(|&length| length <= IN_VIEW_MAX) {
+        if are_all_in_views {
             return Views { views, buffers: Vec::new() };
         }
         let bytes = Buffer::from_vec(bytes);
@@ -185,41 +229,36 @@ impl<'a> Dictionary<'a> {
     }
 }
 
-/// Takes a dictionary and the entries of so many rows: for each row a view of its entry, and what views of entries need.
+/// Takes a dictionary, and for each of so many rows which of the entries it has.
 ///
 /// # Errors
 /// If there are not so many, or a row has none of the entries.
-pub(super) fn take_dictionary(cursor: &mut Cursor<'_>, count: usize) -> Result<Views, String> {
+pub(super) fn take_dictionary(cursor: &mut Cursor<'_>, count: usize) -> Result<(Texts, Vec<u32>), String> {
     let entries = cursor.length()?;
-    let entries = Texts::take(cursor, entries)?.into_views();
-    let codes = unpack(cursor, count, |code| code as usize)?;
-    // Not collected as they are found, which may be none: the memory would double until it is enough, and stay so.
-    let mut views = Vec::with_capacity(count);
-    for code in codes {
-        let view = entries.views.get(code);
-        views.push(*view.ok_or_else(not_in_the_dictionary)?);
-    }
-    Ok(Views { views, buffers: entries.buffers })
+    let entries = Texts::take(cursor, entries)?;
+    let codes = unpack(cursor, count, |code| u32::try_from(code).unwrap_or(u32::MAX))?;
+    all_are_entries(&codes, &entries)?;
+    Ok((entries, codes))
 }
 
-/// Takes a dictionary and the entries of so many rows: what views of entries need, and for each row which of them it has. `None` if
-/// there are more entries than codes; then only their number was taken.
+/// As [`take_dictionary`]. `None` if there are more entries than codes; then only their number was taken.
 ///
 /// # Errors
 /// As [`take_dictionary`].
-pub(super) fn take_codes(cursor: &mut Cursor<'_>, count: usize) -> Result<Option<(Views, Vec<u16>)>, String> {
+pub(super) fn take_codes(cursor: &mut Cursor<'_>, count: usize) -> Result<Option<(Texts, Vec<u16>)>, String> {
     let entries = cursor.length()?;
     if entries > CODED_ENTRIES_MAX {
         return Ok(None);
     }
-    let entries = Texts::take(cursor, entries)?.into_views();
+    let entries = Texts::take(cursor, entries)?;
     let codes = unpack(cursor, count, |code| u16::try_from(code).unwrap_or(u16::MAX))?;
-    match codes.iter().all(|code| usize::from(*code) < entries.views.len()) {
-        true => Ok(Some((entries, codes))),
-        false => Err(not_in_the_dictionary()),
-    }
+    all_are_entries(&codes, &entries)?;
+    Ok(Some((entries, codes)))
 }
 
-fn not_in_the_dictionary() -> String {
-    "a row has a text that is not in the dictionary".to_owned()
+fn all_are_entries<C: Copy + Into<u32>>(codes: &[C], entries: &Texts) -> Result<(), String> {
+    match codes.iter().all(|&code| (code.into() as usize) < entries.lengths.len()) {
+        true => Ok(()),
+        false => Err("a row has a text that is not in the dictionary".to_owned()),
+    }
 }
