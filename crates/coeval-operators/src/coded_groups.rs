@@ -144,6 +144,12 @@ impl CodedGroupsExec {
         grouped_texts(&self.aggregate)
     }
 
+    /// The operator that it stands for.
+    #[must_use]
+    pub fn aggregate(&self) -> &AggregateExec {
+        &self.aggregate
+    }
+
     /// The same that groups the rows that are left by packed keys, if it can.
     fn with_packed_rest(&self) -> Result<Self> {
         Ok(Self {

@@ -6,6 +6,15 @@
 //! values, or their Bloom filter if these are far apart. Of a join on several columns it is asked before: the bits of each column, and then
 //! the filter of all of them together; the join's look-up comes behind. Each of these is dropped by itself if it takes away too few rows
 //! (`row_filter.rs`).
+//!
+//! The filter of a join on several columns comes to a scan only if all of them come from there. Where one is computed, as in
+//!
+//! ```text
+//! WHERE price = (SELECT min(o.price) FROM offers o WHERE o.part = parts.part)
+//! ```
+//! with a join on the part and the least price, the other columns are noted each by itself ([`by_column`]).
+
+mod by_column;
 
 use super::membership::rows_in;
 use super::prune::{SourceColumn, bounds};
@@ -54,7 +63,7 @@ fn with_join_keys(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>
 
 /// The inputs of a join such that its keys are noted, and scans of its larger side ask for them; `None` if there are no such scans.
 fn told_inputs(join: &HashJoinExec) -> Result<Option<Vec<Arc<dyn ExecutionPlan>>>> {
-    let Some(sought) = Sought::by(join) else { return Ok(None) };
+    let Some(sought) = Sought::by(join) else { return by_column::told_inputs(join) };
     let mut rows = 0;
     join.right().apply(|node| {
         if let Some(scan) = node.downcast_ref::<Scan>()
@@ -65,10 +74,9 @@ fn told_inputs(join: &HashJoinExec) -> Result<Option<Vec<Arc<dyn ExecutionPlan>>
         Ok(TreeNodeRecursion::Continue)
     })?;
     if rows < SCANNED_ROWS_MIN {
-        return Ok(None);
+        return by_column::told_inputs(join);
     }
-    let keys_max = (rows / SCANNED_ROWS_PER_KEY_MIN).min(KEYS_MAX) as usize;
-    let keys = Arc::new(JoinKeys::new(keys_max));
+    let keys = keys_for(rows);
     let told = Arc::clone(join.right()).transform_up(|node| {
         let scan = node.downcast_ref::<Scan>().and_then(|scan| {
             let columns = sought.columns_in(scan)?;
@@ -84,6 +92,19 @@ fn told_inputs(join: &HashJoinExec) -> Result<Option<Vec<Arc<dyn ExecutionPlan>>
     let noted = NotedKeysExec::new(Arc::clone(join.left()), columns, Arc::clone(&keys));
     let noted: Arc<dyn ExecutionPlan> = Arc::new(noted);
     Ok(Some(vec![noted, told.data]))
+}
+
+/// Room for keys that a scan of so many rows is asked for.
+fn keys_for(rows: u64) -> Arc<JoinKeys> {
+    Arc::new(JoinKeys::new((rows / SCANNED_ROWS_PER_KEY_MIN).min(KEYS_MAX) as usize))
+}
+
+/// Whether a join looks for what is in sets. One that takes NULL for equal to NULL looks for what is in no set, as does one that a single
+/// NULL of the larger side decides: `NOT IN`. Of one that is divided among threads no part knows all keys.
+fn looks_for_members(join: &HashJoinExec) -> bool {
+    join.null_equality() == NullEquality::NullEqualsNothing
+        && !join.null_aware
+        && *join.partition_mode() == PartitionMode::CollectLeft
 }
 
 /// What a join looks for, as far as sets can be made of it.
@@ -104,13 +125,9 @@ struct Key {
 }
 
 impl Sought {
-    /// `None` if the join is of another kind. One that takes NULL for equal to NULL looks for what is in no set, as does one that a single
-    /// NULL of the larger side decides: `NOT IN`. Of one that is divided among threads no part knows all keys.
+    /// `None` if the join is of another kind.
     fn by(join: &HashJoinExec) -> Option<Self> {
-        let is_of_the_kind = join.null_equality() == NullEquality::NullEqualsNothing
-            && !join.null_aware
-            && *join.partition_mode() == PartitionMode::CollectLeft;
-        if !is_of_the_kind {
+        if !looks_for_members(join) {
             return None;
         }
         // Only a join that may lose rows of its larger side has a filter.
@@ -181,6 +198,11 @@ impl PartialEq for ScanKeys {
 }
 
 impl ScanKeys {
+    /// The only ones of a join's column, which are looked for in this column of a scan.
+    fn of_column(keys: &Arc<JoinKeys>, column: usize) -> Self {
+        Self { keys: Arc::clone(keys), columns: vec![column], of_filter: None }
+    }
+
     /// The columns, in the order of the keys.
     pub(super) fn columns(&self) -> &[usize] {
         &self.columns

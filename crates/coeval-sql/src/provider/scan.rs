@@ -260,7 +260,7 @@ impl Scan {
     /// The order in which rows come. Nobody can count on one that the plan does not promise, but whoever looks at a small table
     /// sees its rows in the order of keys, and the first rows are those of the least keys.
     fn row_order(&self) -> RowOrder {
-        let is_limited = self.limit.or(self.rows_max).is_some();
+        let is_limited = self.is_limited();
         let is_small = self.view.row_count() < ROWS_PER_PARTITION_MIN;
         if is_limited || is_small || self.properties.output_ordering().is_some() {
             RowOrder::OfKeys
@@ -270,7 +270,12 @@ impl Scan {
     }
 
     fn use_unless_limited(&self) -> FilterUse {
-        if self.limit.or(self.rows_max).is_some() { FilterUse::Above } else { FilterUse::Here }
+        if self.is_limited() { FilterUse::Above } else { FilterUse::Here }
+    }
+
+    /// Whether it gives so many of its rows and no more, among which none may be dropped by what is asked from above.
+    pub(super) fn is_limited(&self) -> bool {
+        self.limit.or(self.rows_max).is_some()
     }
 
     fn compute_statistics(&self) -> Result<Arc<Statistics>> {
