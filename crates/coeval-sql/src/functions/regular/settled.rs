@@ -3,20 +3,51 @@
 //!
 //! It takes the first alternative that fits, and PostgreSQL the longest text. That is the same where nothing prefers the shortest, and
 //! each letter of a text can be taken in one way only, as in `\d+-(\d+)`: then all matches that begin at a place begin with the same
-//! steps, and going on comes before ending. (In the words of the field: the automaton of Glushkov is deterministic.) Where it is not
-//! known to be so, as in `a|ab` and `(.*)x`, the [search](super::search) of this module finds the match.
+//! steps, and going on comes before ending. (In the words of the field: the automaton of Glushkov is deterministic.)
+//!
+//! PostgreSQL divides a branch at its groups: first what precedes the first one is as long as it can be with what follows, then the
+//! group, and so on. So does the crate where each of these parts by itself takes a letter in one way only. Then both find the same if
+//! every match ends with the text, as those of `^(?:www\.)?([^/]+)/.*$` do.
+//!
+//! Where it is not known to be so, as in `a|ab` and `(.*)x`, the [search](super::search) of this module finds the match.
 
 use super::letters::LetterSet;
 use super::pattern::Options;
-use super::syntax::{Atom, Choice, Letters, Piece, Prefers, Syntax, Times};
+use super::syntax::{Atom, Choice, Letters, Piece, Place, Prefers, Syntax, Times};
 
 /// The most letters of a pattern, copies of what is repeated included; with more it is not looked at.
 const LETTERS_MAX: usize = 64;
 
 /// Whether the crate finds the same matches, with the same groups.
 pub(super) fn is_settled(syntax: &Syntax) -> bool {
-    let mut leaves = Leaves { options: syntax.options, sets: Vec::new(), next: Vec::new() };
-    let Some(shape) = leaves.of_choice(&syntax.top) else { return false };
+    let options = syntax.options;
+    if takes_one_way(options, |leaves| leaves.of_choice(&syntax.top)) {
+        return true;
+    }
+    let [branch] = syntax.top.branches.as_slice() else { return false };
+    let has_groups = |piece: &Piece| piece.atom_traits().has_groups;
+    let mut parts = branch.chunk_by(|one, next| !has_groups(one) && !has_groups(next));
+    ends_with_text(branch, options)
+        && parts.all(|part| takes_one_way(options, |leaves| leaves.of_branch(part)))
+}
+
+/// Whether every match of a branch ends where the text does.
+fn ends_with_text(branch: &[Piece], options: Options) -> bool {
+    let Some(Piece { atom, times }) = branch.last() else { return false };
+    match atom {
+        Atom::Place(Place::TextEnd) => true,
+        Atom::Place(Place::End) => !options.anchors_at_lines,
+        Atom::Letters(Letters::Any) => {
+            !options.stops_at_lines && times.most.is_none() && times.prefers == Some(Prefers::Longest)
+        }
+        _ => false,
+    }
+}
+
+/// Whether each letter of a text can be taken in one way only by a part of a pattern.
+fn takes_one_way(options: Options, part: impl FnOnce(&mut Leaves) -> Option<Shape>) -> bool {
+    let mut leaves = Leaves { options, sets: Vec::new(), next: Vec::new() };
+    let Some(shape) = part(&mut leaves) else { return false };
     leaves.are_apart(&shape.first) && leaves.next.iter().all(|next| leaves.are_apart(next))
 }
 
@@ -47,10 +78,7 @@ impl Leaves {
     fn of_choice(&mut self, choice: &Choice) -> Option<Shape> {
         let mut shape = Shape::default();
         for (place, branch) in choice.branches.iter().enumerate() {
-            let branch_shape = branch.iter().try_fold(Shape::empty(), |before, piece| {
-                let behind = self.of_piece(piece)?;
-                Some(self.joined(before, behind))
-            })?;
+            let branch_shape = self.of_branch(branch)?;
             let is_last = place + 1 == choice.branches.len();
             // An empty branch would come before those behind it.
             if branch_shape.may_be_empty && !is_last {
@@ -61,6 +89,13 @@ impl Leaves {
             shape.last.extend(branch_shape.last);
         }
         Some(shape)
+    }
+
+    fn of_branch(&mut self, pieces: &[Piece]) -> Option<Shape> {
+        pieces.iter().try_fold(Shape::empty(), |before, piece| {
+            let behind = self.of_piece(piece)?;
+            Some(self.joined(before, behind))
+        })
     }
 
     fn of_piece(&mut self, piece: &Piece) -> Option<Shape> {
@@ -181,6 +216,9 @@ mod tests {
             r"[^,]*,(x|)",
             r"\mfoo\M",
             "",
+            r"^https?://(?:www\.)?([^/]+)/.*$",
+            r"(\w+) (.*)",
+            "^(.*)x(.*)$",
         ] {
             assert!(is_so(pattern), "{pattern}");
         }
