@@ -83,6 +83,11 @@ const CLIENTS: &[Client] = &[
         program: |places| places.random("random_expressions.py"),
     },
     Client {
+        name: "random patterns",
+        installed_by: BESIDE_POSTGRES,
+        program: |places| places.random("random_patterns.py"),
+    },
+    Client {
         name: "random changes",
         installed_by: BESIDE_POSTGRES,
         program: |places| places.random("random_changes.py"),

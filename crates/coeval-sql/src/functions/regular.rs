@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The `regexp_` functions, and `SIMILAR TO`.
 //!
-//! Patterns are those of the `regex` crate, in which PostgreSQL's are written by [`pattern`]: of several alternatives
-//! the first that fits is taken, not the longest; there are no back references, and no looking ahead.
+//! | file | |
+//! |---|---|
+//! | [`syntax`] | reads PostgreSQL's syntax |
+//! | [`pattern`] | a pattern that is ready to be looked for, and who looks for it |
+//! | [`written`], [`settled`] | the syntax of the `regex` crate, and whether that finds the same |
+//! | [`automaton`] | whether there is a match in a long text |
+//! | [`machine`], [`search`] | the match that PostgreSQL finds, where the crate finds another one or none |
+//! | [`similar`] | patterns of `SIMILAR TO` |
+//! | [`lists`] | lists of patterns |
 
 mod automaton;
+mod found;
+mod letters;
 mod lists;
+mod machine;
 mod pattern;
+mod search;
+mod settled;
 mod similar;
+mod syntax;
+mod written;
 
 use super::call::{Call, TEXTS, invalid, text, texts};
 use super::choice::{Form, Takes};
@@ -15,11 +29,11 @@ use super::{Entry, strict};
 use crate::allowance::Meter;
 use crate::error::SqlError;
 use coeval_store::{ColumnType, Value};
+use found::{Found, Span};
 pub(super) use lists::ENTRIES as LIST_ENTRIES;
 pub(crate) use lists::{MATCHES_ALL, MATCHES_ANY};
 use pattern::{Options, compiled};
 pub(crate) use pattern::{Pattern, compiled_for_operator, pattern_of_operator};
-use regex::Captures;
 use std::rc::Rc;
 
 const TEXT: Takes = Takes::Type(ColumnType::Text);
@@ -114,18 +128,18 @@ fn matches<'t>(
     text: &'t str,
     from: usize,
     meter: &Meter,
-) -> impl Iterator<Item = Result<Captures<'t>, SqlError>> {
+) -> impl Iterator<Item = Result<Found<'t>, SqlError>> {
     let mut next = Some(from);
     std::iter::from_fn(move || {
         let from = next.take()?;
-        let found = match meter.step().and_then(|()| regex.captures_at(text, from, meter)) {
+        let found = match meter.step().and_then(|()| regex.found_at(text, from, meter)) {
             Ok(found) => found?,
             Err(error) => return Some(Err(error)),
         };
-        let whole = found.get_match();
+        let whole = found.whole();
         next = match whole.is_empty() {
-            true => text[whole.end()..].chars().next().map(|letter| whole.end() + letter.len_utf8()),
-            false => Some(whole.end()),
+            true => text[whole.end..].chars().next().map(|letter| whole.end + letter.len_utf8()),
+            false => Some(whole.end),
         };
         Some(Ok(found))
     })
@@ -151,7 +165,7 @@ fn found<'t>(
     start: usize,
     number: usize,
     group: usize,
-) -> Result<Option<regex::Match<'t>>, SqlError> {
+) -> Result<Option<Span<'t>>, SqlError> {
     let Some(from) = offset(text, start) else { return Ok(None) };
     for (place, found) in matches(regex, text, from, meter).enumerate() {
         let found = found?;
@@ -173,7 +187,7 @@ fn position(call: &Call<'_>) -> Result<Value, SqlError> {
     let group = natural(call, 6, "subexpr")?;
     let text = call.text(0);
     let place = found(call.meter, (&regex, text), start, number, group)?.map_or(0, |part| {
-        let end = if is_end { part.end() } else { part.start() };
+        let end = if is_end { part.end } else { part.start };
         text[..end].chars().count() + 1
     });
     Ok(Value::Int32(i32::try_from(place).unwrap_or(i32::MAX)))
@@ -187,14 +201,6 @@ fn part(call: &Call<'_>) -> Result<Value, SqlError> {
     Ok(part.map_or(Value::Null, |part| text(part.as_str())))
 }
 
-/// The groups of a match; of a pattern without any the whole match.
-fn groups<'t>(found: &Captures<'t>) -> Vec<Option<&'t str>> {
-    if found.len() == 1 {
-        return vec![Some(found.get_match().as_str())];
-    }
-    found.iter().skip(1).map(|group| group.map(|part| part.as_str())).collect()
-}
-
 fn first_match(call: &Call<'_>) -> Result<Value, SqlError> {
     let options = options(call, 2)?;
     if options.is_global {
@@ -202,8 +208,8 @@ fn first_match(call: &Call<'_>) -> Result<Value, SqlError> {
             .with_hint("Use the regexp_matches function instead."));
     }
     let regex = compiled(call.text(1), options)?;
-    let found = regex.captures_at(call.text(0), 0, call.meter)?;
-    Ok(found.map_or(Value::Null, |found| texts(groups(&found))))
+    let found = regex.found_at(call.text(0), 0, call.meter)?;
+    Ok(found.map_or(Value::Null, |found| texts(found.texts())))
 }
 
 fn all_matches(call: &Call<'_>) -> Result<Value, SqlError> {
@@ -213,7 +219,7 @@ fn all_matches(call: &Call<'_>) -> Result<Value, SqlError> {
     let mut rows = Vec::new();
     for found in matches(&regex, call.text(0), 0, call.meter).take(most) {
         let mut row = String::new();
-        let value = texts(groups(&found?));
+        let value = texts(found?.texts());
         crate::types::format_value(value.borrow(), TEXTS, call.zone, &mut row);
         call.meter.take(row.len() + size_of::<Option<String>>())?;
         rows.push(Some(row));
@@ -262,10 +268,10 @@ fn with_replacement(
         let found = found?;
         let wanted = number.unwrap_or(place + 1);
         if place + 1 == wanted {
-            let whole = found.get_match();
-            out.push_str(&text[copied..whole.start()]);
+            let whole = found.whole();
+            out.push_str(&text[copied..whole.start]);
             push_replacement(meter, &found, replacement, &mut out)?;
-            copied = whole.end();
+            copied = whole.end;
         }
         if number.is_some() && place + 1 == wanted {
             break;
@@ -278,7 +284,7 @@ fn with_replacement(
 /// Appends what stands for a match: `\1` is a group, `\&` all of it.
 fn push_replacement(
     meter: &Meter,
-    found: &Captures<'_>,
+    found: &Found<'_>,
     replacement: &str,
     out: &mut String,
 ) -> Result<(), SqlError> {
@@ -296,7 +302,7 @@ fn push_replacement(
             continue;
         }
         match letters.next() {
-            Some('&') => push(found.get_match().as_str(), out)?,
+            Some('&') => push(found.whole().as_str(), out)?,
             Some(digit @ '1'..='9') => {
                 let group = found.get(digit as usize - '0' as usize);
                 push(group.map_or("", |part| part.as_str()), out)?;
@@ -315,11 +321,11 @@ fn split(call: &Call<'_>) -> Result<Value, SqlError> {
     let (mut parts, mut copied) = (Vec::new(), 0);
     for found in matches(&regex, text, 0, call.meter) {
         let found = found?;
-        let whole = found.get_match();
-        if whole.start() < text.len() && whole.end() > copied {
-            call.meter.take(whole.start() - copied + 2 * size_of::<&str>())?;
-            parts.push(Some(&text[copied..whole.start()]));
-            copied = whole.end();
+        let whole = found.whole();
+        if whole.start < text.len() && whole.end > copied {
+            call.meter.take(whole.start - copied + 2 * size_of::<&str>())?;
+            parts.push(Some(&text[copied..whole.start]));
+            copied = whole.end;
         }
     }
     parts.push(Some(&text[copied..]));

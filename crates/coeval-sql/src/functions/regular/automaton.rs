@@ -166,7 +166,6 @@ impl Options {
             .case_insensitive(self.ignores_case)
             .dot_matches_new_line(!self.stops_at_lines)
             .multi_line(self.anchors_at_lines)
-            .ignore_whitespace(self.is_expanded)
     }
 }
 

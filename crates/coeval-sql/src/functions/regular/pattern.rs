@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PostgreSQL's regular expressions, written for the `regex` crate.
+//! PostgreSQL's regular expressions, ready to be looked for.
 //!
-//! | PostgreSQL | here |
-//! |---|---|
-//! | `.` is any letter, `^` and `$` the ends of the text | the same by `(?s)`; with the flag `n` they stop at lines |
-//! | `\m`, `\M`, `\y`, `\Y`, `\Z` | `\b{start}`, `\b{end}`, `\b`, `\B`, `\z` |
-//! | `[[]`, `[a&&b]` | letters that mean something only there are escaped |
+//! Whether there is a match says the `regex` crate; of what looks around or refers back the [search](super::search) of this module.
+//! Where it is, and its groups, the crate says if it finds [the same](super::settled) as PostgreSQL. Else that search does, from the
+//! place on at which the crate says that a match begins.
 
 use super::super::call::invalid;
 use super::automaton::{Automaton, Told, Wanted, is_long, is_short};
+use super::found::Found;
+use super::machine::Machine;
+use super::search::Search;
+use super::settled::is_settled;
+use super::syntax::{Syntax, parsed};
+use super::written::written;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::memory::room_for_a_value;
 use crate::scalar::LetterCase;
-use regex::{Captures, Regex, RegexBuilder};
-use std::cell::{Cell, RefCell};
+use regex::{Regex, RegexBuilder};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::{Rc, Weak};
 
@@ -26,7 +30,7 @@ pub(super) struct Options {
     pub(super) stops_at_lines: bool,
     pub(super) anchors_at_lines: bool,
     pub(super) is_expanded: bool,
-    is_literal: bool,
+    pub(super) is_literal: bool,
     /// The pattern is written in the crate's syntax.
     is_of_operator: bool,
 }
@@ -39,22 +43,31 @@ impl Options {
     pub(super) fn parse(flags: &str) -> Result<Self, SqlError> {
         let mut options = Self::default();
         for flag in flags.chars() {
-            match flag {
-                'g' => options.is_global = true,
-                'i' => options.ignores_case = true,
-                'c' => options.ignores_case = false,
-                'm' | 'n' => (options.stops_at_lines, options.anchors_at_lines) = (true, true),
-                'p' => (options.stops_at_lines, options.anchors_at_lines) = (true, false),
-                's' => (options.stops_at_lines, options.anchors_at_lines) = (false, false),
-                'w' => (options.stops_at_lines, options.anchors_at_lines) = (false, true),
-                'x' => options.is_expanded = true,
-                't' => options.is_expanded = false,
-                'q' => options.is_literal = true,
-                'e' => options.is_literal = false,
-                other => return Err(invalid(format!("invalid regular expression option: \"{other}\""))),
+            if flag == 'g' {
+                options.is_global = true;
+            } else if !options.set(flag) {
+                return Err(invalid(format!("invalid regular expression option: \"{flag}\"")));
             }
         }
         Ok(options)
+    }
+
+    /// Does what a flag says that may stand in a pattern, too. Whether there is such a flag.
+    pub(super) fn set(&mut self, flag: char) -> bool {
+        match flag {
+            'i' => self.ignores_case = true,
+            'c' => self.ignores_case = false,
+            'm' | 'n' => (self.stops_at_lines, self.anchors_at_lines) = (true, true),
+            'p' => (self.stops_at_lines, self.anchors_at_lines) = (true, false),
+            's' => (self.stops_at_lines, self.anchors_at_lines) = (false, false),
+            'w' => (self.stops_at_lines, self.anchors_at_lines) = (false, true),
+            'x' => self.is_expanded = true,
+            't' => self.is_expanded = false,
+            'q' => self.is_literal = true,
+            'e' => self.is_literal = false,
+            _ => return false,
+        }
+        true
     }
 }
 
@@ -67,6 +80,9 @@ const SMALL_BYTES_MAX: usize = 256 << 10;
 /// How many larger ones are kept, such as `\w{100}`, and how many automata.
 const LARGE_MAX: usize = 4;
 
+/// How many automata are kept that find what PostgreSQL finds: each takes some mebibytes at most.
+const MACHINES_MAX: usize = 16;
+
 /// What it may take at most: compiling so much takes some 300 ms, and looks at nothing.
 const COMPILED_BYTES_MAX: usize = 10 << 20;
 
@@ -74,6 +90,7 @@ thread_local! {
     static KEPT: RefCell<Kept> = RefCell::default();
     /// Automata of long texts, the latest first: each has its states, and some mebibytes of those that were met.
     static AUTOMATA: RefCell<VecDeque<Rc<Automaton>>> = RefCell::default();
+    static MACHINES: RefCell<VecDeque<Rc<Machine>>> = RefCell::default();
 }
 
 /// Compiled patterns of the latest queries on a thread.
@@ -89,18 +106,39 @@ type Key = (String, Options);
 /// A pattern that is ready to be looked for.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    regex: Regex,
-    written: String,
-    options: Options,
+    read: Read,
+    /// What the crate made of it; `None` if it looks around or refers back.
+    regex: Option<Regex>,
+    /// Whether the crate finds what PostgreSQL finds, once that was asked for.
+    is_settled: OnceCell<bool>,
+    machine: RefCell<Weak<Machine>>,
     /// Made when it is needed, and kept while it is among the latest.
     automaton: RefCell<Weak<Automaton>>,
     /// How many states it has, once that was asked for: the automaton may have gone since.
     states: Cell<Option<usize>>,
 }
 
+/// A pattern that was read.
+#[derive(Debug)]
+struct Read {
+    /// In the crate's syntax; `None` if it cannot be.
+    written: Option<String>,
+    /// What the flags and the pattern say.
+    options: Options,
+    /// `None` of one that came in the crate's syntax.
+    syntax: Option<Syntax>,
+}
+
 impl Pattern {
-    fn new(regex: Regex, written: String, options: Options) -> Rc<Self> {
-        Rc::new(Self { regex, written, options, automaton: RefCell::default(), states: Cell::default() })
+    fn new(read: Read, regex: Option<Regex>) -> Rc<Self> {
+        Rc::new(Self {
+            read,
+            regex,
+            is_settled: OnceCell::new(),
+            machine: RefCell::default(),
+            automaton: RefCell::default(),
+            states: Cell::default(),
+        })
     }
 
     /// The automaton, if a search in so many bytes is to look on its way. It is looked here in any case.
@@ -118,7 +156,8 @@ impl Pattern {
         if let Some(made) = self.automaton.borrow().upgrade() {
             return Ok(made);
         }
-        let made = Rc::new(Automaton::of(&self.written, self.options, COMPILED_BYTES_MAX)?);
+        let written = self.read.written.as_deref().unwrap_or_default();
+        let made = Rc::new(Automaton::of(written, self.read.options, COMPILED_BYTES_MAX)?);
         *self.automaton.borrow_mut() = Rc::downgrade(&made);
         AUTOMATA.with_borrow_mut(|automata| {
             automata.truncate(LARGE_MAX - 1);
@@ -127,11 +166,34 @@ impl Pattern {
         Ok(made)
     }
 
+    /// That which finds what PostgreSQL finds.
+    fn machine(&self, syntax: &Syntax) -> Result<Rc<Machine>, SqlError> {
+        if let Some(made) = self.machine.borrow().upgrade() {
+            return Ok(made);
+        }
+        let made = Rc::new(Machine::of(syntax)?);
+        *self.machine.borrow_mut() = Rc::downgrade(&made);
+        MACHINES.with_borrow_mut(|machines| {
+            machines.truncate(MACHINES_MAX - 1);
+            machines.push_front(Rc::clone(&made));
+        });
+        Ok(made)
+    }
+
     /// Whether the text has a match.
     ///
     /// # Errors
-    /// The error of a statement that was told to end; `54001` if the search would run too long without looking for that.
+    /// The error of a statement that was told to end; `54001` if the search would run too long without looking for that, or takes
+    /// too many steps.
     pub(crate) fn is_match(&self, text: &str, meter: &Meter) -> Result<bool, SqlError> {
+        let regex = match (&self.regex, &self.read.syntax) {
+            (Some(regex), _) => regex,
+            (None, Some(syntax)) => {
+                meter.look()?;
+                return Search::new(&self.machine(syntax)?, text, meter).is_match(0);
+            }
+            (None, None) => return Err(SqlError::internal("a pattern was neither compiled nor read")),
+        };
         if let Some(automaton) = self.for_long(text.len(), meter)? {
             match automaton.search(text, 0, Wanted::Whether, meter)? {
                 Told::None => return Ok(false),
@@ -139,19 +201,63 @@ impl Pattern {
                 Told::Nothing => automaton.require_short(text.len())?,
             }
         }
-        Ok(self.regex.is_match(text))
+        Ok(regex.is_match(text))
     }
 
     /// The first match from a byte of the text on, with its groups.
     ///
     /// # Errors
     /// As [`is_match`](Self::is_match).
-    pub(super) fn captures_at<'t>(
+    pub(super) fn found_at<'t>(
         &self,
         text: &'t str,
         from: usize,
         meter: &Meter,
-    ) -> Result<Option<Captures<'t>>, SqlError> {
+    ) -> Result<Option<Found<'t>>, SqlError> {
+        match (&self.regex, &self.read.syntax) {
+            (Some(regex), syntax) => {
+                let unsettled =
+                    syntax.as_ref().filter(|syntax| !*self.is_settled.get_or_init(|| is_settled(syntax)));
+                match unsettled {
+                    Some(syntax) => self.found_by_machine(syntax, text, from, meter),
+                    None => self.found_by_crate(regex, text, from, meter),
+                }
+            }
+            (None, Some(syntax)) => self.found_by_machine(syntax, text, from, meter),
+            (None, None) => Err(SqlError::internal("a pattern was neither compiled nor read")),
+        }
+    }
+
+    fn found_by_machine<'t>(
+        &self,
+        syntax: &Syntax,
+        text: &'t str,
+        from: usize,
+        meter: &Meter,
+    ) -> Result<Option<Found<'t>>, SqlError> {
+        meter.look()?;
+        let machine = self.machine(syntax)?;
+        let search = Search::new(&machine, text, meter);
+        let groups = match &self.regex {
+            // The crate is faster where nothing is found.
+            Some(regex) if self.for_long(text.len() - from, meter)?.is_none() => {
+                let Some(found) = regex.find_at(text, from) else { return Ok(None) };
+                search.groups_at(found.start())?
+            }
+            _ => search.groups_from(from)?,
+        };
+        let Some(mut groups) = groups else { return Ok(None) };
+        let Some(whole) = groups.first_mut().and_then(Option::take) else { return Ok(None) };
+        Ok(Some(Found::new(text, whole, groups.split_off(1))))
+    }
+
+    fn found_by_crate<'t>(
+        &self,
+        regex: &Regex,
+        text: &'t str,
+        from: usize,
+        meter: &Meter,
+    ) -> Result<Option<Found<'t>>, SqlError> {
         let bytes = text.len() - from;
         if let Some(automaton) = self.for_long(bytes, meter)? {
             match automaton.search(text, from, Wanted::End, meter)? {
@@ -160,7 +266,10 @@ impl Pattern {
                 Told::Nothing => automaton.require_short(bytes)?,
             }
         }
-        Ok(self.regex.captures_at(text, from))
+        if regex.captures_len() == 1 {
+            return Ok(regex.find_at(text, from).map(|whole| Found::new(text, whole.range(), Vec::new())));
+        }
+        Ok(regex.captures_at(text, from).map(|captures| Found::of_captures(text, &captures)))
     }
 }
 
@@ -169,11 +278,10 @@ impl Pattern {
 /// # Errors
 /// `2201B` for what is no pattern, or one that takes more than 10 MiB; `53200` if there is no memory for it.
 pub(super) fn compiled(pattern: &str, options: Options) -> Result<Rc<Pattern>, SqlError> {
-    kept(
-        pattern,
-        options,
-        || if options.is_literal { Ok(regex::escape(pattern)) } else { translated(pattern) },
-    )
+    kept(pattern, options, || {
+        let syntax = parsed(pattern, options)?;
+        Ok(Read { written: written(&syntax), options: syntax.options, syntax: Some(syntax) })
+    })
 }
 
 /// The same of a pattern as DataFusion's operators take it ([`pattern_of_operator`]).
@@ -184,14 +292,14 @@ pub(crate) fn compiled_for_operator(written: &str, letters: LetterCase) -> Resul
     let ignores_case = letters == LetterCase::Ignored;
     // Which those do is said in the pattern.
     let options = Options { ignores_case, stops_at_lines: true, is_of_operator: true, ..Options::default() };
-    kept(written, options, || Ok(written.to_owned()))
+    kept(written, options, || Ok(Read { written: Some(written.to_owned()), options, syntax: None }))
 }
 
-/// The pattern of these options, which `write` writes in the crate's syntax if it is not kept.
+/// The pattern of these options, which `read` reads if it is not kept.
 fn kept(
     pattern: &str,
     options: Options,
-    write: impl FnOnce() -> Result<String, SqlError>,
+    read: impl FnOnce() -> Result<Read, SqlError>,
 ) -> Result<Rc<Pattern>, SqlError> {
     KEPT.with_borrow_mut(|kept| {
         let key = (pattern.to_owned(), options);
@@ -199,22 +307,27 @@ fn kept(
         if let Some(known) = kept.small.get(&key).or(large) {
             return Ok(Rc::clone(known));
         }
-        let written = write()?;
-        match within(SMALL_BYTES_MAX, &written, options) {
+        let read = read()?;
+        let small = match &read.written {
+            Some(written) => within(SMALL_BYTES_MAX, written, read.options).map(Some),
+            None => Ok(None),
+        };
+        match small {
             Ok(regex) => {
                 if kept.small.len() >= KEPT_MAX {
                     kept.small.clear();
                 }
-                let pattern = Pattern::new(regex, written, options);
+                let pattern = Pattern::new(read, regex);
                 kept.small.insert(key, Rc::clone(&pattern));
                 Ok(pattern)
             }
             Err(regex::Error::CompiledTooBig(_)) => {
                 let _room = room_for_a_value(COMPILED_BYTES_MAX)?;
-                let regex =
-                    within(COMPILED_BYTES_MAX, &written, options).map_err(|error| wrong(&reason(&error)))?;
+                let written = read.written.as_deref().unwrap_or_default();
+                let regex = within(COMPILED_BYTES_MAX, written, read.options)
+                    .map_err(|error| wrong(&reason(&error)))?;
                 kept.large.truncate(LARGE_MAX - 1);
-                let pattern = Pattern::new(regex, written, options);
+                let pattern = Pattern::new(read, Some(regex));
                 kept.large.push_front((key, Rc::clone(&pattern)));
                 Ok(pattern)
             }
@@ -223,15 +336,29 @@ fn kept(
     })
 }
 
-/// A pattern as DataFusion's operators take it: in the crate's syntax.
+/// A pattern as DataFusion's operators take it: in the crate's syntax; `None` if it looks around or refers back.
 ///
 /// # Errors
-/// `2201B` for what is no pattern, `0A000` for a back reference.
-pub(crate) fn pattern_of_operator(pattern: &str) -> Result<String, SqlError> {
-    compiled(pattern, Options::default())?;
-    let written = translated(pattern)?;
+/// As [`compiled`].
+pub(crate) fn pattern_of_operator(pattern: &str, letters: LetterCase) -> Result<Option<String>, SqlError> {
+    let ignores_case = letters == LetterCase::Ignored;
+    let compiled = compiled(pattern, Options { ignores_case, ..Options::default() })?;
+    let Read { written, options, .. } = &compiled.read;
+    let Some(written) = written else { return Ok(None) };
+    let mut flags = String::new();
     // It matters for nothing else, and prefixes are found by an index where nothing stands in front of them.
-    Ok(if written.contains('.') { format!("(?s){written}") } else { written })
+    if !options.stops_at_lines && written.contains('.') {
+        flags.push('s');
+    }
+    if options.anchors_at_lines {
+        flags.push('m');
+    }
+    match (options.ignores_case, ignores_case) {
+        (true, false) => flags.push('i'),
+        (false, true) => flags.push_str("-i"),
+        _ => {}
+    }
+    Ok(Some(if flags.is_empty() { written.clone() } else { format!("(?{flags}){written}") }))
 }
 
 /// The pattern, if it takes at most so many bytes when it is compiled.
@@ -240,7 +367,6 @@ fn within(bytes: usize, written: &str, options: Options) -> Result<Regex, regex:
         .case_insensitive(options.ignores_case)
         .dot_matches_new_line(!options.stops_at_lines)
         .multi_line(options.anchors_at_lines)
-        .ignore_whitespace(options.is_expanded)
         .size_limit(bytes)
         .build()
 }
@@ -249,94 +375,15 @@ pub(super) fn wrong(what: &str) -> SqlError {
     SqlError::new(SqlState::InvalidRegularExpression, format!("invalid regular expression: {what}"))
 }
 
+pub(super) fn too_complex() -> SqlError {
+    wrong("regular expression is too complex")
+}
+
 /// The last line of the crate's message says what is wrong, those before it show where.
 fn reason(error: &regex::Error) -> String {
     let message = error.to_string();
     let last = message.lines().next_back().unwrap_or_default();
     last.trim_start_matches("error: ").to_owned()
-}
-
-/// The pattern in the crate's syntax.
-fn translated(pattern: &str) -> Result<String, SqlError> {
-    let mut out = String::with_capacity(pattern.len());
-    let mut rest = pattern;
-    while let Some(letter) = rest.chars().next() {
-        rest = &rest[letter.len_utf8()..];
-        match letter {
-            '\\' => {
-                let escaped = rest.chars().next().ok_or_else(|| wrong("invalid escape \\ sequence"))?;
-                rest = &rest[escaped.len_utf8()..];
-                push_escape(escaped, &mut out)?;
-            }
-            '[' => rest = push_bracket(rest, &mut out)?,
-            other => out.push(other),
-        }
-    }
-    Ok(out)
-}
-
-fn push_escape(escaped: char, out: &mut String) -> Result<(), SqlError> {
-    match escaped {
-        'm' => out.push_str(r"\b{start}"),
-        'M' => out.push_str(r"\b{end}"),
-        'y' => out.push_str(r"\b"),
-        'Y' => out.push_str(r"\B"),
-        'Z' => out.push_str(r"\z"),
-        'b' => out.push_str(r"\x08"),
-        'e' => out.push_str(r"\x1B"),
-        // With a backslash they are something else to the crate.
-        '<' | '>' => out.push(escaped),
-        '1'..='9' => return Err(SqlError::unsupported("a back reference in a regular expression")),
-        other => out.extend(['\\', other]),
-    }
-    Ok(())
-}
-
-/// Appends the bracket that was opened, and gives what follows it.
-fn push_bracket<'p>(inside: &'p str, out: &mut String) -> Result<&'p str, SqlError> {
-    for (word, boundary) in [("[:<:]]", r"\b{start}"), ("[:>:]]", r"\b{end}")] {
-        if let Some(behind) = inside.strip_prefix(word) {
-            out.push_str(boundary);
-            return Ok(behind);
-        }
-    }
-    out.push('[');
-    let mut rest = inside;
-    if let Some(behind) = rest.strip_prefix('^') {
-        out.push('^');
-        rest = behind;
-    }
-    // In the first place it is a letter of the set.
-    if let Some(behind) = rest.strip_prefix(']') {
-        out.push_str(r"\]");
-        rest = behind;
-    }
-    while let Some(letter) = rest.chars().next() {
-        if let Some(end) = rest.strip_prefix("[:").and_then(|class| class.find(":]")) {
-            let class = end + 4;
-            out.push_str(&rest[..class]);
-            rest = &rest[class..];
-            continue;
-        }
-        rest = &rest[letter.len_utf8()..];
-        match letter {
-            ']' => {
-                out.push(']');
-                return Ok(rest);
-            }
-            '[' | '&' | '~' => out.extend(['\\', letter]),
-            '-' if rest.starts_with('-') => out.push_str(r"\-"),
-            '\\' => {
-                out.push('\\');
-                if let Some(escaped) = rest.chars().next() {
-                    out.push(escaped);
-                    rest = &rest[escaped.len_utf8()..];
-                }
-            }
-            other => out.push(other),
-        }
-    }
-    Err(wrong("brackets [] not balanced"))
 }
 
 #[cfg(test)]

@@ -3,13 +3,6 @@
 
 use crate::error::{SqlError, SqlState};
 
-/// How much repeated parts of a pattern take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Takes {
-    Most,
-    Least,
-}
-
 /// The pattern as a regular expression of the whole text: `%` and `_` stand for any letters and any letter,
 /// `| * + ? {m,n} ( ) [ ]` are those of regular expressions, and all else is itself.
 ///
@@ -17,7 +10,7 @@ enum Takes {
 /// `22025` for an escape of several letters.
 pub(super) fn as_regular(pattern: &str, escape: &str) -> Result<String, SqlError> {
     let escape = escape_letter(escape)?;
-    Ok(format!("^(?s:{})$", written(pattern, escape, Takes::Most)))
+    Ok(format!("^(?:{})$", written(pattern, escape)))
 }
 
 /// The pattern as a regular expression of the whole text, whose only group is the part between the two places at which the escape
@@ -29,19 +22,17 @@ pub(super) fn as_regular(pattern: &str, escape: &str) -> Result<String, SqlError
 pub(super) fn as_part(pattern: &str, escape: &str) -> Result<String, SqlError> {
     let escape = escape_letter(escape)?;
     let parts = divided(pattern, escape);
-    let most = |part: &String| written(part, escape, Takes::Most);
-    let least = |part: &String| written(part, escape, Takes::Least);
-    let inner = match parts.as_slice() {
-        [whole] => format!("({})", most(whole)),
-        [before, part] => format!("(?:{})({})", least(before), most(part)),
-        [before, part, behind] => format!("(?:{})({})(?:{})", least(before), most(part), most(behind)),
+    let written: Vec<_> = parts.iter().map(|part| written(part, escape)).collect();
+    match written.as_slice() {
+        [whole] => Ok(format!("^({whole})$")),
+        [before, part] => Ok(format!("^(?:{before}){{1,1}}?({part})$")),
+        [before, part, behind] => Ok(format!("^(?:{before}){{1,1}}?({part}){{1,1}}(?:{behind})$")),
         _ => {
             let message =
                 "SQL regular expression may not contain more than two escape-double-quote separators";
-            return Err(SqlError::new(SqlState::InvalidEscapeSequence, message));
+            Err(SqlError::new(SqlState::InvalidEscapeSequence, message))
         }
-    };
-    Ok(format!("^(?s:{inner})$"))
+    }
 }
 
 fn escape_letter(escape: &str) -> Result<Option<char>, SqlError> {
@@ -70,44 +61,34 @@ fn divided(pattern: &str, escape: Option<char>) -> Vec<String> {
     parts
 }
 
-fn written(pattern: &str, escape: Option<char>, takes: Takes) -> String {
+fn written(pattern: &str, escape: Option<char>) -> String {
     let mut written = String::with_capacity(pattern.len());
-    let lazy = if takes == Takes::Least { "?" } else { "" };
     let mut letters = pattern.chars();
     let mut in_brackets = false;
     while let Some(letter) = letters.next() {
         if Some(letter) == escape {
-            push_itself(letters.next().unwrap_or(letter), &mut written);
+            // Any letter may be escaped, so that `\d` is what it is in regular expressions.
+            if let Some(escaped) = letters.next() {
+                written.extend(['\\', escaped]);
+            }
         } else if in_brackets {
             in_brackets = letter != ']';
-            // These are special in brackets to the crate alone.
-            if matches!(letter, '\\' | '[' | '&' | '~') {
+            if letter == '\\' {
                 written.push('\\');
             }
             written.push(letter);
         } else {
             in_brackets = letter == '[';
             match letter {
-                '%' => {
-                    written.push_str(".*");
-                    written.push_str(lazy);
-                }
+                '%' => written.push_str(".*"),
                 '_' => written.push('.'),
                 '(' => written.push_str("(?:"),
-                '*' | '+' | '?' | '}' => {
-                    written.push(letter);
-                    written.push_str(lazy);
-                }
-                '[' | '|' | '{' | ')' => written.push(letter),
-                other => push_itself(other, &mut written),
+                '\\' | '.' | '^' | '$' => written.extend(['\\', letter]),
+                other => written.push(other),
             }
         }
     }
     written
-}
-
-fn push_itself(letter: char, out: &mut String) {
-    out.push_str(&regex::escape(letter.encode_utf8(&mut [0; 4])));
 }
 
 #[cfg(test)]
@@ -116,10 +97,11 @@ mod tests {
 
     #[test]
     fn the_part_between_the_marks_is_the_group() {
-        assert_eq!(as_part("%#\"o_b#\"%", "#").unwrap(), "^(?s:(?:.*?)(o.b)(?:.*))$");
-        assert_eq!(as_part("a#\"b+", "#").unwrap(), "^(?s:(?:a)(b+))$");
-        assert_eq!(as_part("a|b", "#").unwrap(), "^(?s:(a|b))$");
+        assert_eq!(as_part("%#\"o_b#\"%", "#").unwrap(), "^(?:.*){1,1}?(o.b){1,1}(?:.*)$");
+        assert_eq!(as_part("a#\"b+", "#").unwrap(), "^(?:a){1,1}?(b+)$");
+        assert_eq!(as_part("a|b", "#").unwrap(), "^(a|b)$");
         assert!(as_part("#\"#\"#\"", "#").is_err());
-        assert_eq!(as_regular("a%##", "#").unwrap(), "^(?s:a.*\\#)$");
+        assert_eq!(as_regular("a%##", "#").unwrap(), "^(?:a.*\\#)$");
+        assert_eq!(as_regular("[[:alpha:]\\d]#d.", "#").unwrap(), "^(?:[[:alpha:]\\\\d]\\d\\.)$");
     }
 }

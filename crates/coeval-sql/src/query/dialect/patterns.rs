@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `x ~ pattern` and its like, with PostgreSQL's patterns.
 //!
-//! DataFusion's operators take patterns as the `regex` crate has them. A constant is written so once; for others, and for values
-//! that are not a column's, a function stands that writes each, and that looks on its way whether the statement is to end.
+//! DataFusion's operators take patterns as the `regex` crate has them. A constant is written so once; for one that cannot be, for
+//! other patterns, and for values that are not a column's, a function stands that reads each, and that looks on its way whether the
+//! statement is to end.
 
 use super::{call, text};
 use crate::error::SqlError;
+use crate::functions::pattern_of_operator;
+use crate::scalar::LetterCase;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
 /// Constants up to this length are left to DataFusion's operator.
@@ -14,7 +17,7 @@ const SHORT_BYTES: usize = 64;
 /// What stands in the place of an operator that matches a pattern; `None` if it stays, with another pattern.
 ///
 /// # Errors
-/// `2201B` for a constant that is no pattern, `0A000` for one that cannot be written so.
+/// `2201B` for a constant that is no pattern.
 pub(super) fn matched(
     left: &Expr,
     operator: &BinaryOperator,
@@ -32,8 +35,10 @@ pub(super) fn matched(
     if let Expr::Value(value) = right {
         match &value.value {
             Value::SingleQuotedString(pattern) => {
-                let written = crate::functions::pattern_of_operator(pattern)?;
-                if is_column && written.len() <= SHORT_BYTES && !written.contains('{') {
+                let letters = if ignores_case { LetterCase::Ignored } else { LetterCase::Sensitive };
+                let is_fast =
+                    |written: &String| is_column && written.len() <= SHORT_BYTES && !written.contains('{');
+                if let Some(written) = pattern_of_operator(pattern, letters)?.filter(is_fast) {
                     value.value = Value::SingleQuotedString(written);
                     return Ok(None);
                 }

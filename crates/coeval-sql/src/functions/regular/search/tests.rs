@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Matches as PostgreSQL 15 finds them.
+
+use super::super::pattern::{Options, compiled};
+use super::super::settled::is_settled;
+use super::super::syntax::parsed;
+use super::super::written::written;
+use super::*;
+use datafusion::common::config::ConfigOptions;
+
+type Expected = &'static [Option<&'static str>];
+
+/// A pattern, a text, and what PostgreSQL 15 finds: the match and the groups, or nothing.
+const OF_POSTGRESQL: &[(&str, &str, Expected)] = &[
+    ("a|ab|abc", "abcd", &[Some("abc")]),
+    ("(a|ab)(c|bcd)(d*)", "abcd", &[Some("abcd"), Some("ab"), Some("c"), Some("d")]),
+    ("a?(ab)?", "ab", &[Some("ab"), Some("ab")]),
+    (r"(.*)(\d+)", "abc0123", &[Some("abc0123"), Some("abc012"), Some("3")]),
+    (r"(.*?)(\d+)", "abc0123", &[Some("abc0"), Some("abc"), Some("0")]),
+    (r"(?:(.*?)(\d+)){1,1}", "abc0123", &[Some("abc0123"), Some("abc"), Some("0123")]),
+    ("^(l*)(.*)(f*)$", "llmmmfff", &[Some("llmmmfff"), Some("ll"), Some("mmmfff"), Some("")]),
+    ("^(l*){1,1}(.*)(f*)$", "llmmmfff", &[Some("llmmmfff"), Some("ll"), Some("mmmfff"), Some("")]),
+    ("^(l*){1,1}?(.*)(f*)$", "llmmmfff", &[Some("llmmmfff"), Some(""), Some("llmmmfff"), Some("")]),
+    ("^(l*){1,1}?(.*){1,1}?(f*)$", "llmmmfff", &[Some("llmmmfff"), Some(""), Some("llmmm"), Some("fff")]),
+    ("^(l*?)(.*)(f*)$", "llmmmfff", &[Some("llmmmfff"), Some(""), Some("llmmmfff"), Some("")]),
+    ("^(l*?){1,1}(.*)(f*)$", "llmmmfff", &[Some("llmmmfff"), Some("ll"), Some("mmmfff"), Some("")]),
+    ("^(l*?){1,1}?(.*)(f*)$", "llmmmfff", &[Some("llmmmfff"), Some(""), Some("llmmmfff"), Some("")]),
+    ("^(l*?){1,1}?(.*){1,1}?(f*)$", "llmmmfff", &[Some("llmmmfff"), Some(""), Some("llmmm"), Some("fff")]),
+    (
+        "^([^/]+?)(?:/([^/]+?))(?:/([^/]+?))?$",
+        "foo/bar/baz",
+        &[Some("foo/bar/baz"), Some("foo"), Some("bar"), Some("baz")],
+    ),
+    (r"(\w)(.*?\1)", "Programmer", &[Some("rogr"), Some("r"), Some("ogr")]),
+    (r"^([bc])\1*$", "bbbb", &[Some("bbbb"), Some("b")]),
+    (r"^([bc])\1*$", "bbc", &[]),
+    (r"^(\w+)( \1)+$", "abc abc abc", &[Some("abc abc abc"), Some("abc"), Some(" abc")]),
+    (r"()*\1", "a", &[Some(""), Some("")]),
+    (r"()+\1", "a", &[Some(""), Some("")]),
+    (r"(.){0}(\1)", "xxx", &[]),
+    (r"$()|^\1", "a", &[]),
+    (r#" TO (([a-z0-9._]+|"([^"]+|"")+")+)"#, "asd TO foo", &[Some(" TO foo"), Some("foo"), Some("o"), None]),
+    ("((a))+", "a", &[Some("a"), Some("a"), Some("a")]),
+    ("((a)+)", "a", &[Some("a"), Some("a"), Some("a")]),
+    ("a(?=b)b*(?=c)c*", "abc", &[Some("abc")]),
+    ("a(?=b)b*", "a", &[]),
+    ("a(?!b)b*", "ab", &[]),
+    ("(?<=a)b*", "abb", &[Some("bb")]),
+    ("a*(?<!a)b+", "ab", &[]),
+    ("(?<=foo)b+", "foobar", &[Some("b")]),
+    ("(?<![xy])yy+", "zyy", &[Some("yy")]),
+    ("(?:..)*", "fooba", &[Some("foob")]),
+    (".|...", "xyz", &[Some("xyz")]),
+    ("(?:.|){99}", "foo", &[Some("foo")]),
+    ("((a)|b)+", "ab", &[Some("ab"), Some("b"), None]),
+    ("(a|ab|b)*", "abab", &[Some("abab"), Some("ab")]),
+    ("(a|ab|b)+", "abab", &[Some("abab"), Some("b")]),
+    ("(aa|a)*b", "aaab", &[Some("aaab"), Some("a")]),
+    ("((|a)b)*c", "babc", &[Some("babc"), Some("ab"), Some("a")]),
+    (r"(?i)(A)b\1", "xaBA", &[Some("aBA"), Some("a")]),
+    (r"(é+)\1", "éééé", &[Some("éééé"), Some("éé")]),
+    (r"\m\w+\M", "  fünf, ", &[Some("fünf")]),
+    ("(?n)^b.*$", "a\nbc\nd", &[Some("bc")]),
+    ("(?x) a  b # c", "xab", &[Some("ab")]),
+    ("x{2,3}?", "xxxx", &[Some("xx")]),
+    ("(a*)(a|aa)", "aaa", &[Some("aaa"), Some("aa"), Some("a")]),
+];
+
+fn meter() -> Meter {
+    Meter::begin(&ConfigOptions::new(), "test")
+}
+
+/// The texts over these letters, up to a length.
+fn texts(letters: &[char], length: usize) -> Vec<String> {
+    let mut texts = vec![String::new()];
+    let mut begin = 0;
+    for _ in 0..length {
+        let end = texts.len();
+        for place in begin..end {
+            for letter in letters {
+                let longer = format!("{}{letter}", texts[place]);
+                texts.push(longer);
+            }
+        }
+        begin = end;
+    }
+    texts
+}
+
+#[test]
+fn a_match_and_its_groups_are_those_of_postgresql() {
+    let meter = meter();
+    for (pattern, text, expected) in OF_POSTGRESQL {
+        let compiled = compiled(pattern, Options::default()).unwrap();
+        let found = compiled.found_at(text, 0, &meter).unwrap();
+        let part = |number| found.as_ref().and_then(|found| found.get(number)).map(|part| part.as_str());
+        let parts: Vec<_> = (0..expected.len()).map(part).collect();
+        assert_eq!(found.is_some(), !expected.is_empty(), "{pattern} in {text:?}");
+        assert_eq!(&parts[..], *expected, "{pattern} in {text:?}");
+        assert_eq!(compiled.is_match(text, &meter).unwrap(), !expected.is_empty(), "{pattern} in {text:?}");
+    }
+}
+
+#[test]
+fn where_the_crate_is_said_to_find_the_same_it_does() {
+    let meter = meter();
+    let mut compared = 0;
+    let patterns = [
+        "a",
+        "a+b",
+        "(a)+",
+        "(a|b)*c",
+        "a(bc)?",
+        "^a*",
+        "a$|b",
+        "(a{1,2})(b{0,2})c",
+        r"\ma\M",
+        "[^a](a|)",
+        "(b+)|a",
+    ];
+    for pattern in patterns {
+        let syntax = parsed(pattern, Options::default()).unwrap();
+        assert!(is_settled(&syntax), "{pattern}");
+        let regex = regex::Regex::new(&format!("(?s){}", written(&syntax).unwrap())).unwrap();
+        let machine = Machine::of(&syntax).unwrap();
+        for text in texts(&['a', 'b', 'c'], 4) {
+            let of_crate = regex.captures(&text).map(|found| -> Groups {
+                found.iter().map(|group| group.map(|group| group.range())).collect()
+            });
+            let found = Search::new(&machine, &text, &meter).groups_from(0).unwrap();
+            assert_eq!(found, of_crate, "{pattern} in {text:?}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 1_000, "{compared}");
+}
+
+#[test]
+fn the_first_match_from_a_place_on_knows_what_stands_before_it() {
+    let meter = meter();
+    for (pattern, from, expected) in [
+        ("^a|b|ab", 0, Some(0..2)),
+        ("^a|b|ab", 1, Some(1..2)),
+        ("(?<=a)b", 1, Some(1..2)),
+        (r"\mb", 1, None),
+    ] {
+        let machine = Machine::of(&parsed(pattern, Options::default()).unwrap()).unwrap();
+        let groups = Search::new(&machine, "ab", &meter).groups_from(from).unwrap();
+        assert_eq!(groups.and_then(|groups| groups[0].clone()), expected, "{pattern} from {from}");
+        let is_match = Search::new(&machine, "ab", &meter).is_match(from).unwrap();
+        assert_eq!(is_match, expected.is_some(), "{pattern} from {from}");
+    }
+}
+
+#[test]
+fn a_search_counts_its_steps_and_refuses_too_many() {
+    let meter = meter();
+    let machine = Machine::of(&parsed("(a*)b", Options::default()).unwrap()).unwrap();
+    let mut search = Search::new(&machine, "aab", &meter);
+    assert!(search.count(STEPS_MAX).is_ok());
+    assert_eq!(search.count(STEPS_BETWEEN_LOOKS + 1).unwrap_err().state, SqlState::StatementTooComplex);
+    let error = Machine::of(&parsed("((a{100}){100}){100}", Options::default()).unwrap()).unwrap_err();
+    assert_eq!(error.state, SqlState::InvalidRegularExpression);
+}
