@@ -13,6 +13,8 @@ mod date_tokens;
 mod datetime;
 mod facts;
 mod float_range;
+mod interval_iso;
+mod interval_parts;
 mod interval_scaled;
 mod interval_text;
 pub(crate) mod json;
@@ -47,8 +49,9 @@ pub(crate) use facts::{
     facts_of_view_column,
 };
 pub(crate) use float_range::{float_overflow, float_underflow, real_of};
+pub(crate) use interval_parts::Unit as IntervalUnit;
 pub(crate) use interval_scaled::scaled_interval;
-pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_interval, read_interval_in};
+pub(crate) use interval_text::{format_interval, read_interval, read_interval_in};
 pub use marks::column_type_of_field;
 pub(crate) use marks::{marked_field, view_column};
 pub(crate) use names::{

@@ -146,6 +146,7 @@ pub(crate) fn no_time(flaw: Flaw, text: &str, ty: ColumnType) -> SqlError {
             (SqlState::InvalidTimeZoneDisplacementValue, "time zone displacement out of range")
         }
         (Flaw::Type, ColumnType::Date) => (SqlState::DatetimeFieldOverflow, "date out of range"),
+        (Flaw::Type, ColumnType::Interval) => (SqlState::DatetimeFieldOverflow, "interval out of range"),
         (Flaw::Type, _) => (SqlState::DatetimeFieldOverflow, "timestamp out of range"),
     };
     SqlError::new(state, format!("{what}: \"{text}\""))
