@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Types as SQL names them, as the store keeps them, as Arrow carries them and as `pg_type` numbers them.
 
+mod abbreviations;
 pub(crate) mod any_numeric;
 mod array_text;
 mod assign;
@@ -29,6 +30,7 @@ mod shown;
 mod text;
 mod zones;
 
+pub(crate) use abbreviations::{Meaning as ZoneMeaning, abbreviations as zone_abbreviations};
 pub(crate) use array_text::array_elements;
 pub(crate) use assign::{assign, assign_array};
 pub use binary::{decode_binary, encode_binary, utf8};
