@@ -53,7 +53,12 @@ pub(crate) fn read_date(text: &str) -> Result<i32, Flaw> {
     match read(text, Wanted::Date)? {
         Read::Infinite(sign) => Ok(if sign > 0 { i32::MAX } else { i32::MIN }),
         Read::Fields(fields) => {
-            i32::try_from(fields.days()?).ok().filter(|&days| is_date(days)).ok_or(Flaw::Type)
+            let days = fields.days()?;
+            // A time that is none makes the date none; one half of a day without a time does not.
+            if fields.time.is_some() {
+                fields.time_of_day()?;
+            }
+            i32::try_from(days).ok().filter(|&days| is_date(days)).ok_or(Flaw::Type)
         }
     }
 }
@@ -146,9 +151,10 @@ fn read(text: &str, wanted: Wanted) -> Result<Read, Flaw> {
     let tokens = tokens(text)?;
     let mut fields = Fields::default();
     for (place, &token) in tokens.iter().enumerate() {
-        // A date beside a time counts nothing, and is looked for in few places.
+        // A date beside a time counts nothing, and is looked for in few places; no date begins with the T of a time.
         let is_dated = wanted == Wanted::Date
             || (place == 0
+                && !matches!(token, Token::Word(_))
                 && matches!(
                     (tokens.get(1), tokens.last()),
                     (Some(Token::Time(_)), _) | (Some(_), Some(Token::Date(_)))

@@ -122,7 +122,11 @@ fn worded_parts(text: &str, last: Unit) -> Result<Parts, Flaw> {
             parts.years_and_months(&word[..hyphen], &word[hyphen + 1..])?;
             unit = Some(Unit::Month);
         } else {
-            let counted = unit.unwrap_or(last);
+            // What is past has to have a unit.
+            let counted = match unit {
+                None if is_ago => return Err(Flaw::Form),
+                unit => unit.unwrap_or(last),
+            };
             parts.add_once(Number::of(word)?, counted)?;
             if counted == Unit::Hour {
                 unit = Some(Unit::Day);
@@ -163,7 +167,8 @@ fn split_words(text: &str) -> Result<Vec<&str>, Flaw> {
     let mut start = 0;
     while start < bytes.len() {
         let first = bytes[start];
-        if first.is_ascii_whitespace() || first == b'@' || first == b',' {
+        let is_mark = first.is_ascii_punctuation() && !b"+-.:".contains(&first);
+        if first.is_ascii_whitespace() || is_mark {
             start += 1;
             continue;
         }

@@ -25,7 +25,10 @@ const POSTGRES_EPOCH: i64 = 946_684_800 * MICROS_PER_SECOND;
 /// # Errors
 /// `22007` for text that is not what the pattern says, `22008` for a date that does not exist.
 pub(super) fn date(text: &str, pattern: &str) -> Result<i32, SqlError> {
-    let days = Read::of(text, pattern)?.days(text)?;
+    let read = Read::of(text, pattern)?;
+    let days = read.days(text)?;
+    // A date is none whose time is none.
+    read.time(text)?;
     i32::try_from(days).ok().filter(|&days| is_date(days)).ok_or_else(|| out_of_range(text))
 }
 
@@ -143,8 +146,9 @@ impl Read {
             return Ok(julian - EPOCH_AS_JULIAN);
         }
         let to_u32 = |number: i64| u32::try_from(number).ok();
-        if let Some(iso_year) = self.iso_year {
-            let (week, weekday) = (self.iso_week.unwrap_or(1), self.iso_weekday.unwrap_or(1));
+        // Without a week the day of one says nothing, and the year is taken for one of months.
+        if let (Some(iso_year), Some(week)) = (self.iso_year, self.iso_week) {
+            let weekday = self.iso_weekday.unwrap_or(1);
             let year = i32::try_from(iso_year).ok();
             let days = year.zip(to_u32(week)).zip(to_u32(weekday));
             let days = days.and_then(|((year, week), weekday)| of_iso_week(year, week, weekday));
@@ -170,7 +174,7 @@ impl Read {
 
     /// Without any year it is 1 BC, which is zero.
     fn astronomical_year(&self) -> i64 {
-        let year = match (self.year, self.century) {
+        let year = match (self.year.or(self.iso_year), self.century) {
             (Some(year), Some(century)) if year < 100 => (century - 1) * 100 + year,
             (Some(year), _) => year,
             (None, Some(century)) => (century - 1) * 100 + 1,
