@@ -270,7 +270,8 @@ mod tests {
         assert_eq!(Meant::of("tomorrow  12:30:05.5"), Some(Meant::Day(1, Some("12:30:05.5"))));
         assert_eq!(Meant::of("Yesterday"), Some(Meant::Day(-1, None)));
         assert_eq!(Meant::of("10:30  today"), Some(Meant::Day(0, Some("10:30"))));
-        for other in ["", "now 12:00", "12:00 now", "12:00", "12:00 13:00 today", "today 12:00 PST", "today noon", "nowhere", "todays", "today 12"] {
+        let others = ["", "now 12:00", "12:00 now", "12:00", "12:00 13:00 today", "today 12:00 PST"];
+        for other in others.into_iter().chain(["today noon", "nowhere", "todays", "today 12"]) {
             assert_eq!(Meant::of(other), None, "{other}");
         }
     }

@@ -32,6 +32,7 @@ pub(super) const COMPATIBLE: &[Known] = &[
     known("default_tablespace", "", Domain::Text, CLIENT),
     known("default_text_search_config", "pg_catalog.simple", Domain::Text, CLIENT),
     known("default_toast_compression", "pglz", Domain::Text, CLIENT),
+    known("default_with_oids", "off", Domain::OneOf(&["off"]), CLIENT),
     known("effective_cache_size", "524288", Domain::Text, TUNING),
     known("effective_io_concurrency", "1", INTEGER, TUNING),
     known("enable_async_append", "on", Domain::Boolean, TUNING),

@@ -374,7 +374,7 @@ impl Fields {
     /// A month by its name. A number before it that looked like a month was the day, if it can be one.
     fn word_month(&mut self, month: i64) -> Result<(), Flaw> {
         if !self.has_word_month && self.day.is_none() {
-            self.day = self.month.take_if(|day| DAYS_OF_MONTH.contains(day));
+            self.day = self.month.take_if(|day| DAYS_OF_MONTH.contains(&*day));
         }
         self.has_word_month = true;
         put(&mut self.month, month)

@@ -27,7 +27,7 @@ pub(super) fn iso_parts(text: &str) -> Result<Parts, Flaw> {
         return Err(Flaw::Form);
     }
     let mut parts = Parts::default();
-    let (date, time) = text.split_once('T').map_or((text, ""), |(date, time)| (date, time));
+    let (date, time) = text.split_once('T').unwrap_or((text, ""));
     if !run_together(date, 8, &DATE, &mut parts)? && !with_marks(date, '-', &DATE, &mut parts)? {
         with_letters(date, &mut parts, |letter| match letter {
             'Y' => Some(Unit::Year),
