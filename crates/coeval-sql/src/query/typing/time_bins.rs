@@ -19,6 +19,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalMonthDayNanoType};
 use coeval_store::ColumnType;
 use datafusion::common::Result;
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -78,6 +79,15 @@ impl ScalarUDFImpl for TimeBins {
                 .with_hint("It takes the width of the bins, a moment and an origin.")
         })?;
         Ok(ty.arrow())
+    }
+
+    /// Bins of one width come in the order of their moments.
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        let is_constant = |input: &ExprProperties| input.sort_properties == SortProperties::Singleton;
+        Ok(match inputs {
+            [width, moment, origin] if is_constant(width) && is_constant(origin) => moment.sort_properties,
+            _ => SortProperties::Unordered,
+        })
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
