@@ -20,6 +20,7 @@
 //! | [`texts`] | `format`, `string_to_array` ... |
 //! | [`arrays`] | arrays with an element changed, shortened, filled |
 //! | [`bytes`] | bits and bytes of `bytea` |
+//! | [`sent`] | values as the protocol sends them: `float8send` ... |
 //! | [`delimited`] | `string_agg` whose delimiters differ |
 //! | [`normal_forms`] | `normalize` |
 //! | [`members`] | documents with a value at a subscript |
@@ -51,6 +52,7 @@ mod places;
 mod regular;
 mod row_counts;
 mod search;
+mod sent;
 mod sizes;
 mod texts;
 mod time_pattern;
@@ -130,7 +132,7 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 18] = [
+    let lists: [&[Entry]; 19] = [
         any_numbers::ENTRIES,
         arrays::ENTRIES,
         bytes::ENTRIES,
@@ -146,6 +148,7 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
         regular::ENTRIES,
         regular::LIST_ENTRIES,
         row_counts::ENTRIES,
+        sent::ENTRIES,
         sizes::ENTRIES,
         texts::ENTRIES,
         time_pattern::ENTRIES,

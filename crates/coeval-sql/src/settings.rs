@@ -5,6 +5,7 @@ mod compatible;
 mod formats;
 mod known;
 mod of_database;
+mod reals;
 mod snapshot_lag;
 mod units;
 mod zones;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Types as SQL names them, as the store keeps them, as Arrow carries them and as `pg_type` numbers them.
 
+mod abbreviations;
 pub(crate) mod any_numeric;
 mod array_text;
 mod assign;
@@ -13,6 +14,8 @@ mod date_tokens;
 mod datetime;
 mod facts;
 mod float_range;
+mod interval_iso;
+mod interval_parts;
 mod interval_scaled;
 mod interval_text;
 pub(crate) mod json;
@@ -27,8 +30,9 @@ mod shown;
 mod text;
 mod zones;
 
+pub(crate) use abbreviations::{Meaning as ZoneMeaning, abbreviations as zone_abbreviations};
 pub(crate) use array_text::array_elements;
-pub(crate) use assign::{assign, assign_array};
+pub(crate) use assign::{assign, assign_array, decimal_to_float};
 pub use binary::{decode_binary, encode_binary, utf8};
 pub(crate) use casts::{
     CastContext, cannot_assign, cannot_cast, has_cast, is_text, no_condition, no_document, require_cast,
@@ -47,8 +51,9 @@ pub(crate) use facts::{
     facts_of_view_column,
 };
 pub(crate) use float_range::{float_overflow, float_underflow, real_of};
+pub(crate) use interval_parts::Unit as IntervalUnit;
 pub(crate) use interval_scaled::scaled_interval;
-pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_interval, read_interval_in};
+pub(crate) use interval_text::{format_interval, read_interval, read_interval_in};
 pub use marks::column_type_of_field;
 pub(crate) use marks::{marked_field, view_column};
 pub(crate) use names::{

@@ -18,6 +18,7 @@ pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
         "pg_settings" => push_settings(table, source),
         "pg_prepared_statements" => push_prepared_statements(table, source),
         "pg_cursors" => push_cursors(table, source),
+        "pg_timezone_abbrevs" => time_zones::push_abbreviations(table),
         "pg_timezone_names" => time_zones::push_names(table),
         _ => return false,
     }

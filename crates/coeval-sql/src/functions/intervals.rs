@@ -6,7 +6,8 @@ use super::choice::{Form, Takes};
 use super::{Entry, strict};
 use crate::error::{SqlError, SqlState};
 use crate::types::{
-    Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, is_date, is_timestamp, utc_to_local,
+    Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, is_date, is_timestamp, local_to_utc,
+    utc_to_local,
 };
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Timelike};
 use coeval_store::{ColumnType, IntervalValue, Value};
@@ -90,6 +91,15 @@ pub(super) const ENTRIES: &[Entry] = &[
         "make_timestamptz",
         &[Form::new(&[INT, INT, INT, INT, INT, DOUBLE, TEXT], ColumnType::TimestampTz, made_timestamptz)
             .optional(1)],
+    )
+    .stable(),
+    strict(
+        "timestamptz",
+        &[Form::new(
+            &[Takes::Type(ColumnType::Date), Takes::Type(ColumnType::Time)],
+            ColumnType::TimestampTz,
+            instant_of,
+        )],
     )
     .stable(),
     strict(
@@ -305,6 +315,21 @@ fn made_date(call: &Call<'_>) -> Result<Value, SqlError> {
         let message = format!("date out of range: {}-{:02}-{:02}", call.int(0), call.int(1), call.int(2));
         SqlError::new(SqlState::DatetimeFieldOverflow, message)
     })
+}
+
+/// The instant at which clocks of the session's zone show a time of a day.
+fn instant_of(call: &Call<'_>) -> Result<Value, SqlError> {
+    let days = call.int(0);
+    if days == i64::from(i32::MAX) {
+        return Ok(Value::Int64(i64::MAX));
+    }
+    if days == i64::from(i32::MIN) {
+        return Ok(Value::Int64(i64::MIN));
+    }
+    let midnight = days.checked_mul(NANOS_PER_DAY / 1_000);
+    let local = midnight.and_then(|midnight| midnight.checked_add(call.int(1)));
+    let instant = local.and_then(|local| local_to_utc(local, call.zone));
+    instant.filter(|&micros| is_timestamp(micros)).map(Value::Int64).ok_or_else(no_time)
 }
 
 fn made_timestamp(call: &Call<'_>) -> Result<i64, SqlError> {

@@ -88,7 +88,7 @@ struct Field {
     /// Its word in capitals.
     word: &'static str,
     case: Case,
-    /// `FM`.
+    /// Without blanks and zeros that fill it up: `FM`, and in front of a name `TM`.
     is_short: bool,
     /// `TH` behind it, or `th`.
     ordinal: Option<Case>,
@@ -141,7 +141,7 @@ fn parts(pattern: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut rest = pattern;
     while let Some(letter) = rest.chars().next() {
-        let (is_short, behind_marks) = marks(rest);
+        let (marks, behind_marks) = marks(rest);
         if let Some((word, case)) = word_at(behind_marks) {
             rest = &behind_marks[word.len()..];
             let ordinal = if rest.starts_with("TH") {
@@ -150,6 +150,7 @@ fn parts(pattern: &str) -> Vec<Part> {
                 rest.starts_with("th").then_some(Case::Lower)
             };
             rest = &rest[ordinal.map_or(0, |_| 2)..];
+            let is_short = marks.is_short || (marks.is_translated && is_name(word));
             if word != "FX" {
                 parts.push(Part::Field(Field { word, case, is_short, ordinal }));
             }
@@ -172,14 +173,25 @@ fn parts(pattern: &str) -> Vec<Part> {
     parts
 }
 
-/// Whether FM stands in front of a field, and what follows the marks.
-fn marks(mut rest: &str) -> (bool, &str) {
-    let mut is_short = false;
+/// What stands in front of a field.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    /// `FM`.
+    is_short: bool,
+    /// `TM`: names are those of a language, which is always English.
+    is_translated: bool,
+}
+
+/// The marks in front of a field, and what follows them.
+fn marks(mut rest: &str) -> (Marks, &str) {
+    let mut marks = Marks::default();
     loop {
         if starts_with(rest, "FM") {
-            is_short = true;
-        } else if !starts_with(rest, "TM") {
-            return (is_short, rest);
+            marks.is_short = true;
+        } else if starts_with(rest, "TM") {
+            marks.is_translated = true;
+        } else {
+            return (marks, rest);
         }
         rest = &rest[2..];
     }

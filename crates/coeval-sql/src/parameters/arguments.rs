@@ -83,6 +83,7 @@ fn of_times(function: &str, count: usize) -> Option<&'static [Option<ColumnType>
         ("make_timestamp", 6) | ("make_timestamptz", 6 | 7) => &[INT, INT, INT, INT, INT, FLOAT, TEXT],
         ("make_interval", 1..=7) => &[INT, INT, INT, INT, INT, INT, FLOAT],
         ("justify_days" | "justify_hours" | "justify_interval", 1) => &[INTERVAL],
+        ("date_bin", 3) => &[INTERVAL, None, None],
         ("date_trunc", 3) => &[TEXT, INSTANT, TEXT],
         ("to_timestamp" | "pg_sleep", 1) => &[FLOAT],
         _ => return None,

@@ -2,7 +2,8 @@
 //! The words `now`, `today`, `tomorrow` and `yesterday` as dates and times: `'now'::timestamptz`, `date 'today'`, `timestamp 'tomorrow 12:00'`.
 //!
 //! A text has no statement that would know the time, so a literal of such a word becomes what asks for the time of the transaction, where it
-//! is cast and where a statement gives it to a column:
+//! is cast and where a statement gives it to a column. (Where it stands beside a date or time, its type is known only when the query is
+//! planned, and it gets its value while constants are computed: [`meant_at`].)
 //!
 //! | literal | becomes |
 //! |---|---|
@@ -65,6 +66,16 @@ pub(crate) fn given_to_column(value: &Expr, ty: ColumnType) -> Cow<'_, Expr> {
         _ => None,
     };
     asked.map_or(Cow::Borrowed(value), Cow::Owned)
+}
+
+/// Whether a text that is to be of this type is such a word.
+pub(crate) fn is_clock_word(text: &str, ty: ColumnType) -> bool {
+    type_of_column(ty).zip(Meant::of(text)).is_some_and(|(ty, meant)| meant.asked_as(&ty).is_some())
+}
+
+/// What such a word means at a time, as a text of this type; `None` for any other text.
+pub(crate) fn meant_at(text: &str, ty: ColumnType, now: &DateTime<Tz>) -> Option<String> {
+    Meant::of(text)?.written_as(&type_of_column(ty)?, now)
 }
 
 /// The type of a column as a cast names it, if its values are dates or times.
@@ -161,14 +172,15 @@ enum Meant<'t> {
 impl<'t> Meant<'t> {
     fn of(text: &'t str) -> Option<Self> {
         let text = text.trim_ascii();
-        let (word, time) = match text.split_once(|letter: char| letter.is_ascii_whitespace()) {
-            Some((word, time)) => (word, Some(time.trim_ascii())),
-            None => (text, None),
-        };
-        // Of a time with a zone the day is that of the zone.
+        // Of a time with a zone the offset would have to be found, too.
         let is_time = |time: &str| {
             let is_part = |byte: u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.');
             time.contains(':') && time.bytes().all(is_part)
+        };
+        let (word, time) = match text.split_once(|letter: char| letter.is_ascii_whitespace()) {
+            Some((time, word)) if is_time(time) => (word.trim_ascii(), Some(time)),
+            Some((word, time)) => (word, Some(time.trim_ascii())),
+            None => (text, None),
         };
         if !time.is_none_or(is_time) {
             return None;
@@ -253,11 +265,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_may_have_a_time_behind_it_and_nothing_else() {
+    fn a_word_may_have_a_time_beside_it_and_nothing_else() {
         assert_eq!(Meant::of(" NOW "), Some(Meant::Now));
         assert_eq!(Meant::of("tomorrow  12:30:05.5"), Some(Meant::Day(1, Some("12:30:05.5"))));
         assert_eq!(Meant::of("Yesterday"), Some(Meant::Day(-1, None)));
-        for other in ["", "now 12:00", "today 12:00 PST", "today noon", "nowhere", "todays", "today 12"] {
+        assert_eq!(Meant::of("10:30  today"), Some(Meant::Day(0, Some("10:30"))));
+        let others = ["", "now 12:00", "12:00 now", "12:00", "12:00 13:00 today", "today 12:00 PST"];
+        for other in others.into_iter().chain(["today noon", "nowhere", "todays", "today 12"]) {
             assert_eq!(Meant::of(other), None, "{other}");
         }
     }
@@ -273,6 +287,19 @@ mod tests {
         let zoned = timestamp(TimezoneInfo::WithTimeZone);
         assert_eq!(written(Meant::Now, &zoned), "2024-02-29 00:30:00.250000+01:00");
         assert_eq!(Meant::Now.written_as(&DataType::Text, &now), None);
+    }
+
+    #[test]
+    fn a_word_has_a_meaning_where_its_type_is_known() {
+        let now = "2024-02-28T23:30:00Z".parse::<DateTime<chrono::Utc>>().expect("a time");
+        let now = now.with_timezone(&Tz::Europe__Berlin);
+        let meant = |text: &str, ty| meant_at(text, ty, &now);
+        assert_eq!(meant("today", ColumnType::Date).as_deref(), Some("2024-02-29"));
+        assert_eq!(meant("12:00 tomorrow", ColumnType::Timestamp).as_deref(), Some("2024-03-01 12:00"));
+        assert!(is_clock_word("today", ColumnType::TimestampTz) && is_clock_word("now", ColumnType::Time));
+        assert!(!is_clock_word("today", ColumnType::Text) && !is_clock_word("today", ColumnType::Time));
+        assert!(!is_clock_word("2024-02-29", ColumnType::Date));
+        assert_eq!(meant("2024-02-29", ColumnType::Date), None);
     }
 
     #[test]

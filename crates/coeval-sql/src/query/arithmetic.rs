@@ -13,7 +13,7 @@ use super::typing::{
 };
 use crate::error::{SqlError, out_of_range};
 use crate::scalar::cast_function::{digits_of_float, read_number, read_text};
-use crate::types::type_in_words;
+use crate::types::{decimal_to_float, type_in_words};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
@@ -90,6 +90,9 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
             let to = cast.field.data_type();
             refuse_unknown_cast(&cast.expr, &from, to, schema)?;
             refuse_large(&cast.expr, to)?;
+            if let Some(float) = float_of_literal(&cast.expr, to) {
+                return Ok(Transformed::yes(float));
+            }
             if let Some(numbers) = cast_of_any_numeric(&cast.expr, &from, to)? {
                 return Ok(Transformed::yes(numbers));
             }
@@ -129,6 +132,13 @@ fn refuse_large(input: &Expr, to: &DataType) -> Result<()> {
         _ => false,
     };
     if is_large { Err(out_of_range(&format!("{} out of range", type_in_words(to))).into()) } else { Ok(()) }
+}
+
+/// A decimal literal as the float that is nearest to it, which Arrow's quotient of two floats may miss; `None` for all other casts.
+fn float_of_literal(input: &Expr, to: &DataType) -> Option<Expr> {
+    let ScalarValue::Decimal128(Some(unscaled), _, scale) = input.as_literal()? else { return None };
+    let float = || ScalarValue::Float64(Some(decimal_to_float(*unscaled, *scale)));
+    (*to == DataType::Float64).then(|| Expr::Literal(float(), None))
 }
 
 /// What stands in an operator's place; `None` if it is right as it is.

@@ -432,10 +432,10 @@ fn sign(sign: UnaryOperator, operand: &Expr) -> Option<Expr> {
         UnaryOperator::PGCubeRoot => of("cbrt"),
         UnaryOperator::PGAbs => of("abs"),
         UnaryOperator::BitwiseNot => {
-            // In two's complement it is one less than the number with the other sign.
-            let negative = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(nested(operand)) };
-            let op = BinaryOperator::Minus;
-            Some(Expr::BinaryOp { left: Box::new(nested(&negative)), op, right: Box::new(number("1")) })
+            // In two's complement it is -1 less the number, which of the least one of a type is the greatest.
+            let all = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) };
+            let (left, right) = (Box::new(nested(&all)), Box::new(nested(operand)));
+            Some(nested(&Expr::BinaryOp { left, op: BinaryOperator::Minus, right }))
         }
         UnaryOperator::Minus if !is_signed_literal(operand) => Some(negation(operand)),
         _ => None,

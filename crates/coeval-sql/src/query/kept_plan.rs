@@ -21,7 +21,7 @@ use super::generic_plan::ForAllValues;
 use super::plan_shape::Shape;
 use super::typing::{EXTRACT, SERIES};
 use crate::provider::{Answers, StatementSnapshot};
-use crate::scalar::cast_function::CAST;
+use crate::scalar::cast_function::{CAST, asks_for_time};
 use crate::settings::Settings;
 use crate::{functions, json};
 use coeval_store::{SpaceId, TableDef};
@@ -162,6 +162,7 @@ pub(super) fn is_timeless(plan: &LogicalPlan) -> bool {
     let mut is_timeless = true;
     let mut look = |part: &Expr| {
         let volatility = match part {
+            Expr::ScalarFunction(_) if asks_for_time(part) => Volatility::Stable,
             Expr::ScalarFunction(function) if is_of_settings(&function.func) => Volatility::Immutable,
             Expr::ScalarFunction(function) => function.func.signature().volatility,
             Expr::AggregateFunction(function) => function.func.signature().volatility,
@@ -265,6 +266,8 @@ mod tests {
         let ty = cast_function::description(ColumnType::TimestampTz).unwrap();
         let moment = || zoned.call(vec![lit("2024-03-31 02:30"), lit(ty.clone())]);
         assert!(is_timeless(&rows().project([col("column1"), moment()]).unwrap().build().unwrap()));
+        let word = zoned.call(vec![lit("today"), lit(ty.clone())]);
+        assert!(!is_timeless(&rows().project([col("column1"), word]).unwrap().build().unwrap()));
         let below = rows().project([time().alias("t")]).unwrap().project([lit(1_i64)]).unwrap();
         assert!(!is_timeless(&below.build().unwrap()));
     }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A local time plus or minus an interval: infinity stays what it is, where Arrow's kernels find that it overflows.
+//! A local time plus or minus an interval: infinity stays what it is, where Arrow's kernels find that it overflows, and what is before
+//! the first time or behind the last one is an error.
 //!
 //! Instants have a function of their own, which goes by the clocks of the session's zone.
 
 use crate::error::{SqlError, SqlState};
+use crate::types::is_timestamp;
 use arrow::array::{Array, ArrayRef, AsArray, Datum, PrimitiveArray, Scalar, TimestampMicrosecondArray};
 use arrow::compute::kernels::numeric::{add, sub};
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit, TimestampMicrosecondType};
@@ -84,6 +86,7 @@ impl ScalarUDFImpl for Moved {
                 _ => add(moment, interval),
             })
             .map_err(out_of_range)
+            .and_then(within_range)
         })
     }
 }
@@ -91,13 +94,21 @@ impl ScalarUDFImpl for Moved {
 /// `22008` where Arrow finds no such moment.
 fn out_of_range(error: ArrowError) -> ArrowError {
     match error {
-        ArrowError::ArithmeticOverflow(_) | ArrowError::ComputeError(_) => {
-            let message = "timestamp out of range";
-            let error = SqlError::new(SqlState::DatetimeFieldOverflow, message);
-            ArrowError::ExternalError(Box::new(error))
-        }
+        ArrowError::ArithmeticOverflow(_) | ArrowError::ComputeError(_) => no_moment(),
         other => other,
     }
+}
+
+fn no_moment() -> ArrowError {
+    let error = SqlError::new(SqlState::DatetimeFieldOverflow, "timestamp out of range");
+    ArrowError::ExternalError(Box::new(error))
+}
+
+/// The moments, if there are such.
+fn within_range(moments: ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let micros = moments.as_primitive::<TimestampMicrosecondType>();
+    let are_moments = micros.iter().flatten().all(|micros| is_infinite(micros) || is_timestamp(micros));
+    if are_moments { Ok(moments) } else { Err(no_moment()) }
 }
 
 fn is_infinite(micros: i64) -> bool {

@@ -65,6 +65,7 @@ mod sleep;
 mod subquery_order;
 mod subscripts;
 mod sums;
+mod time_bins;
 mod time_parts;
 mod trimmed;
 mod unreversed;
@@ -138,6 +139,7 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
         series::function(),
         sleep::function(),
         percentages::function(),
+        time_bins::function(),
         super::frame_offsets::function(),
     ];
     for function in functions

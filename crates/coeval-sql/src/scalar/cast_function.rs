@@ -9,6 +9,7 @@ use super::datum::Datum;
 use super::environment::Environment;
 use crate::constants::made_of;
 use crate::error::SqlError;
+use crate::parse::{is_clock_word, meant_at};
 use crate::types::marks::marked_type;
 use crate::types::{
     CastContext, cannot_cast, column_type_of_arrow, format_shown, marked_field, parse_value, require_cast,
@@ -19,6 +20,7 @@ use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
 use chrono_tz::Tz;
 use coeval_store::{ColumnBuilder, ColumnType, EnumType, SequenceDef, ValueRef, value_at};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -171,6 +173,43 @@ pub(crate) fn call_parts(expression: &Expr) -> Option<(&Expr, ColumnType)> {
     }
 }
 
+fn text_of(literal: &Expr) -> Option<&str> {
+    literal.as_literal()?.try_as_str().flatten()
+}
+
+/// Whether an expression casts a word for a day, or `now`: in the next transaction it is another value.
+pub(crate) fn asks_for_time(expression: &Expr) -> bool {
+    call_parts(expression)
+        .is_some_and(|(input, to)| text_of(input).is_some_and(|text| is_clock_word(text, to)))
+}
+
+/// Refuses such words within an expression that belongs to no transaction.
+///
+/// # Errors
+/// `22007`: without a time they are no dates.
+pub(crate) fn refuse_words_for_days(expression: &Expr) -> Result<()> {
+    let refused = expression.apply(|part| {
+        if asks_for_time(part)
+            && let Some((input, to)) = call_parts(part)
+        {
+            parse_value(text_of(input).unwrap_or_default(), to, Tz::UTC)?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    refused.map(drop)
+}
+
+/// What such a word is in the statement that an expression is simplified for; `None` for any other text.
+fn meant_now(input: &Expr, to: ColumnType, info: &SimplifyContext) -> Result<Option<Expr>, SqlError> {
+    let (Some(text), Some(now)) = (text_of(input), info.query_execution_start_time()) else {
+        return Ok(None);
+    };
+    let zone = session_zone(info.config_options());
+    let Some(written) = meant_at(text, to, &now.with_timezone(&zone)) else { return Ok(None) };
+    let value = parse_value(&written, to, zone)?;
+    Ok(Some(Expr::Literal(scalar_of(&value, to)?, None)))
+}
+
 /// The function, for the engine's registry.
 pub(crate) fn function() -> ScalarUDF {
     // It depends on the session's time zone.
@@ -273,6 +312,9 @@ impl ScalarUDFImpl for CastFunction {
             return Ok(ExprSimplifyResult::Original(arguments));
         };
         let to = target(Some(ty))?;
+        if let Some(value) = meant_now(input, to, info)? {
+            return Ok(ExprSimplifyResult::Simplified(value));
+        }
         let is_bounded =
             matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json | ColumnType::Jsonb);
         // A text that is marked as one of another type is not kept as that.

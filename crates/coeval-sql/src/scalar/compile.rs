@@ -19,6 +19,7 @@ use super::promotion::is_text;
 use super::scope::Scope;
 use crate::error::SqlError;
 use crate::parameters::{ParameterTypes, beside, index_of_name, read_as};
+use crate::parse::is_clock_word;
 use crate::stack::with_room;
 use crate::types::{self, CastContext, cannot_assign, has_cast};
 use chrono_tz::Tz;
@@ -405,6 +406,10 @@ impl<'s> Compiler<'s> {
             }
             Node::Constant(Value::Text(text)) if is_text(ty) => {
                 Ok((Node::Constant(Value::Text(text)), ColumnType::Text))
+            }
+            // In each transaction it is another value.
+            Node::Constant(Value::Text(text)) if is_clock_word(&text, ty) => {
+                Err(Refusal::unsupported(format!("'{text}' here")))
             }
             Node::Constant(Value::Text(text)) if is_zoned(ty) => {
                 // What the text means depends on the session's time zone, so it is read at each run.

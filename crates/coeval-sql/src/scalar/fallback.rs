@@ -4,6 +4,7 @@
 //! For defaults and checks, which may use any function DataFusion has and are not worth a compiler of their
 //! own. Costs some microseconds for each evaluation.
 
+use super::cast_function::refuse_words_for_days;
 use super::datum::Datum;
 use super::environment::Inputs;
 use super::node::Scalar;
@@ -171,6 +172,7 @@ impl Fallback {
         let schema = Arc::new(Schema::new(fields));
         let df_schema = DFSchema::try_from(Arc::clone(&schema))?;
         let logical = planner.expression_plan(rewritten, &df_schema)?;
+        refuse_words_for_days(&logical)?;
         let df_schema: DFSchemaRef = Arc::new(df_schema);
         let options = Arc::clone(planner.expression_options());
         let expression = planned(&logical, &df_schema, &options, Tz::UTC)?;

@@ -3,6 +3,7 @@
 
 use super::compatible::COMPATIBLE;
 use super::formats::Format;
+use super::reals::Real;
 use super::units::{
     SENDER_TIMEOUT_DEFAULT, SLOT_SIZE_DEFAULT, bytes, milliseconds, shown_duration, shown_size,
 };
@@ -38,6 +39,8 @@ pub(super) enum Domain {
         min: i64,
         max: i64,
     },
+    /// A number that may have a fraction.
+    Real(Real),
     /// A time, in milliseconds if it has no unit; 0 is none.
     Duration,
     /// A number of bytes, in kB if it has no unit.
@@ -296,8 +299,23 @@ pub(crate) fn canonical(name: &str) -> String {
 /// Name and value as they are kept.
 pub(super) fn accepted(name: &str, value: &str) -> Result<(String, String), SqlError> {
     let name = canonical(name);
-    let value = if is_custom(&name) { value.to_owned() } else { normalize(find(&name)?, value)? };
-    Ok((name, value))
+    if !is_custom(&name) {
+        let value = normalize(find(&name)?, value)?;
+        return Ok((name, value));
+    }
+    if is_custom_name(&name) {
+        return Ok((name, value.to_owned()));
+    }
+    let message = format!("invalid configuration parameter name \"{name}\"");
+    let detail = "Custom parameter names must be two or more simple identifiers separated by dots.";
+    Err(SqlError::new(SqlState::InvalidName, message).with_detail(detail))
+}
+
+/// Whether an application's setting may be called so.
+fn is_custom_name(name: &str) -> bool {
+    let is_first = |letter: char| letter.is_ascii_alphabetic() || letter == '_' || !letter.is_ascii();
+    let is_next = |letter: char| is_first(letter) || letter.is_ascii_digit() || letter == '$';
+    name.split('.').all(|part| part.starts_with(is_first) && part.chars().all(is_next))
 }
 
 pub(super) fn find(name: &str) -> Result<&'static Known, SqlError> {
@@ -318,6 +336,7 @@ impl Domain {
             Self::Boolean => "bool",
             Self::Integer { .. } | Self::Duration | Self::Size => "integer",
             Self::Format(Format::Floats) => "integer",
+            Self::Real(_) => "real",
             Self::Isolation | Self::OneOf(_) | Self::Format(Format::Intervals) => "enum",
             Self::Text
             | Self::Zone
@@ -354,6 +373,7 @@ fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
             _ => Err(refuse()),
         },
         Domain::Text => Ok(value.to_owned()),
+        Domain::Real(real) => real.normalized(value).ok_or_else(refuse),
         Domain::Duration => milliseconds(value).map(shown_duration).ok_or_else(refuse),
         Domain::Size => bytes(value).map(shown_size).ok_or_else(refuse),
         Domain::Zone => zone_name(value)?.ok_or_else(refuse),

@@ -4,6 +4,7 @@
 use crate::error::{SqlError, SqlState};
 use crate::types::any_numeric::{AnyNumeric, number_of_decimal};
 use crate::types::column_type_of_arrow;
+use crate::types::datetime::is_timestamp;
 use crate::types::float_range::real_of;
 use crate::types::lists::assign_list;
 use crate::types::names::type_name;
@@ -217,13 +218,16 @@ fn to_datetime(value: ValueRef<'_>, from: ColumnType, to: ColumnType, zone: Tz) 
         }
         _ => return Err(no_cast(from, to)),
     };
+    let in_range = |micros: Option<i64>| {
+        micros.filter(|&micros| is_timestamp(micros)).map(Value::Int64).ok_or_else(overflow)
+    };
     match to {
         ColumnType::Date => {
             i32::try_from(local.div_euclid(MICROS_PER_DAY)).map(Value::Int32).map_err(|_| overflow())
         }
         ColumnType::Time => Ok(Value::Int64(local.rem_euclid(MICROS_PER_DAY))),
-        ColumnType::Timestamp => Ok(Value::Int64(local)),
-        _ => local_to_utc(local, zone).map(Value::Int64).ok_or_else(overflow),
+        ColumnType::Timestamp => in_range(Some(local)),
+        _ => in_range(local_to_utc(local, zone)),
     }
 }
 

@@ -24,6 +24,9 @@ const UNIX_EPOCH_DAY_FROM_CE: i32 = 719_163;
 /// The number of 1970-01-01 in the count of days that astronomers use.
 const UNIX_EPOCH_DAY_OF_JULIAN: i64 = 2_440_588;
 
+/// The days that a month may have.
+const DAYS_OF_MONTH: std::ops::RangeInclusive<i64> = 1..=31;
+
 /// What is wrong with a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
@@ -33,6 +36,8 @@ pub(crate) enum Flaw {
     Field,
     /// The offset of a zone is too large.
     Offset,
+    /// There is no zone of this name.
+    Zone,
     /// There is such a date, but not in the type.
     Type,
 }
@@ -48,7 +53,12 @@ pub(crate) fn read_date(text: &str) -> Result<i32, Flaw> {
     match read(text, Wanted::Date)? {
         Read::Infinite(sign) => Ok(if sign > 0 { i32::MAX } else { i32::MIN }),
         Read::Fields(fields) => {
-            i32::try_from(fields.days()?).ok().filter(|&days| is_date(days)).ok_or(Flaw::Type)
+            let days = fields.days()?;
+            // A time that is none makes the date none; one half of a day without a time does not.
+            if fields.time.is_some() {
+                fields.time_of_day()?;
+            }
+            i32::try_from(days).ok().filter(|&days| is_date(days)).ok_or(Flaw::Type)
         }
     }
 }
@@ -141,9 +151,10 @@ fn read(text: &str, wanted: Wanted) -> Result<Read, Flaw> {
     let tokens = tokens(text)?;
     let mut fields = Fields::default();
     for (place, &token) in tokens.iter().enumerate() {
-        // A date beside a time counts nothing, and is looked for in few places.
+        // A date beside a time counts nothing, and is looked for in few places; no date begins with the T of a time.
         let is_dated = wanted == Wanted::Date
             || (place == 0
+                && !matches!(token, Token::Word(_))
                 && matches!(
                     (tokens.get(1), tokens.last()),
                     (Some(Token::Time(_)), _) | (Some(_), Some(Token::Date(_)))
@@ -245,6 +256,11 @@ impl Fields {
         self.month.is_some() && self.day.is_some()
     }
 
+    /// Whether nothing of a date has been said.
+    fn is_undated(&self) -> bool {
+        self.year.is_none() && self.month.is_none() && self.day.is_none()
+    }
+
     fn has_date(&self) -> bool {
         self.year.is_some() && self.has_day()
     }
@@ -270,14 +286,16 @@ impl Fields {
         }
     }
 
-    /// Behind a date: digits of a time with an offset, `120000-05`, or the name of a zone.
+    /// Behind a date: digits of a time with an offset, `120000-05`, or the name of a zone. Behind `J`, the number of a day with an offset.
     fn time_or_zone(&mut self, text: &str) -> Result<(), Flaw> {
         let next = self.next.take();
         if next == Some(Next::Julian) {
-            return Err(Flaw::Form);
+            let (day, zone) = text.split_at(text.find('-').ok_or(Flaw::Form)?);
+            put(&mut self.clock, Clock::Offset(offset(zone).ok_or_else(|| flaw_of_offset(zone))?))?;
+            return self.julian(day);
         }
         if next.is_none() && !text.starts_with(|letter: char| letter.is_ascii_digit()) {
-            return put(&mut self.clock, clock_named(text).ok_or(Flaw::Form)?);
+            return put(&mut self.clock, clock_named(text).ok_or(Flaw::Zone)?);
         }
         let (digits, zone) = text.split_at(text.find('-').ok_or(Flaw::Form)?);
         put(&mut self.clock, Clock::Offset(offset(zone).ok_or_else(|| flaw_of_offset(zone))?))?;
@@ -286,13 +304,7 @@ impl Fields {
 
     fn number_token(&mut self, text: &str, wanted: Part) -> Result<(), Flaw> {
         match self.next.take() {
-            Some(Next::Julian) => {
-                let day = integer(text)? - UNIX_EPOCH_DAY_OF_JULIAN;
-                put(&mut self.year, 1970)?;
-                put(&mut self.month, 1)?;
-                put(&mut self.day, 1)?;
-                return put(&mut self.day_number, day);
-            }
+            Some(Next::Julian) => return self.julian(text),
             Some(Next::Time) => return self.run_together(text, Part::Time),
             None => {}
         }
@@ -301,10 +313,32 @@ impl Fields {
         match text.find('.') {
             Some(_) if is_date_left => self.date(text),
             Some(point) if point > 2 => self.run_together(text, part),
-            _ if text.len() >= 6 && (is_date_left || self.time.is_none()) => self.run_together(text, part),
+            // A year of so many digits may stand behind the rest of the date and the time.
+            _ if text.len() >= 6 && (self.is_undated() || self.time.is_none()) => {
+                self.run_together(text, part)
+            }
             _ if is_date_left => self.number(text),
             _ => self.run_together(text, Part::Time),
         }
+    }
+
+    /// The number of a day, with what has passed of it behind a point.
+    fn julian(&mut self, text: &str) -> Result<(), Flaw> {
+        let (day, behind) = text.split_once('.').map_or((text, None), |(day, behind)| (day, Some(behind)));
+        put(&mut self.year, 1970)?;
+        put(&mut self.month, 1)?;
+        put(&mut self.day, 1)?;
+        put(&mut self.day_number, integer(day)? - UNIX_EPOCH_DAY_OF_JULIAN)?;
+        let Some(behind) = behind else { return Ok(()) };
+        if behind.is_empty() || !behind.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(Flaw::Form);
+        }
+        let part: f64 = format!("0.{behind}").parse().map_err(|_| Flaw::Form)?;
+        let micros = (part * MICROS_PER_DAY as f64).round_ties_even() as i64;
+        let seconds = micros / MICROS_PER_SECOND;
+        let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+        let micros = micros % MICROS_PER_SECOND;
+        put(&mut self.time, Time { hours, minutes, seconds: seconds % 60, micros })
     }
 
     fn word(&mut self, word: &str, behind: Option<&Token<'_>>, part: Part) -> Result<(), Flaw> {
@@ -332,15 +366,15 @@ impl Fields {
                 put(&mut self.clock, Clock::Offset(0))
             }
             Word::Filler => Ok(()),
-            Word::Offset(east) => put(&mut self.clock, Clock::Offset(east)),
+            Word::Zone(clock) => put(&mut self.clock, clock),
             Word::Name => put(&mut self.clock, clock_named(word).ok_or(Flaw::Form)?),
         }
     }
 
-    /// A month by its name. A number before it that looked like a month was the day.
+    /// A month by its name. A number before it that looked like a month was the day, if it can be one.
     fn word_month(&mut self, month: i64) -> Result<(), Flaw> {
         if !self.has_word_month && self.day.is_none() {
-            self.day = self.month.take();
+            self.day = self.month.take_if(|day| DAYS_OF_MONTH.contains(&*day));
         }
         self.has_word_month = true;
         put(&mut self.month, month)

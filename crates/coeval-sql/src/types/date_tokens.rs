@@ -2,7 +2,7 @@
 //! The tokens of a date's or time's text, and what its words mean.
 
 use super::date_text::Flaw;
-use super::zones::abbreviation;
+use super::zones::{Clock, abbreviated};
 
 /// Tokens of a text: more than any date has.
 const TOKENS_MAX: usize = 25;
@@ -99,7 +99,7 @@ fn word_token(text: &str, start: usize) -> Token<'_> {
     let goes_on = match bytes.get(end) {
         Some(b'-' | b'/' | b'.') => true,
         // `UTC+3` is a zone, `BC+3` and `T12` are two things.
-        Some(b'+' | b'0'..=b'9') => matches!(Word::of(&text[start..end]), Word::Name | Word::Offset(_)),
+        Some(b'+' | b'0'..=b'9') => matches!(Word::of(&text[start..end]), Word::Name | Word::Zone(_)),
         _ => false,
     };
     if !goes_on {
@@ -135,8 +135,8 @@ pub(super) enum Word {
     Midnight,
     /// Says nothing.
     Filler,
-    /// The seconds east of a zone.
-    Offset(i64),
+    /// A zone's abbreviation.
+    Zone(Clock),
     /// Perhaps a zone's.
     Name,
 }
@@ -183,8 +183,8 @@ const FILLERS: [&str; 20] = [
 impl Word {
     pub(super) fn of(word: &str) -> Self {
         let word = word.to_ascii_lowercase();
-        if let Some(east) = abbreviation(&word) {
-            return Self::Offset(east);
+        if let Some(clock) = abbreviated(&word) {
+            return Self::Zone(clock);
         }
         let is_month =
             |name: &&str| **name == word || name[..3] == word || (word == "sept" && name.starts_with("sept"));

@@ -145,7 +145,9 @@ pub(crate) fn no_time(flaw: Flaw, text: &str, ty: ColumnType) -> SqlError {
         (Flaw::Offset, _) => {
             (SqlState::InvalidTimeZoneDisplacementValue, "time zone displacement out of range")
         }
+        (Flaw::Zone, _) => (SqlState::InvalidParameterValue, "time zone not recognized"),
         (Flaw::Type, ColumnType::Date) => (SqlState::DatetimeFieldOverflow, "date out of range"),
+        (Flaw::Type, ColumnType::Interval) => (SqlState::DatetimeFieldOverflow, "interval out of range"),
         (Flaw::Type, _) => (SqlState::DatetimeFieldOverflow, "timestamp out of range"),
     };
     SqlError::new(state, format!("{what}: \"{text}\""))

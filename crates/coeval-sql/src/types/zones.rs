@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Time zones as texts name them, and the change between local times and instants.
 //!
-//! A name is an abbreviation, which stands for one offset all year (`EST`, `CEST`), a name of the IANA database, or an
-//! offset as POSIX writes it: `UTC+3`, or `+3` alone, is three hours *west* of Greenwich. An offset behind a time, as in
-//! `12:00+03`, counts hours east, as ISO 8601 does.
+//! A name is an abbreviation (`EST`, `CEST`, `MSK`), a name of the IANA database, or an offset as POSIX writes it: `UTC+3`, or `+3` alone, is
+//! three hours *west* of Greenwich. An offset behind a time, as in `12:00+03`, counts hours east, as ISO 8601 does.
 
+use super::abbreviations::{Meaning, meaning_of};
 use chrono::{DateTime, Months, NaiveDateTime, Offset, TimeZone};
-use chrono_tz::Tz;
+use chrono_tz::{OffsetName, Tz};
 use coeval_store::IntervalValue;
 use datafusion::common::config::ConfigOptions;
 
@@ -28,12 +28,14 @@ pub(crate) fn session_zone(options: &ConfigOptions) -> Tz {
     zone.and_then(|zone| zone.parse().ok()).unwrap_or(Tz::UTC)
 }
 
-/// What clocks follow: an offset, or the rules of a region.
+/// What clocks follow: an offset, the rules of a region, or what a region calls so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
     /// Seconds east of Greenwich.
     Offset(i64),
     Region(Tz),
+    /// The offset that a region's clocks have under this name.
+    Abbreviated(&'static str, Tz),
 }
 
 impl Clock {
@@ -42,6 +44,10 @@ impl Clock {
         match self {
             Self::Offset(seconds) => local.checked_sub(seconds.checked_mul(MICROS_PER_SECOND)?),
             Self::Region(zone) => local_to_utc(local, zone),
+            Self::Abbreviated(name, zone) => {
+                let seconds = offset_named(name, zone, local_to_utc(local, zone)?)?;
+                Self::Offset(seconds).to_utc(local)
+            }
         }
     }
 
@@ -50,14 +56,14 @@ impl Clock {
         match self {
             Self::Offset(seconds) => utc.checked_add(seconds.checked_mul(MICROS_PER_SECOND)?),
             Self::Region(zone) => utc_to_local(utc, zone),
+            Self::Abbreviated(name, zone) => Self::Offset(offset_named(name, zone, utc)?).to_local(utc),
         }
     }
 }
 
 /// What clocks in a zone of this name follow; `None` if there is none.
 pub(crate) fn clock_named(name: &str) -> Option<Clock> {
-    abbreviation(name)
-        .map(Clock::Offset)
+    abbreviated(name)
         .or_else(|| region(name).map(Clock::Region))
         .or_else(|| posix_offset(name).map(Clock::Offset))
 }
@@ -70,64 +76,28 @@ fn region(name: &str) -> Option<Tz> {
         .or_else(|| chrono_tz::TZ_VARIANTS.into_iter().find(|zone| zone.name().eq_ignore_ascii_case(name)))
 }
 
-/// Seconds east of an abbreviation, as PostgreSQL's default set has it; of those in wide use.
-pub(super) fn abbreviation(name: &str) -> Option<i64> {
-    // In minutes: a few are between hours.
-    const EAST: &[(&str, i64)] = &[
-        ("utc", 0),
-        ("gmt", 0),
-        ("ut", 0),
-        ("uct", 0),
-        ("z", 0),
-        ("zulu", 0),
-        ("wet", 0),
-        ("west", 60),
-        ("bst", 60),
-        ("cet", 60),
-        ("met", 60),
-        ("mez", 60),
-        ("cest", 120),
-        ("mest", 120),
-        ("mesz", 120),
-        ("eet", 120),
-        ("ist", 120),
-        ("sast", 120),
-        ("eest", 180),
-        ("idt", 180),
-        ("eat", 180),
-        ("msk", 180),
-        ("msd", 240),
-        ("pkt", 300),
-        ("npt", 345),
-        ("hkt", 480),
-        ("awst", 480),
-        ("pht", 480),
-        ("jst", 540),
-        ("kst", 540),
-        ("acst", 570),
-        ("aest", 600),
-        ("acdt", 630),
-        ("aedt", 660),
-        ("nzst", 720),
-        ("nzdt", 780),
-        ("ndt", -150),
-        ("nst", -210),
-        ("adt", -180),
-        ("ast", -240),
-        ("edt", -240),
-        ("est", -300),
-        ("cdt", -300),
-        ("cst", -360),
-        ("mdt", -360),
-        ("mst", -420),
-        ("pdt", -420),
-        ("pst", -480),
-        ("akdt", -480),
-        ("akst", -540),
-        ("hst", -600),
-    ];
-    let known = EAST.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    known.map(|(_, minutes)| minutes * 60)
+/// What clocks follow in a zone of this abbreviation; `None` if there is none.
+pub(super) fn abbreviated(abbreviation: &str) -> Option<Clock> {
+    let (name, meaning) = meaning_of(abbreviation)?;
+    Some(match meaning {
+        Meaning::Fixed { minutes, .. } => Clock::Offset(minutes * 60),
+        Meaning::Region(zone) => Clock::Abbreviated(name, zone),
+    })
+}
+
+/// The seconds east that a region's clocks showed under a name, at an instant or the last time before it that they had that name. If they had
+/// not for a year it is what they showed then.
+fn offset_named(name: &str, zone: Tz, utc: i64) -> Option<i64> {
+    const STEPS: i64 = 13;
+    const DAYS_PER_STEP: i64 = 30;
+    let instant = DateTime::from_timestamp_micros(utc)?.naive_utc();
+    let offset = |step: i64| {
+        let before = instant.checked_sub_signed(chrono::Duration::days(step * DAYS_PER_STEP))?;
+        Some(zone.offset_from_utc_datetime(&before))
+    };
+    let named = (0..STEPS).filter_map(offset).find(|offset| offset.abbreviation() == Some(name));
+    let shown = named.or_else(|| offset(0))?;
+    Some(i64::from(shown.fix().local_minus_utc()))
 }
 
 /// Seconds east of `UTC+3`, `+3`, `-05:30`, `<+05>-05`, whose numbers count west. What is in angle brackets is a name.
@@ -155,14 +125,16 @@ pub(crate) fn offset(text: &str) -> Option<i64> {
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         if is_number { digits.parse::<i64>().ok() } else { None }
     };
+    // Nothing behind a colon is zero.
+    let part = |digits: &str| if digits.is_empty() { Some(0) } else { number(digits) };
     let mut parts = digits.split(':');
     let first = parts.next()?;
     let (hours, minutes, seconds) = match (parts.next(), parts.next(), parts.next()) {
         // Without a colon, more than two digits end in minutes.
         (None, ..) if first.len() > 2 => (number(first)? / 100, number(first)? % 100, 0),
         (None, ..) => (number(first)?, 0, 0),
-        (Some(minutes), None, _) => (number(first)?, number(minutes)?, 0),
-        (Some(minutes), Some(seconds), None) => (number(first)?, number(minutes)?, number(seconds)?),
+        (Some(minutes), None, _) => (number(first)?, part(minutes)?, 0),
+        (Some(minutes), Some(seconds), None) => (number(first)?, part(minutes)?, part(seconds)?),
         (Some(_), Some(_), Some(_)) => return None,
     };
     let is_offset = hours < OFFSET_HOURS_END && minutes < 60 && seconds < 60;

@@ -56,11 +56,7 @@ pub(super) fn of_float(number: f64, significant: usize, pattern: &Pattern) -> St
     let number = number * 10_f64.powi(i32::try_from(pattern.shifted).unwrap_or(0));
     let whole = format!("{:.0}", number.abs());
     let behind = if whole.len() >= significant { 0 } else { pattern.behind.min(significant - whole.len()) };
-    let mut text = format!("{number:.behind$}");
-    if text.trim_start_matches('-').bytes().all(|byte| matches!(byte, b'0' | b'.')) {
-        text = text.trim_start_matches('-').to_owned();
-    }
-    written(&text, pattern)
+    written(&format!("{number:.behind$}"), pattern)
 }
 
 /// The digits of a number that is written `-12.30`, in the places of the pattern.

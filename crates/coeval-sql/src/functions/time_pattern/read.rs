@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The time that a text is in the places of a pattern.
 //!
-//! A number takes as many digits as its field has, or all there are if no digit can follow it. Blanks in front of a
-//! field do not count; a separator of the pattern takes one of the text if there is one, a letter takes any.
+//! A number takes as many digits as its field has, or all there are if no digit can follow it. Blanks around a
+//! field do not count; a separator of the pattern takes one of the text if there is one, a letter takes any. Where the
+//! text ends the rest of the pattern counts nothing: the year alone is its first of January.
 
 use super::calendar::{EPOCH_AS_JULIAN, of_iso_week};
 use super::write::{DAYS, MONTHS, ROMAN_MONTHS};
@@ -24,7 +25,10 @@ const POSTGRES_EPOCH: i64 = 946_684_800 * MICROS_PER_SECOND;
 /// # Errors
 /// `22007` for text that is not what the pattern says, `22008` for a date that does not exist.
 pub(super) fn date(text: &str, pattern: &str) -> Result<i32, SqlError> {
-    let days = Read::of(text, pattern)?.days(text)?;
+    let read = Read::of(text, pattern)?;
+    let days = read.days(text)?;
+    // A date is none whose time is none.
+    read.time(text)?;
     i32::try_from(days).ok().filter(|&days| is_date(days)).ok_or_else(|| out_of_range(text))
 }
 
@@ -48,9 +52,40 @@ fn out_of_range(text: &str) -> SqlError {
     SqlError::new(SqlState::DatetimeFieldOverflow, message)
 }
 
+/// How days are counted: by months, or by weeks that begin on a Monday. A pattern has one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Convention {
+    Gregorian,
+    IsoWeek,
+}
+
+impl Convention {
+    /// That of a field; `None` if it goes with both.
+    fn of(word: &str) -> Option<Self> {
+        match word {
+            "DDD" | "DD" | "D" | "MM" | "MONTH" | "MON" | "RM" | "WW" | "W" | "Y,YYY" | "YYYY" | "YYY"
+            | "YY" | "Y" => Some(Self::Gregorian),
+            "IDDD" | "ID" | "IW" | "IYYY" | "IYY" | "IY" | "I" => Some(Self::IsoWeek),
+            _ => None,
+        }
+    }
+}
+
+/// Puts a number into its field. One that another part of the pattern put there has to be the same, or zero.
+fn put(place: &mut Option<i64>, number: i64, word: &str) -> Result<(), SqlError> {
+    if place.is_some_and(|before| before != 0 && before != number) {
+        let message = format!("conflicting values for \"{word}\" field in formatting string");
+        return Err(invalid_datetime(message)
+            .with_detail("This value contradicts a previous setting for the same field type."));
+    }
+    *place = Some(number);
+    Ok(())
+}
+
 /// What a text says, field by field.
 #[derive(Default)]
 struct Read {
+    convention: Option<Convention>,
     year: Option<i64>,
     century: Option<i64>,
     is_before_christ: bool,
@@ -64,9 +99,9 @@ struct Read {
     /// From Monday, which is one.
     iso_weekday: Option<i64>,
     julian: Option<i64>,
-    hour: i64,
-    minute: i64,
-    second: i64,
+    hour: Option<i64>,
+    minute: Option<i64>,
+    second: Option<i64>,
     second_of_day: Option<i64>,
     micros: i64,
     /// To how many digits of seconds the pattern rounds.
@@ -83,18 +118,20 @@ impl Read {
         let parts = parts(pattern);
         let mut reader =
             Reader { whole: text, rest: text, skipped: 0, read: Self { zone_sign: 1, ..Self::default() } };
-        let mut is_field_before = true;
         for (place, part) in parts.iter().enumerate() {
-            if is_field_before || matches!(part, Part::Field(_)) {
+            if reader.rest.is_empty() {
+                break;
+            }
+            if place == 0 || matches!(part, Part::Field(_)) {
                 reader.skip_blanks();
             }
-            is_field_before = matches!(part, Part::Field(_));
             match part {
                 Part::Field(field) => {
                     let next = parts.get(place + 1);
                     let is_open = field.is_short || !begins_with_digit(next);
                     reader.field(field, if is_open { Length::Open } else { Length::Fixed })?;
                     reader.skipped = 0;
+                    reader.skip_blanks();
                 }
                 Part::Literal(letter) if !letter.is_alphanumeric() => reader.separator(),
                 Part::Literal(_) | Part::Quoted(_) => reader.letter(),
@@ -109,8 +146,9 @@ impl Read {
             return Ok(julian - EPOCH_AS_JULIAN);
         }
         let to_u32 = |number: i64| u32::try_from(number).ok();
-        if let Some(iso_year) = self.iso_year {
-            let (week, weekday) = (self.iso_week.unwrap_or(1), self.iso_weekday.unwrap_or(1));
+        // Without a week the day of one says nothing, and the year is taken for one of months.
+        if let (Some(iso_year), Some(week)) = (self.iso_year, self.iso_week) {
+            let weekday = self.iso_weekday.unwrap_or(1);
             let year = i32::try_from(iso_year).ok();
             let days = year.zip(to_u32(week)).zip(to_u32(weekday));
             let days = days.and_then(|((year, week), weekday)| of_iso_week(year, week, weekday));
@@ -136,7 +174,7 @@ impl Read {
 
     /// Without any year it is 1 BC, which is zero.
     fn astronomical_year(&self) -> i64 {
-        let year = match (self.year, self.century) {
+        let year = match (self.year.or(self.iso_year), self.century) {
             (Some(year), Some(century)) if year < 100 => (century - 1) * 100 + year,
             (Some(year), _) => year,
             (None, Some(century)) => (century - 1) * 100 + 1,
@@ -149,7 +187,8 @@ impl Read {
 
     /// Microseconds since midnight.
     fn time(&self, text: &str) -> Result<i64, SqlError> {
-        let mut hour = self.hour;
+        let (minute, second) = (self.minute.unwrap_or(0), self.second.unwrap_or(0));
+        let mut hour = self.hour.unwrap_or(0);
         if self.is_half_day {
             if !(1..=12).contains(&hour) {
                 let message = format!("hour \"{hour}\" is invalid for the 12-hour clock");
@@ -158,9 +197,8 @@ impl Read {
             }
             hour = hour % 12 + if self.is_afternoon { 12 } else { 0 };
         }
-        let seconds = self.second_of_day.unwrap_or(hour * 3_600 + self.minute * 60 + self.second);
-        let is_time =
-            (0..24).contains(&hour) && (0..60).contains(&self.minute) && (0..60).contains(&self.second);
+        let seconds = self.second_of_day.unwrap_or(hour * 3_600 + minute * 60 + second);
+        let is_time = (0..24).contains(&hour) && (0..60).contains(&minute) && (0..60).contains(&second);
         let is_fraction = (0..MICROS_PER_SECOND).contains(&self.micros);
         if !is_time || !is_fraction || !(0..86_400).contains(&seconds) {
             return Err(out_of_range(text));
@@ -299,6 +337,7 @@ impl Reader<'_> {
     }
 
     fn field(&mut self, field: &Field, end: Length) -> Result<(), SqlError> {
+        self.agree(field.word)?;
         let digits = match field.word {
             "YYYY" | "IYYY" => 4,
             "YYY" | "IYY" | "DDD" | "IDDD" | "MS" | "FF3" => 3,
@@ -310,12 +349,22 @@ impl Reader<'_> {
             "HH" | "HH12" | "HH24" | "MI" | "SS" | "MM" | "DD" | "YY" | "IY" | "CC" | "WW" | "IW" | "FF2"
             | "TZM" => 2,
             "TZH" => return self.zone_hours(field),
+            "Y,YYY" => return self.year_with_comma(field),
             word => return self.word(word),
         };
         let end = if field.word == "J" { Length::Open } else { end };
         let (number, length) = self.number(field, digits, end)?;
-        self.put(field.word, number, length);
-        Ok(())
+        self.put(field.word, number, length)
+    }
+
+    /// Refuses a field that counts days in another way than those before it.
+    fn agree(&mut self, word: &str) -> Result<(), SqlError> {
+        let Some(convention) = Convention::of(word) else { return Ok(()) };
+        if *self.read.convention.get_or_insert(convention) == convention {
+            return Ok(());
+        }
+        Err(invalid_datetime("invalid combination of date conventions".to_owned())
+            .with_hint("Do not mix Gregorian and ISO week date conventions in a formatting template."))
     }
 
     fn zone_hours(&mut self, field: &Field) -> Result<(), SqlError> {
@@ -331,56 +380,59 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn put(&mut self, word: &str, number: i64, length: usize) {
+    fn put(&mut self, word: &str, number: i64, length: usize) -> Result<(), SqlError> {
         let read = &mut self.read;
         let micros = |digits: usize| {
             let shift = 6 - i32::try_from(digits.min(6)).unwrap_or(6);
             number.saturating_mul(10_i64.pow(shift.unsigned_abs()))
         };
         match word {
-            "YYYY" => read.year = Some(number),
-            "YYY" | "YY" | "Y" => read.year = Some(near_today(number, length)),
-            "IYYY" => read.iso_year = Some(number),
-            "IYY" | "IY" | "I" => read.iso_year = Some(near_today(number, length)),
-            "CC" => read.century = Some(number),
-            "MM" => read.month = Some(number),
-            "DD" => read.day = Some(number),
-            "DDD" => read.day_of_year = Some(number),
-            "W" => read.week_of_month = Some(number),
-            "WW" => read.week_of_year = Some(number),
-            "IW" => read.iso_week = Some(number),
+            "YYYY" => put(&mut read.year, number, word)?,
+            "YYY" | "YY" | "Y" => put(&mut read.year, near_today(number, length), word)?,
+            "IYYY" => put(&mut read.iso_year, number, word)?,
+            "IYY" | "IY" | "I" => put(&mut read.iso_year, near_today(number, length), word)?,
+            "CC" => put(&mut read.century, number, word)?,
+            "MM" => put(&mut read.month, number, word)?,
+            "DD" => put(&mut read.day, number, word)?,
+            "DDD" => put(&mut read.day_of_year, number, word)?,
+            "W" => put(&mut read.week_of_month, number, word)?,
+            "WW" => put(&mut read.week_of_year, number, word)?,
+            "IW" => put(&mut read.iso_week, number, word)?,
             "IDDD" => {
                 read.iso_week = Some((number - 1) / 7 + 1);
                 read.iso_weekday = Some((number - 1) % 7 + 1);
             }
-            "ID" => read.iso_weekday = Some(number),
-            "D" => read.iso_weekday = Some(if number == 1 { 7 } else { number - 1 }),
-            "J" => read.julian = Some(number),
-            "HH" | "HH12" => (read.hour, read.is_half_day) = (number, true),
-            "HH24" => read.hour = number,
-            "MI" => read.minute = number,
-            "SS" => read.second = number,
-            "SSSS" | "SSSSS" => read.second_of_day = Some(number),
+            "ID" => put(&mut read.iso_weekday, number, word)?,
+            "D" => put(&mut read.iso_weekday, if number == 1 { 7 } else { number - 1 }, word)?,
+            "J" => put(&mut read.julian, number, word)?,
+            "HH" | "HH12" => {
+                read.is_half_day = true;
+                put(&mut read.hour, number, word)?;
+            }
+            "HH24" => put(&mut read.hour, number, word)?,
+            "MI" => put(&mut read.minute, number, word)?,
+            "SS" => put(&mut read.second, number, word)?,
+            "SSSS" | "SSSSS" => put(&mut read.second_of_day, number, word)?,
             "MS" | "US" => read.micros = micros(length),
             "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
                 read.micros = micros(length);
                 read.second_digits = word[2..].parse().ok();
             }
-            "TZM" => read.zone_minutes = Some(number),
+            "TZM" => put(&mut read.zone_minutes, number, word)?,
             // A quarter says nothing of a date.
             _ => {}
         }
+        Ok(())
     }
 
     /// A field that is no number.
     fn word(&mut self, word: &str) -> Result<(), SqlError> {
         match word {
-            "Y,YYY" => self.year_with_comma(),
-            "MONTH" => self.month(&MONTHS.map(str::to_owned)),
-            "MON" => self.month(&MONTHS.map(|name| name[..3].to_owned())),
-            "RM" => self.month(&ROMAN_MONTHS.map(str::to_owned)),
-            "DAY" => self.one_of(&DAYS, "DAY").map(drop),
-            "DY" => self.one_of(&DAYS.map(|name| &name[..3]), "DY").map(drop),
+            "MONTH" => self.month(&MONTHS, word),
+            "MON" => self.month(&MONTHS.map(|name| &name[..3]), word),
+            "RM" => self.month(&ROMAN_MONTHS, word),
+            "DAY" => self.weekday(&DAYS, word),
+            "DY" => self.weekday(&DAYS.map(|name| &name[..3]), word),
             "AM" | "PM" => self.half(&["AM", "PM"], word),
             "A.M." | "P.M." => self.half(&["A.M.", "P.M."], word),
             "BC" | "AD" => self.era(&["AD", "BC"], word),
@@ -392,21 +444,32 @@ impl Reader<'_> {
         }
     }
 
-    fn year_with_comma(&mut self) -> Result<(), SqlError> {
-        let end = self.rest.find(|letter: char| !letter.is_ascii_digit() && letter != ',');
-        let (year, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
-        let year = year.replace(',', "").parse::<i32>();
-        let year = year.map_err(|_| invalid_datetime("invalid input string for \"Y,YYY\"".to_owned()))?;
-        self.read.year = Some(i64::from(year));
+    /// `1,582`: thousands, and up to three digits behind a comma.
+    fn year_with_comma(&mut self, field: &Field) -> Result<(), SqlError> {
+        let refused = || invalid_datetime("invalid input string for \"Y,YYY\"".to_owned());
+        let (thousands, rest) = self.rest.split_once(',').ok_or_else(refused)?;
+        let (behind, rest) = rest.split_at(rest.bytes().take(3).take_while(u8::is_ascii_digit).count());
+        let numbers = thousands.parse::<i32>().ok().zip(behind.parse::<i32>().ok());
+        let (thousands, behind) = numbers.ok_or_else(refused)?;
+        put(&mut self.read.year, i64::from(thousands) * 1_000 + i64::from(behind), field.word)?;
         self.rest = rest;
+        if field.ordinal.is_some() {
+            self.advance();
+            self.advance();
+        }
         Ok(())
     }
 
-    fn month(&mut self, names: &[String; 12]) -> Result<(), SqlError> {
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let place = self.one_of(&names, "MON")?;
-        self.read.month = i64::try_from(place + 1).ok();
-        Ok(())
+    fn month(&mut self, names: &[&str; 12], word: &str) -> Result<(), SqlError> {
+        let place = self.one_of(names, word)?;
+        put(&mut self.read.month, i64::try_from(place + 1).unwrap_or(0), word)
+    }
+
+    /// The name of a day, which counts where weeks do.
+    fn weekday(&mut self, names: &[&str; 7], word: &str) -> Result<(), SqlError> {
+        let place = self.one_of(names, word)?;
+        // Sunday comes first among the names, and last in a week.
+        put(&mut self.read.iso_weekday, i64::try_from(if place == 0 { 7 } else { place }).unwrap_or(0), word)
     }
 
     fn half(&mut self, names: &[&str], word: &str) -> Result<(), SqlError> {

@@ -82,6 +82,8 @@ fn number(word: &str, clock: &Clock) -> Result<Option<(i64, usize)>, SqlError> {
     let iso_year = || day(clock).map(|day| counted(day.iso_year, clock));
     let twelve = if clock.hour % 12 == 0 { 12 } else { clock.hour % 12 };
     let fraction = |digits: u32| (clock.micros / 10_i64.pow(6 - digits), digits as usize);
+    // Days and weeks have no room for a sign, which others have beside their digits.
+    let narrow = |number: i64, width: usize| (number, width - usize::from(number < 0));
     Ok(Some(match word {
         "HH" | "HH12" => (twelve, 2),
         "HH24" => (clock.hour, 2),
@@ -95,17 +97,19 @@ fn number(word: &str, clock: &Clock) -> Result<Option<(i64, usize)>, SqlError> {
         "FF4" => fraction(4),
         "FF5" => fraction(5),
         "MM" => (clock.month, 2),
-        "DD" => (clock.day, 2),
-        "DDD" => (clock.day_of_year, 3),
+        "DD" => narrow(clock.day, 2),
+        "DDD" => narrow(clock.day_of_year, 3),
         "D" => (i64::from(day(clock)?.weekday) + 1, 0),
         "ID" => (i64::from(day(clock)?.iso_weekday), 0),
         "IDDD" => {
             let day = day(clock)?;
             ((day.iso_week - 1) * 7 + i64::from(day.iso_weekday), 3)
         }
-        "WW" => ((clock.day_of_year - 1) / 7 + 1, 2),
+        "WW" => narrow((clock.day_of_year - 1) / 7 + 1, 2),
         "IW" => (day(clock)?.iso_week, 2),
         "W" => ((clock.day - 1) / 7 + 1, 0),
+        // An interval without months is in no quarter.
+        "Q" if clock.month == 0 => return Ok(None),
         "Q" => ((clock.month - 1) / 3 + 1, 0),
         "CC" => (century(clock), 2),
         "J" => (day(clock)?.julian, 0),

@@ -114,7 +114,8 @@ pub(super) fn out_of_range() -> SqlError {
     overflow("timestamp out of range")
 }
 
-fn overflow(message: &str) -> SqlError {
+/// `22008`, with this message.
+pub(super) fn overflow(message: &str) -> SqlError {
     SqlError::new(SqlState::DatetimeFieldOverflow, message)
 }
 
@@ -175,7 +176,7 @@ fn clock_east(interval: IntervalMonthDayNano) -> Result<Clock> {
 }
 
 /// The type of points in time that Arrow has as this one.
-fn own_type(ty: &DataType) -> ColumnType {
+pub(super) fn own_type(ty: &DataType) -> ColumnType {
     match ty {
         DataType::Timestamp(_, None) => ColumnType::Timestamp,
         _ => ColumnType::TimestampTz,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `round`, `floor`, `ceil` and `trunc` as PostgreSQL has them: floats are rounded half to even, and a `numeric`
-//! that becomes whole has no digits behind the point. The sign of NaN is zero. Everything else is DataFusion's.
+//! that becomes whole has no digits behind the point, and may have one more in front of it. The sign of NaN is zero. Everything else is
+//! DataFusion's.
 
 use crate::wrapped::as_wrapped;
-use arrow::array::{ArrayRef, AsArray, Float32Array, Float64Array};
+use arrow::array::{ArrayRef, AsArray, Decimal128Array, Float32Array, Float64Array};
 use arrow::compute::cast;
 use arrow::compute::kernels::arity::unary;
-use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Float32Type, Float64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::math;
 use datafusion::logical_expr::{
@@ -74,6 +75,17 @@ impl ScalarUDFImpl for Rounding {
                 let sign = |number: f32| sign(f64::from(number)) as f32;
                 let signs: Float32Array = unary(input.to_array(rows)?.as_primitive::<Float32Type>(), sign);
                 Arc::new(signs)
+            }
+            DataType::Decimal128(_, scale @ 1..) if matches!(self.name(), "floor" | "ceil") => {
+                let unit = 10_i128.pow(u32::from(scale.unsigned_abs()));
+                let is_floor = self.name() == "floor";
+                let whole = |number: i128| match is_floor {
+                    true => number.div_euclid(unit),
+                    false => -(-number).div_euclid(unit),
+                };
+                let input = input.to_array(rows)?;
+                let numbers: Decimal128Array = unary(input.as_primitive::<Decimal128Type>(), whole);
+                Arc::new(numbers.with_data_type(arguments.return_field.data_type().clone()))
             }
             DataType::Decimal128(..) => {
                 let to = arguments.return_field.data_type().clone();

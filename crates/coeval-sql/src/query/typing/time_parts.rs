@@ -45,6 +45,8 @@ const MICROS_PER_DAY: i64 = 24 * MICROS_PER_HOUR;
 
 /// Digits of what `extract` gives: those of the microseconds of a million years.
 const PRECISION: u8 = 20;
+/// The same of the number of a day, whose part behind the point alone has as many.
+const JULIAN_PRECISION: u8 = 38;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
@@ -111,9 +113,9 @@ impl ScalarUDFImpl for TimePart {
                     Some(Some(name)) => name.try_as_str().flatten(),
                     _ => None,
                 };
-                let scale =
-                    name.map(|name| Unit::named(name, of)).transpose()?.map_or(0, |unit| unit.scale(of));
-                DataType::Decimal128(PRECISION, scale)
+                let unit = name.map(|name| Unit::named(name, of)).transpose()?;
+                let precision = if unit == Some(Unit::Julian) { JULIAN_PRECISION } else { PRECISION };
+                DataType::Decimal128(precision, unit.map_or(0, |unit| unit.scale(of)))
             }
             Kind::Truncate => match of {
                 Of::Interval | Of::Time => ColumnType::Interval.arrow(),
@@ -177,29 +179,49 @@ impl Units {
     }
 }
 
-/// A part of a time: a number and how many of its digits stand behind the point.
-type Part = (i128, i8);
+/// A part of a time.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// A number and how many of its digits stand behind the point.
+    Number(i128, i8),
+    /// Greater than all numbers: the year of an infinite time.
+    Infinity,
+    /// Less than all numbers.
+    MinusInfinity,
+}
 
-/// The parts of the rows; of what is infinite `None`.
+impl Part {
+    /// That of an infinite time, which has no hours, days and months.
+    fn of_infinite(unit: Unit, moment: i64) -> Option<Self> {
+        let part = if moment > 0 { Self::Infinity } else { Self::MinusInfinity };
+        unit.grows().then_some(part)
+    }
+}
+
+/// The parts of the rows.
 fn parts(units: &Units, values: &ArrayRef, of: Of, zone: Tz) -> Result<Vec<Option<Part>>> {
     match of {
         Of::Interval => {
             let spans = intervals(values)?;
-            units.each(&spans, |row, unit| Ok(Some((span::part(unit, spans.value(row))?, unit.scale(of)))))
+            units.each(&spans, |row, unit| {
+                Ok(Some(Part::Number(span::part(unit, spans.value(row))?, unit.scale(of))))
+            })
         }
         Of::Time => {
             let times = cast(&cast(values, &ColumnType::Time.arrow())?, &DataType::Int64)?;
             let times = times.as_primitive::<Int64Type>();
             units.each(times, |row, unit| {
-                Ok(Some((moment::part(unit, of, times.value(row), 0)?, unit.scale(of))))
+                Ok(Some(Part::Number(moment::part(unit, of, times.value(row), 0)?, unit.scale(of))))
             })
         }
         Of::Date | Of::Timestamp => {
             let moments = micros(values, ColumnType::Timestamp)?;
             units.each(&moments, |row, unit| {
                 let local = moments.value(row);
-                let part = || Ok((moment::part(unit, of, local, 0)?, unit.scale(of)));
-                if is_infinite(local) { Ok(None) } else { part().map(Some) }
+                if is_infinite(local) {
+                    return Ok(Part::of_infinite(unit, local));
+                }
+                Ok(Some(Part::Number(moment::part(unit, of, local, 0)?, unit.scale(of))))
             })
         }
         Of::TimestampTz => {
@@ -207,10 +229,10 @@ fn parts(units: &Units, values: &ArrayRef, of: Of, zone: Tz) -> Result<Vec<Optio
             units.each(&moments, |row, unit| {
                 let utc = moments.value(row);
                 if is_infinite(utc) {
-                    return Ok(None);
+                    return Ok(Part::of_infinite(unit, utc));
                 }
                 let local = utc_to_local(utc, zone).unwrap_or(utc);
-                Ok(Some((moment::part(unit, of, local, local - utc)?, unit.scale(of))))
+                Ok(Some(Part::Number(moment::part(unit, of, local, local - utc)?, unit.scale(of))))
             })
         }
     }
@@ -238,14 +260,23 @@ fn zoned(values: &ArrayRef, zone: Tz) -> Result<Int64Array> {
     }
 }
 
-/// The parts as numbers of the type that the function gives.
+/// The parts as numbers of the type that the function gives; a decimal that is infinite is NULL.
 fn shown(parts: &[Option<Part>], ty: &DataType) -> Result<ArrayRef> {
     if let DataType::Decimal128(precision, scale) = ty {
-        let at_scale = |(number, has): Part| number * 10_i128.pow(u32::try_from(scale - has).unwrap_or(0));
-        let numbers: Decimal128Array = parts.iter().map(|part| part.map(at_scale)).collect();
+        let at_scale = |part: Part| match part {
+            Part::Number(number, has) => {
+                Some(number * 10_i128.pow(u32::try_from(scale - has).unwrap_or(0)))
+            }
+            Part::Infinity | Part::MinusInfinity => None,
+        };
+        let numbers: Decimal128Array = parts.iter().map(|part| part.and_then(at_scale)).collect();
         return Ok(Arc::new(numbers.with_precision_and_scale(*precision, *scale)?));
     }
-    let number = |(number, scale): Part| number as f64 / 10_f64.powi(i32::from(scale));
+    let number = |part: Part| match part {
+        Part::Number(number, scale) => number as f64 / 10_f64.powi(i32::from(scale)),
+        Part::Infinity => f64::INFINITY,
+        Part::MinusInfinity => f64::NEG_INFINITY,
+    };
     Ok(Arc::new(parts.iter().map(|part| part.map(number)).collect::<Float64Array>()))
 }
 

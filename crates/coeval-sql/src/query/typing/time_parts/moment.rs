@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Parts of points in time and of times of day, which are points in time of 1970-01-01: microseconds of local time.
 
-use super::unit::{Of, Unit};
+use super::unit::{JULIAN_SCALE, Of, Unit};
 use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use crate::error::SqlError;
 use chrono::{DateTime, Datelike, NaiveDate};
@@ -20,8 +20,7 @@ pub(super) fn part(unit: Unit, of: Of, local: i64, offset: i64) -> Result<i128, 
     let is_refused = match of {
         Of::Date => unit.is_of_clock(),
         Of::Time => !unit.is_of_clock() && unit != Unit::Epoch,
-        // Days with fractions; a type of number that has as many digits as there are is not there.
-        Of::Timestamp | Of::TimestampTz => unit == Unit::Julian,
+        Of::Timestamp | Of::TimestampTz => false,
         Of::Interval => true,
     };
     let is_zone = matches!(unit, Unit::Zone | Unit::ZoneHour | Unit::ZoneMinute);
@@ -30,6 +29,9 @@ pub(super) fn part(unit: Unit, of: Of, local: i64, offset: i64) -> Result<i128, 
     }
     let days = local.div_euclid(MICROS_PER_DAY);
     let clock = local.rem_euclid(MICROS_PER_DAY);
+    if unit == Unit::Julian && of != Of::Date {
+        return Ok(julian(days, clock));
+    }
     let ahead = offset / MICROS_PER_SECOND;
     Ok(i128::from(match unit {
         Unit::Microseconds | Unit::Milliseconds | Unit::Second => clock % MICROS_PER_MINUTE,
@@ -43,6 +45,13 @@ pub(super) fn part(unit: Unit, of: Of, local: i64, offset: i64) -> Result<i128, 
         Unit::ZoneMinute => ahead % SECONDS_PER_HOUR / 60,
         _ => of_date(unit, date(local)?),
     }))
+}
+
+/// The number of a day, and what has passed of it behind the point, rounded.
+fn julian(days: i64, clock: i64) -> i128 {
+    let unit = 10_i128.pow(JULIAN_SCALE.unsigned_abs().into());
+    let day = i128::from(MICROS_PER_DAY);
+    i128::from(days + JULIAN_OF_1970) * unit + (i128::from(clock) * unit + day / 2) / day
 }
 
 fn date(local: i64) -> Result<NaiveDate, SqlError> {

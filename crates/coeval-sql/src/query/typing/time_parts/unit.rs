@@ -3,6 +3,9 @@
 
 use crate::error::{SqlError, SqlState};
 
+/// How many digits of the number of a day stand behind the point, where it has a time: as many as PostgreSQL shows of most.
+pub(super) const JULIAN_SCALE: i8 = 20;
+
 /// A part of a time, or what a time is cut off at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
@@ -117,8 +120,23 @@ impl Unit {
             Self::Second => 6,
             Self::Epoch if of != Of::Date => 6,
             Self::Milliseconds => 3,
+            Self::Julian if of != Of::Date => JULIAN_SCALE,
             _ => 0,
         }
+    }
+
+    /// Whether it only ever grows as time goes on, so that what is infinitely late has an infinite one.
+    pub(super) fn grows(self) -> bool {
+        matches!(
+            self,
+            Self::Year
+                | Self::Decade
+                | Self::Century
+                | Self::Millennium
+                | Self::IsoYear
+                | Self::Epoch
+                | Self::Julian
+        )
     }
 
     /// Whether it is smaller than a day.
