@@ -152,8 +152,7 @@ fn with_signs_at_numbers(text: &str) -> Cow<'_, str> {
         let (before, behind) = rest.split_at(place + 1);
         joined.push_str(before);
         // One behind a letter or a digit is no number's.
-        let is_first =
-            before[..place].chars().next_back().is_none_or(|letter| letter.is_ascii_whitespace());
+        let is_first = before[..place].chars().next_back().is_none_or(|letter| letter.is_ascii_whitespace());
         rest = if is_first { behind.trim_ascii_start() } else { behind };
     }
     joined.push_str(rest);

@@ -190,7 +190,8 @@ impl Pattern {
             (Some(regex), _) => regex,
             (None, Some(syntax)) => {
                 meter.look()?;
-                return Search::new(&self.machine(syntax)?, text, meter).is_match(0);
+                let machine = self.machine(syntax)?;
+                return Search::new(&machine, text, meter).is_match(0);
             }
             (None, None) => return Err(SqlError::internal("a pattern was neither compiled nor read")),
         };

@@ -264,9 +264,7 @@ fn zoned(values: &ArrayRef, zone: Tz) -> Result<Int64Array> {
 fn shown(parts: &[Option<Part>], ty: &DataType) -> Result<ArrayRef> {
     if let DataType::Decimal128(precision, scale) = ty {
         let at_scale = |part: Part| match part {
-            Part::Number(number, has) => {
-                Some(number * 10_i128.pow(u32::try_from(scale - has).unwrap_or(0)))
-            }
+            Part::Number(number, has) => Some(number * 10_i128.pow(u32::try_from(scale - has).unwrap_or(0))),
             Part::Infinity | Part::MinusInfinity => None,
         };
         let numbers: Decimal128Array = parts.iter().map(|part| part.and_then(at_scale)).collect();
