@@ -191,7 +191,7 @@ impl Pattern {
             (None, Some(syntax)) => {
                 meter.look()?;
                 let machine = self.machine(syntax)?;
-                return Search::new(&machine, text, meter).is_match(0);
+                return Search::new(&machine, text, meter).matches(0);
             }
             (None, None) => return Err(SqlError::internal("a pattern was neither compiled nor read")),
         };

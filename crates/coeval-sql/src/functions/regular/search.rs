@@ -64,7 +64,7 @@ impl<'r> Search<'r> {
     ///
     /// # Errors
     /// The error of a statement that was told to end; `54001` after too many steps; `53200`.
-    pub(super) fn is_match(mut self, from: usize) -> Result<bool, SqlError> {
+    pub(super) fn matches(mut self, from: usize) -> Result<bool, SqlError> {
         if self.machine.top.traits.refers_back {
             return Ok(self.groups_from(from)?.is_some());
         }

@@ -147,7 +147,7 @@ fn the_first_match_from_a_place_on_knows_what_stands_before_it() {
         let machine = Machine::of(&parsed(pattern, Options::default()).unwrap()).unwrap();
         let groups = Search::new(&machine, "ab", &meter).groups_from(from).unwrap();
         assert_eq!(groups.and_then(|groups| groups[0].clone()), expected, "{pattern} from {from}");
-        let is_match = Search::new(&machine, "ab", &meter).is_match(from).unwrap();
+        let is_match = Search::new(&machine, "ab", &meter).matches(from).unwrap();
         assert_eq!(is_match, expected.is_some(), "{pattern} from {from}");
     }
 }
