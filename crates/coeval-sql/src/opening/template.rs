@@ -10,8 +10,8 @@ use crate::query::{
     CountSpreading, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameExclusions,
     FrameOffsets, GROUP_TOP, GROUPING_SETS, INTEGER_JOINS, IndependentLaterals, JoinOrder, JoinSides,
     LateJoins, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS,
-    STEPWISE_FILTERS, STREAM_SERIES, ShortGroups, SkippedNumbers, SmallFilters, UNORDERED_GROUPS,
-    VolatileCalls, WHOLE_GROUPS, Watch, WithoutRows,
+    STEPWISE_FILTERS, STREAM_SERIES, ShortGroups, SkippedNumbers, SmallFilters, StrictJoins,
+    UNORDERED_GROUPS, VolatileCalls, WHOLE_GROUPS, Watch, WithoutRows,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -123,7 +123,8 @@ const ONE_BATCH: usize = 1;
 /// The part of what a query may have that each of its sorts keeps ready to merge what it has spilled.
 const MERGING_SHARE: usize = 16;
 
-/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, the one that moves reads of fields
+/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, before it the one that makes outer
+/// joins inner ones, the one that moves reads of fields
 /// only where there are some, and the one that puts conditions down as long as they stay small. Behind that one, and before those that rewrite
 /// aggregates, comes once more what takes out parts without rows, and the one that joins groups in the place of rows. Before the one that picks columns come those that group below joins, group
 /// by keys in the place of what follows from them, group what is only asked whether it exists, and join what is close to each other. Behind
@@ -136,6 +137,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
         if rule.name() == replaced.name() {
+            rules.push(Arc::new(StrictJoins) as _);
             rules.push(Arc::new(JoinOrder) as _);
             continue;
         }
