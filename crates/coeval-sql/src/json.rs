@@ -13,6 +13,6 @@ mod sets;
 mod written;
 
 pub use changed_rows::ChangeAsJson;
-pub(crate) use functions::{ORDER, ROW, function, functions, is_of_settings, writes_values};
+pub(crate) use functions::{ORDER, PATH, ROW, function, functions, is_of_settings, writes_values};
 pub(crate) use operators::{MEMBER, ROWS, aggregated, operator};
 pub(crate) use sets::{Document, SetColumn, set_columns};

@@ -3,7 +3,7 @@
 
 use super::changes::{self, Change};
 use super::operators::MEMBER;
-use super::path::{Errors, Search, functions as path_functions};
+use super::path::{Errors, Search, canonical_path, functions as path_functions};
 use super::written::push_value;
 use crate::allowance::Meter;
 use crate::constants::made_of;
@@ -67,6 +67,9 @@ const fn entry(name: &'static str, arguments: RangeInclusive<usize>, gives: Give
 
 /// The function whose texts are in the order of documents.
 pub(crate) const ORDER: &str = "coeval_jsonb_order";
+
+/// The function that a cast to `jsonpath` is.
+pub(crate) const PATH: &str = "coeval_jsonpath";
 
 /// The function that makes an object of the columns of a row: of a name and a value for each, with a value in front that is NULL
 /// only where the row is, if it may be.
@@ -162,29 +165,35 @@ const ENTRIES: &[Entry] = &[
     entry("coeval_jsonb_build_object", 1..=1, Gives::Jsonb, |call, row| {
         call.of_elements(row, |elements| canonical(&elements.object(0)?))
     }),
-    entry("jsonb_path_exists", 2..=4, Gives::Bool, |call, row| {
-        call.searched(row, None, |search, document| Ok(search.exists(document)?.map(Answer::Truth)))
+    entry(PATH, 1..=1, Gives::Text, |call, row| {
+        call.text(0, row).map(|path| canonical_path(path).map(Answer::Text)).transpose()
     }),
-    entry("jsonb_path_match", 2..=4, Gives::Bool, |call, row| {
-        call.searched(row, None, |search, document| Ok(search.holds(document)?.map(Answer::Truth)))
-    }),
+    entry("jsonb_path_exists", 2..=4, Gives::Bool, |call, row| call.searched(row, None, None, exists_by)),
+    entry("jsonb_path_match", 2..=4, Gives::Bool, |call, row| call.searched(row, None, None, holds_by)),
     entry("coeval_jsonb_path_exists", 2..=2, Gives::Bool, |call, row| {
-        let silent = Some(Errors::Silent);
-        call.searched(row, silent, |search, document| Ok(search.exists(document)?.map(Answer::Truth)))
+        call.searched(row, Some(Errors::Silent), None, exists_by)
     }),
     entry("coeval_jsonb_path_holds", 2..=2, Gives::Bool, |call, row| {
-        let silent = Some(Errors::Silent);
-        call.searched(row, silent, |search, document| Ok(search.holds(document)?.map(Answer::Truth)))
+        call.searched(row, Some(Errors::Silent), None, holds_by)
     }),
     entry("jsonb_path_query_array", 2..=4, Gives::Jsonb, |call, row| {
-        call.searched(row, None, |search, document| {
-            Ok(Some(Answer::Text(format!("[{}]", search.found(document)?.join(", ")))))
-        })
+        call.searched(row, None, None, array_by)
     }),
     entry("jsonb_path_query_first", 2..=4, Gives::Jsonb, |call, row| {
-        call.searched(row, None, |search, document| {
-            Ok(search.found(document)?.into_iter().next().map(|first| Answer::Text(first.into_owned())))
-        })
+        call.searched(row, None, None, first_by)
+    }),
+    // For these, dates and times without a zone are of the session's.
+    entry("jsonb_path_exists_tz", 2..=4, Gives::Bool, |call, row| {
+        call.searched(row, None, Some(call.zone), exists_by)
+    }),
+    entry("jsonb_path_match_tz", 2..=4, Gives::Bool, |call, row| {
+        call.searched(row, None, Some(call.zone), holds_by)
+    }),
+    entry("jsonb_path_query_array_tz", 2..=4, Gives::Jsonb, |call, row| {
+        call.searched(row, None, Some(call.zone), array_by)
+    }),
+    entry("jsonb_path_query_first_tz", 2..=4, Gives::Jsonb, |call, row| {
+        call.searched(row, None, Some(call.zone), first_by)
     }),
     // What gives a document says so, though its text comes from where that is forgotten.
     entry("coeval_json_kept", 1..=1, Gives::Json, same),
@@ -233,8 +242,9 @@ pub(crate) fn function(name: &str) -> SqlResult<Arc<ScalarUDF>> {
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let function = |entry: &'static Entry| {
-        // What becomes of an instant depends on the session's time zone.
-        let volatility = if writes_values(entry.name) { Volatility::Stable } else { Volatility::Immutable };
+        // What becomes of an instant, or of a time without a zone, depends on the session's time zone.
+        let is_stable = writes_values(entry.name) || entry.name.ends_with("_tz");
+        let volatility = if is_stable { Volatility::Stable } else { Volatility::Immutable };
         ScalarUDF::from(JsonFunction { entry, signature: Signature::user_defined(volatility) })
     };
     ENTRIES.iter().map(function).chain(super::sets::functions()).chain(path_functions()).collect()
@@ -264,6 +274,22 @@ fn length(call: &Arguments<'_>, row: usize) -> SqlResult<Option<Answer>> {
         return Err(SqlError::new(SqlState::InvalidParameterValue, message));
     }
     Ok(i32::try_from(document.elements().count()).ok().map(Answer::Number))
+}
+
+fn exists_by(search: &Search<'_>, document: &str) -> SqlResult<Option<Answer>> {
+    Ok(search.exists(document)?.map(Answer::Truth))
+}
+
+fn holds_by(search: &Search<'_>, document: &str) -> SqlResult<Option<Answer>> {
+    Ok(search.holds(document)?.map(Answer::Truth))
+}
+
+fn array_by(search: &Search<'_>, document: &str) -> SqlResult<Option<Answer>> {
+    Ok(Some(Answer::Text(format!("[{}]", search.found(document)?.join(", ")))))
+}
+
+fn first_by(search: &Search<'_>, document: &str) -> SqlResult<Option<Answer>> {
+    Ok(search.found(document)?.into_iter().next().map(|first| Answer::Text(first.into_owned())))
 }
 
 /// `-`: without a member, or without these, or without an element.
@@ -337,16 +363,20 @@ impl<'a> Arguments<'a> {
     }
 
     /// What a search gives by the path of the second argument in the document of the first one, with the values of its variables
-    /// and whether errors are left unsaid as the third and the fourth. NULL if one of them is.
+    /// and whether errors are left unsaid as the third and the fourth. NULL if one of them is. Dates and times without a zone are of
+    /// this one.
     fn searched(
         &self,
         row: usize,
         errors: Option<Errors>,
-        answer: impl FnOnce(&Search<'_>, &str) -> SqlResult<Option<Answer>>,
+        zone: Option<Tz>,
+        answer: fn(&Search<'_>, &str) -> SqlResult<Option<Answer>>,
     ) -> SqlResult<Option<Answer>> {
         let (Some(document), Some(path)) = (self.jsonb(0, row)?, self.text(1, row)) else { return Ok(None) };
         let variables = match self.arrays.get(2) {
-            None => None,
+            // The operators have none.
+            None if errors.is_some() => None,
+            None => Some(Cow::Borrowed("{}")),
             Some(_) => match self.jsonb(2, row)? {
                 None => return Ok(None),
                 variables => variables,
@@ -358,7 +388,7 @@ impl<'a> Arguments<'a> {
             (None, Some(Some(true))) => Errors::Silent,
             (None, Some(None)) => return Ok(None),
         };
-        answer(&Search { path, variables: variables.as_deref(), errors, meter: self.meter }, &document)
+        answer(&Search { path, variables: variables.as_deref(), errors, zone, meter: self.meter }, &document)
     }
 
     /// A document as `jsonb` is written: one that is a `jsonb` is so already.

@@ -63,6 +63,8 @@ const ELEMENT_TEXTS: &[SetColumn] = &[column("value", "coeval_json_element_texts
 const OBJECT_KEYS: &[SetColumn] = &[column("json_object_keys", "coeval_json_keys", None)];
 const OBJECT_KEYS_B: &[SetColumn] = &[column("jsonb_object_keys", "coeval_json_keys", None)];
 const PATH: &[SetColumn] = &[column("jsonb_path_query", "coeval_jsonb_path_rows", Some(Document::Jsonb))];
+const PATH_TZ: &[SetColumn] =
+    &[column("jsonb_path_query_tz", "coeval_jsonb_path_rows_tz", Some(Document::Jsonb))];
 const EACH: &[SetColumn] = &[KEYS, column("value", "coeval_json_values", Some(Document::Json))];
 const EACH_B: &[SetColumn] = &[KEYS, column("value", "coeval_json_values", Some(Document::Jsonb))];
 const EACH_TEXT: &[SetColumn] = &[KEYS, column("value", "coeval_json_value_texts", None)];
@@ -76,6 +78,7 @@ pub(crate) fn set_columns(function: &str) -> &'static [SetColumn] {
         "json_object_keys" => OBJECT_KEYS,
         "jsonb_object_keys" => OBJECT_KEYS_B,
         "jsonb_path_query" => PATH,
+        "jsonb_path_query_tz" => PATH_TZ,
         "json_each" => EACH,
         "jsonb_each" => EACH_B,
         "json_each_text" | "jsonb_each_text" => EACH_TEXT,

@@ -8,6 +8,7 @@
 //! | `pg_catalog.f(x)`, `x OPERATOR(pg_catalog.~) y` | `f(x)`, `x ~ y` |
 //! | `x COLLATE "C"` | `x`: text compares by bytes |
 //! | `x::regclass`, `regtype`, `regnamespace`, `regrole` | a function to the object id; to the name where it is shown or cast to text |
+//! | `x::jsonpath` | a function that reads a path |
 //! | `x::oid`, `name`, `"char"`, `int2[]` | `int`, `text`, `text`, a function that reads arrays |
 //! | `x = ANY ('{a,b}')` | `x IN ('a', 'b')` |
 //! | `x LIKE ANY (array)`, `x = ANY (ARRAY(query))` | a function, `x = ANY (query)` |
@@ -295,7 +296,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         Expr::Cast { expr, data_type, .. } => casts::rewritten(expr, data_type)
             .or_else(|| interval_fields::rewritten(expression))
             .or_else(|| casts::rounded(expression)),
-        Expr::TypedString(typed) => casts::rounded_literal(typed),
+        Expr::TypedString(typed) => casts::rounded_literal(typed).or_else(|| casts::path_literal(typed)),
         Expr::Interval(literal) => casts::rounded_interval(literal),
         Expr::UnaryOp { op, expr } => sign(*op, expr),
         Expr::Function(function) => rewritten_call(function)?,

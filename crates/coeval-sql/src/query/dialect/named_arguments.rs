@@ -39,10 +39,15 @@ const KNOWN: &[Known] = &[
     Known {
         functions: &[
             "jsonb_path_exists",
+            "jsonb_path_exists_tz",
             "jsonb_path_match",
+            "jsonb_path_match_tz",
             "jsonb_path_query",
+            "jsonb_path_query_tz",
             "jsonb_path_query_array",
+            "jsonb_path_query_array_tz",
             "jsonb_path_query_first",
+            "jsonb_path_query_first_tz",
         ],
         names: &["target", "path", "vars", "silent"],
         left_out: |name| (name == "vars").then(|| text("{}")),
