@@ -8,6 +8,7 @@ mod changed_rows;
 mod changes;
 mod functions;
 mod operators;
+mod pairs;
 mod path;
 mod sets;
 mod written;

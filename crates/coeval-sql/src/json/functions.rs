@@ -3,12 +3,13 @@
 
 use super::changes::{self, Change};
 use super::operators::MEMBER;
+use super::pairs::Texts;
 use super::path::{Errors, Search, canonical_path, functions as path_functions};
 use super::written::push_value;
 use crate::allowance::Meter;
 use crate::constants::made_of;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::types::json::{Kind, Part, canonical, order_key, push_string};
+use crate::types::json::{Kind, Part, canonical, check_escapes, order_key, push_string};
 use crate::types::{column_type_of_field, format_value, marked_field, session_zone};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
@@ -82,8 +83,8 @@ const MANY: usize = 100;
 const ROW_MANY: usize = 1 + 2 * 1664;
 
 const ENTRIES: &[Entry] = &[
-    entry("coeval_json_get", 2..=2, Gives::Same, |call, row| Ok(call.step(row).map(text))),
-    entry("coeval_json_get_text", 2..=2, Gives::Text, |call, row| Ok(call.step(row).and_then(plain))),
+    entry("coeval_json_get", 2..=2, Gives::Same, |call, row| Ok(call.step(row)?.map(text))),
+    entry("coeval_json_get_text", 2..=2, Gives::Text, |call, row| Ok(call.step(row)?.and_then(plain))),
     entry("coeval_json_path", 2..=2, Gives::Same, |call, row| Ok(call.path(row)?.map(text))),
     entry("coeval_json_path_text", 2..=2, Gives::Text, |call, row| Ok(call.path(row)?.and_then(plain))),
     entry("coeval_json_contains", 2..=2, Gives::Bool, |call, row| call.contains(0, 1, row)),
@@ -103,6 +104,7 @@ const ENTRIES: &[Entry] = &[
         };
         call.changed(row, Change::Set { value: &value, creates })
     }),
+    entry("jsonb_set_lax", 3..=5, Gives::Jsonb, set_unless_null),
     entry("jsonb_insert", 3..=4, Gives::Jsonb, |call, row| {
         let (Some(value), Some(is_after)) = (call.given(2, row)?, call.truth(3, row).unwrap_or(Some(false)))
         else {
@@ -117,7 +119,7 @@ const ENTRIES: &[Entry] = &[
         Ok(Some(Answer::Text(canonical(&changes::without_nulls(Part::of(&document))?)?)))
     }),
     entry("json_strip_nulls", 1..=1, Gives::Json, |call, row| {
-        call.document(0, row).map(|document| changes::without_nulls(document).map(Answer::Text)).transpose()
+        call.opened(row)?.map(|document| changes::without_nulls(document).map(Answer::Text)).transpose()
     }),
     entry("jsonb_pretty", 1..=1, Gives::Text, |call, row| {
         let Some(document) = call.given(0, row)? else { return Ok(None) };
@@ -126,18 +128,20 @@ const ENTRIES: &[Entry] = &[
         Ok(Some(Answer::Text(out)))
     }),
     entry("array_to_json", 1..=1, Gives::Json, |call, row| call.unless_null(row, |call| call.value(0, row))),
-    entry("coeval_jsonb_concat", 2..=2, Gives::Jsonb, |call, row| {
-        let (Some(left), Some(right)) = (call.given(0, row)?, call.given(1, row)?) else { return Ok(None) };
-        Ok(Some(Answer::Text(concatenated(Part::of(&left), Part::of(&right))?)))
+    entry("coeval_jsonb_concat", 2..=2, Gives::Jsonb, both),
+    entry("jsonb_concat", 2..=2, Gives::Jsonb, both),
+    entry("json_object", 1..=2, Gives::Json, |call, row| Ok(call.of_texts(row)?.map(Answer::Text))),
+    entry("jsonb_object", 1..=2, Gives::Jsonb, |call, row| {
+        call.of_texts(row)?.map(|object| canonical(&object).map(Answer::Text)).transpose()
     }),
     entry(ORDER, 1..=1, Gives::Text, |call, row| {
         Ok(call.given(0, row)?.map(|document| Answer::Text(order_key(Part::of(&document)))))
     }),
-    entry("json_extract_path", 2..=MANY, Gives::Json, |call, row| Ok(call.steps(row).map(text))),
+    entry("json_extract_path", 2..=MANY, Gives::Json, |call, row| Ok(call.steps(row)?.map(text))),
     entry("jsonb_extract_path", 2..=MANY, Gives::Jsonb, |call, row| {
         call.jsonb_steps(row, |at| Some(text(at)))
     }),
-    entry("json_extract_path_text", 2..=MANY, Gives::Text, |call, row| Ok(call.steps(row).and_then(plain))),
+    entry("json_extract_path_text", 2..=MANY, Gives::Text, |call, row| Ok(call.steps(row)?.and_then(plain))),
     entry("jsonb_extract_path_text", 2..=MANY, Gives::Text, |call, row| call.jsonb_steps(row, plain)),
     entry("json_typeof", 1..=1, Gives::Text, type_of),
     entry("jsonb_typeof", 1..=1, Gives::Text, type_of),
@@ -292,6 +296,42 @@ fn first_by(search: &Search<'_>, document: &str) -> SqlResult<Option<Answer>> {
     Ok(search.found(document)?.into_iter().next().map(|first| Answer::Text(first.into_owned())))
 }
 
+/// `||`
+fn both(call: &Arguments<'_>, row: usize) -> SqlResult<Option<Answer>> {
+    let (Some(left), Some(right)) = (call.given(0, row)?, call.given(1, row)?) else { return Ok(None) };
+    Ok(Some(Answer::Text(concatenated(Part::of(&left), Part::of(&right))?)))
+}
+
+/// `jsonb_set_lax`: as `jsonb_set`, but the last argument says what becomes of a value that is NULL.
+fn set_unless_null(call: &Arguments<'_>, row: usize) -> SqlResult<Option<Answer>> {
+    let Some(creates) = call.truth(3, row).unwrap_or(Some(true)) else { return Ok(None) };
+    if call.arrays[0].is_null(row) || call.arrays[1].is_null(row) {
+        return Ok(None);
+    }
+    let treatment = if call.arrays.len() > 4 { call.text(4, row) } else { Some("use_json_null") };
+    let value = call.given(2, row)?;
+    match (value, treatment) {
+        (_, None) => Err(SqlError::new(SqlState::InvalidParameterValue, NULL_TREATMENTS)),
+        (Some(value), Some(_)) => call.changed(row, Change::Set { value: &value, creates }),
+        (None, Some("use_json_null")) => call.changed(row, Change::Set { value: "null", creates }),
+        (None, Some("delete_key")) => call.changed(row, Change::Delete),
+        (None, Some("return_target")) => Ok(call.given(0, row)?.map(Answer::Text)),
+        (None, Some("raise_exception")) => {
+            let error = SqlError::new(SqlState::NullValueNotAllowed, "JSON value must not be null");
+            let hint = "To avoid, either change the null_value_treatment argument or ensure that an SQL NULL \
+                        is not passed.";
+            Err(error
+                .with_detail("Exception was raised because null_value_treatment is \"raise_exception\".")
+                .with_hint(hint))
+        }
+        (None, Some(_)) => Err(SqlError::new(SqlState::InvalidParameterValue, NULL_TREATMENTS)),
+    }
+}
+
+/// What is wrong with any other word for what becomes of NULL.
+const NULL_TREATMENTS: &str = "null_value_treatment must be \"delete_key\", \"return_target\", \
+                               \"use_json_null\", or \"raise_exception\"";
+
 /// `-`: without a member, or without these, or without an element.
 fn deleted(call: &Arguments<'_>, row: usize) -> SqlResult<Option<Answer>> {
     let Some(document) = call.given(0, row)? else { return Ok(None) };
@@ -329,6 +369,30 @@ impl<'a> Arguments<'a> {
         let Some(text) = self.text(index, row) else { return Ok(None) };
         crate::types::parse_value(text, ColumnType::Json, Tz::UTC)?;
         canonical(text).map(Some)
+    }
+
+    /// The document that something is looked for in. What it writes by escapes has to be characters.
+    fn opened(&self, row: usize) -> SqlResult<Option<Part<'a>>> {
+        let document = self.document(0, row);
+        document.map_or(Ok(()), |document| check_escapes(document.text()))?;
+        Ok(document)
+    }
+
+    /// The object of one array of texts, or of two.
+    fn of_texts(&self, row: usize) -> SqlResult<Option<String>> {
+        let array = |index: usize| -> SqlResult<Option<Texts>> {
+            let array = &self.arrays[index];
+            match array.as_list_opt::<i32>() {
+                _ if array.is_null(row) => Ok(None),
+                Some(lists) => Texts::of_list(&lists.value(row)).map(Some),
+                None => self.text(index, row).map(Texts::read).transpose(),
+            }
+        };
+        let Some(first) = array(0)? else { return Ok(None) };
+        if self.arrays.len() == 1 {
+            return first.object().map(Some);
+        }
+        array(1)?.map(|values| first.object_with(&values)).transpose()
     }
 
     /// Whether one argument contains the other.
@@ -400,10 +464,9 @@ impl<'a> Arguments<'a> {
     }
 
     /// What one step of the second argument leads to.
-    fn step(&self, row: usize) -> Option<Part<'a>> {
-        let document = self.document(0, row)?;
-        let key = self.arrays.get(1)?;
-        match key.data_type() {
+    fn step(&self, row: usize) -> SqlResult<Option<Part<'a>>> {
+        let (Some(document), Some(key)) = (self.opened(row)?, self.arrays.get(1)) else { return Ok(None) };
+        Ok(match key.data_type() {
             DataType::Int64 if !key.is_null(row) => {
                 let place = key.as_primitive::<Int64Type>().value(row);
                 match document.kind() {
@@ -413,11 +476,11 @@ impl<'a> Arguments<'a> {
                     _ => (matches!(place, 0 | -1) && self.is_jsonb(0)).then_some(document),
                 }
             }
-            _ => {
-                let name = self.text(1, row)?;
-                (document.kind() == Kind::Object).then(|| document.member(name))?
+            _ if document.kind() == Kind::Object => {
+                self.text(1, row).and_then(|name| document.member(name))
             }
-        }
+            _ => None,
+        })
     }
 
     /// Whether an argument is neither an array nor a row nor a document.
@@ -487,7 +550,7 @@ impl<'a> Arguments<'a> {
 
     /// What the path of the second argument leads to: an array of texts, or its text.
     fn path(&self, row: usize) -> SqlResult<Option<Part<'a>>> {
-        let Some(mut at) = self.document(0, row) else { return Ok(None) };
+        let Some(mut at) = self.opened(row)? else { return Ok(None) };
         let Some(steps) = self.texts(1, row)? else { return Ok(None) };
         for step in steps {
             match step.and_then(|step| at.step(&step)) {
@@ -499,8 +562,9 @@ impl<'a> Arguments<'a> {
     }
 
     /// What the arguments behind the first one lead to, one after another.
-    fn steps(&self, row: usize) -> Option<Part<'a>> {
-        (1..self.arrays.len()).try_fold(self.document(0, row)?, |at, index| at.step(self.text(index, row)?))
+    fn steps(&self, row: usize) -> SqlResult<Option<Part<'a>>> {
+        let Some(document) = self.opened(row)? else { return Ok(None) };
+        Ok((1..self.arrays.len()).try_fold(document, |at, index| at.step(self.text(index, row)?)))
     }
 
     /// The same in a document as `jsonb` is written.

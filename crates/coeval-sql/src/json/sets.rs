@@ -5,7 +5,7 @@
 use crate::allowance::Meter;
 use crate::constants::made_of;
 use crate::error::{SqlError, SqlState};
-use crate::types::json::{Kind, Part};
+use crate::types::json::{Kind, Part, check_escapes};
 use arrow::array::{Array, AsArray, ListBuilder, StringViewBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field};
@@ -116,9 +116,12 @@ impl JsonArray {
     /// The parts of a document that go into its array.
     ///
     /// # Errors
-    /// `22023` for a document of another kind.
+    /// `22023` for a document of another kind, `22P02` and `22P05` for escapes that write no characters.
     fn parts<'d>(&self, document: Part<'d>) -> std::result::Result<Vec<Part<'d>>, SqlError> {
         let refused = |message: &str| Err(SqlError::new(SqlState::InvalidParameterValue, message));
+        if (self.taken, self.written) != (Taken::Elements, Written::Whole) {
+            check_escapes(document.text())?;
+        }
         match (self.taken, document.kind()) {
             (Taken::Elements, Kind::Array) => Ok(document.elements().collect()),
             (Taken::Elements, Kind::Object) => refused("cannot extract elements from an object"),

@@ -3,7 +3,9 @@
 
 use super::{number, text, unqualified};
 use crate::names::fold;
-use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
+};
 
 /// Functions whose arguments have these names.
 struct Known {
@@ -30,6 +32,11 @@ const KNOWN: &[Known] = &[
         functions: &["jsonb_set"],
         names: &["jsonb_in", "path", "replacement", "create_if_missing"],
         left_out: |_| None,
+    },
+    Known {
+        functions: &["jsonb_set_lax"],
+        names: &["jsonb_in", "path", "replacement", "create_if_missing", "null_value_treatment"],
+        left_out: |name| (name == "create_if_missing").then(|| Expr::Value(Value::Boolean(true).into())),
     },
     Known {
         functions: &["jsonb_insert"],
