@@ -2,10 +2,12 @@
 //! The functions of JSON, and those that stand behind its operators.
 
 use super::changes::{self, Change};
+use super::containment::{contains, exists};
 use super::operators::MEMBER;
 use super::pairs::Texts;
 use super::path::{Errors, Search, canonical_path, functions as path_functions};
-use super::written::push_value;
+use super::records::{Elements, array_text};
+use super::written::{in_lines, push_value};
 use crate::allowance::Meter;
 use crate::constants::made_of;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -72,6 +74,15 @@ pub(crate) const ORDER: &str = "coeval_jsonb_order";
 /// The function that a cast to `jsonpath` is.
 pub(crate) const PATH: &str = "coeval_jsonpath";
 
+/// The function that breaks the document of a row into lines.
+pub(crate) const LINES: &str = "coeval_json_lines";
+
+/// The function that gives a member of a document as the text of an array.
+pub(crate) const ARRAY_MEMBER: &str = "coeval_json_array_member";
+
+/// The same of an array whose elements are documents.
+pub(crate) const ARRAY_MEMBER_OF_DOCUMENTS: &str = "coeval_json_array_member_of_documents";
+
 /// The function that makes an object of the columns of a row: of a name and a value for each, with a value in front that is NULL
 /// only where the row is, if it may be.
 pub(crate) const ROW: &str = "coeval_json_row";
@@ -127,7 +138,24 @@ const ENTRIES: &[Entry] = &[
         changes::indented(Part::of(&document), 0, &mut out);
         Ok(Some(Answer::Text(out)))
     }),
-    entry("array_to_json", 1..=1, Gives::Json, |call, row| call.unless_null(row, |call| call.value(0, row))),
+    entry("array_to_json", 1..=2, Gives::Json, |call, row| {
+        let Some(has_lines) = call.truth(1, row).unwrap_or(Some(false)) else { return Ok(None) };
+        call.unless_null(row, |call| {
+            let array = call.value(0, row)?;
+            Ok(if has_lines { in_lines(Part::of(&array)) } else { array })
+        })
+    }),
+    // A document of a row, and whether each of its members has a line of its own.
+    entry(LINES, 2..=2, Gives::Json, |call, row| {
+        let (Some(document), Some(Some(has_lines))) = (call.document(0, row), call.truth(1, row)) else {
+            return Ok(None);
+        };
+        Ok(Some(if has_lines { Answer::Text(in_lines(document)) } else { text(document) }))
+    }),
+    entry(ARRAY_MEMBER, 2..=2, Gives::Text, |call, row| call.array_member(row, Elements::Values)),
+    entry(ARRAY_MEMBER_OF_DOCUMENTS, 2..=2, Gives::Text, |call, row| {
+        call.array_member(row, Elements::Documents)
+    }),
     entry("coeval_jsonb_concat", 2..=2, Gives::Jsonb, both),
     entry("jsonb_concat", 2..=2, Gives::Jsonb, both),
     entry("json_object", 1..=2, Gives::Json, |call, row| Ok(call.of_texts(row)?.map(Answer::Text))),
@@ -378,6 +406,12 @@ impl<'a> Arguments<'a> {
         Ok(document)
     }
 
+    /// The member that the second argument names, as the text of an array.
+    fn array_member(&self, row: usize, elements: Elements) -> SqlResult<Option<Answer>> {
+        let (Some(document), Some(key)) = (self.opened(row)?, self.text(1, row)) else { return Ok(None) };
+        Ok(array_text(document, key, elements)?.map(Answer::Text))
+    }
+
     /// The object of one array of texts, or of two.
     fn of_texts(&self, row: usize) -> SqlResult<Option<String>> {
         let array = |index: usize| -> SqlResult<Option<Texts>> {
@@ -400,7 +434,7 @@ impl<'a> Arguments<'a> {
         let (Some(whole), Some(part)) = (self.jsonb(whole, row)?, self.jsonb(part, row)?) else {
             return Ok(None);
         };
-        let is_there = contains(Part::of(&whole), Part::of(&part), Level::Top, self.meter)?;
+        let is_there = contains(Part::of(&whole), Part::of(&part), self.meter)?;
         Ok(Some(Answer::Truth(is_there)))
     }
 
@@ -720,70 +754,6 @@ impl<'a> Arguments<'a> {
         let values = self.aggregated(row)?;
         let values: Vec<_> = values.as_string_view().iter().map(|value| value.unwrap_or("null")).collect();
         Ok(format!("[{}]", values.join(between)))
-    }
-}
-
-/// Whether a document is looked at as a whole.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
-    Top,
-    Inner,
-}
-
-/// Whether the left document has all that the right one has, as `@>` wants it.
-fn contains(left: Part<'_>, right: Part<'_>, level: Level, meter: &Meter) -> SqlResult<bool> {
-    meter.step()?;
-    match (left.kind(), right.kind()) {
-        (Kind::Object, Kind::Object) => {
-            for (key, wanted) in right.members() {
-                meter.look()?;
-                let Some(own) = key.string().and_then(|key| left.member(&key)) else { return Ok(false) };
-                if !contains(own, wanted, Level::Inner, meter)? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        (Kind::Array, Kind::Array) => {
-            for wanted in right.elements() {
-                if !has_element(left, wanted, meter)? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        (Kind::Object | Kind::Array, Kind::Object | Kind::Array) => Ok(false),
-        // An array as a whole contains a value that is one of its elements.
-        (Kind::Array, _) if level == Level::Top => has_element(left, right, meter),
-        (Kind::Number, Kind::Number) => Ok(shortest(left.text()) == shortest(right.text())),
-        (own, wanted) => Ok(own == wanted && left.plain() == right.plain()),
-    }
-}
-
-/// Whether an element of an array contains what is wanted.
-fn has_element(array: Part<'_>, wanted: Part<'_>, meter: &Meter) -> SqlResult<bool> {
-    for own in array.elements() {
-        if contains(own, wanted, Level::Inner, meter)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// A number without the zeros at its end.
-fn shortest(number: &str) -> String {
-    let text = canonical(number).unwrap_or_else(|_| number.to_owned());
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
-/// Whether a string is a key of an object, or an element of an array.
-fn exists(document: Part<'_>, key: &str) -> bool {
-    let is_key =
-        |part: Part<'_>| part.kind() == Kind::String && part.string().is_some_and(|text| text == key);
-    match document.kind() {
-        Kind::Object => document.member(key).is_some(),
-        Kind::Array => document.elements().any(is_key),
-        _ => is_key(document),
     }
 }
 

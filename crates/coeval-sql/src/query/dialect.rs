@@ -712,7 +712,11 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
 fn made_of_many(name: &str, function: &mut Function) -> Option<Expr> {
     let has_rows = row_documents::write_out(name, function);
     if has_rows && name == "row_to_json" {
-        return arguments_of(function).into_iter().next();
+        let mut arguments = arguments_of(function);
+        return match arguments.len() {
+            2 => Some(call(crate::json::LINES, arguments)),
+            _ => (!arguments.is_empty()).then(|| arguments.swap_remove(0)),
+        };
     }
     let aggregate = if has_rows && name == "json_agg" { crate::json::ROWS } else { name };
     if let Some((value, document)) = crate::json::aggregated(aggregate) {

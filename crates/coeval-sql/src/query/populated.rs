@@ -2,7 +2,7 @@
 //! `json_populate_recordset(NULL::t, documents)` and its like in FROM: documents as rows of a table.
 //!
 //! Only the catalog knows the columns, so they are written out here: `json_to_recordset(documents) AS t(a int, b text)`, which needs
-//! no catalog. Columns that are arrays are not known there, and a row to begin from that is not NULL is not known here.
+//! no catalog. A row to begin from that is not NULL is not known here.
 
 use super::scopes::{FindRelation, FoundRelation};
 use crate::names::fold;

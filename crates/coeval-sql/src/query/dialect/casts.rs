@@ -101,6 +101,14 @@ pub(super) fn plain_type(ty: &DataType) -> Option<DataType> {
     }
 }
 
+/// The type of the elements of an array type; `None` for all others.
+pub(super) fn element_of(ty: &DataType) -> Option<DataType> {
+    match target(ty) {
+        Some(Target::Array(element)) => Some(element),
+        _ => None,
+    }
+}
+
 fn is_text(ty: &DataType) -> bool {
     matches!(ty, DataType::Text | DataType::Varchar(None) | DataType::CharacterVarying(None))
 }
@@ -125,6 +133,10 @@ fn named(full: &ObjectName, modifiers: &[String]) -> Option<Target> {
     if let Some((_, function, _)) = CASTS.iter().find(|(ty, ..)| *ty == name) {
         return Some(Target::Object(function));
     }
+    // Types of arrays are called so in `pg_type`: `_int4`.
+    if let Some(element) = name.strip_prefix('_').and_then(element_named) {
+        return Some(Target::Array(element));
+    }
     Some(match name {
         "regproc" | "regprocedure" | "regoper" | "regoperator" => Target::FunctionName,
         "oid" | "xid" | "cid" | "xid8" => Target::Plain(DataType::Int(None)),
@@ -148,6 +160,17 @@ fn named(full: &ObjectName, modifiers: &[String]) -> Option<Target> {
         }
         _ => return None,
     })
+}
+
+/// The element type that has this name; `None` if it is none that PostgreSQL brings with it.
+fn element_named(name: &str) -> Option<DataType> {
+    let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(name).ok()?;
+    let ty = parser.parse_data_type().ok()?;
+    match target(&ty) {
+        Some(Target::Array(_)) => None,
+        None if matches!(ty, DataType::Custom(..)) => None,
+        _ => Some(element_type(&ty)),
+    }
 }
 
 /// The element type of an array in words that `column_type` knows.

@@ -438,18 +438,22 @@ pub(super) fn expand_records(factor: &mut TableFactor) {
     *factor = TableFactor::Derived { lateral, subquery: Box::new(query), alias: Some(alias), sample: None };
 }
 
-/// The columns that an alias declares as members of a document; `None` if one has no type, or is an array.
+/// The columns that an alias declares as members of a document; `None` if one has no type.
 fn members_of(alias: &TableAlias) -> Option<String> {
     let member = |column: &TableAliasColumnDef| {
         let ty = column.data_type.as_ref()?;
         let name = fold(&column.name);
-        let arrow = match ty {
-            DataType::Array(_) => return None,
-            DataType::JSON | DataType::JSONB => "->",
-            _ => "->>",
-        };
         let (key, shown) = (name.replace('\'', "''"), name.replace('"', "\"\""));
-        Some(format!("(document {arrow} '{key}')::{ty} AS \"{shown}\""))
+        let is_document = |ty: &DataType| matches!(ty, DataType::JSON | DataType::JSONB);
+        let value = match super::casts::element_of(ty) {
+            Some(element) if is_document(&element) => {
+                format!("{}(document, '{key}')", crate::json::ARRAY_MEMBER_OF_DOCUMENTS)
+            }
+            Some(_) => format!("{}(document, '{key}')", crate::json::ARRAY_MEMBER),
+            None if is_document(ty) => format!("(document -> '{key}')"),
+            None => format!("(document ->> '{key}')"),
+        };
+        Some(format!("{value}::{ty} AS \"{shown}\""))
     };
     let members: Option<Vec<String>> = alias.columns.iter().map(member).collect();
     members.filter(|members| !members.is_empty()).map(|members| members.join(", "))
