@@ -308,15 +308,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             None
         }
         Expr::Identifier(ident) if ident.quote_style.is_none() => register(&fold(ident)),
-        Expr::CompoundFieldAccess { root, access_chain } => {
-            if let [AccessExpr::Subscript(Subscript::Index { index })] = access_chain.as_slice()
-                && casts::is_name(root)
-            {
-                return Ok(Some(call("substr", vec![root.as_ref().clone(), one_more(index), number("1")])));
-            }
-            rewrite_accesses(root, access_chain);
-            None
-        }
+        Expr::CompoundFieldAccess { root, access_chain } => accessed(root, access_chain),
         Expr::Like { pattern, escape_char: Some(escape), .. }
         | Expr::ILike { pattern, escape_char: Some(escape), .. }
             if !is_backslash(escape) =>
@@ -532,6 +524,23 @@ fn compare_functions(left: &mut Expr, right: &mut Expr) {
 
 fn is_backslash(escape: &ValueWithSpan) -> bool {
     matches!(&escape.value, Value::SingleQuotedString(text) if text == "\\")
+}
+
+/// What stands in the place of fields and subscripts; `None` if they stay, written otherwise.
+fn accessed(root: &Expr, accesses: &mut [AccessExpr]) -> Option<Expr> {
+    match &*accesses {
+        [AccessExpr::Subscript(Subscript::Index { index })] if casts::is_name(root) => {
+            return Some(call("substr", vec![root.clone(), one_more(index), number("1")]));
+        }
+        [AccessExpr::Dot(Expr::Identifier(field))] => {
+            if let Some(column) = tables::column_of_set(root, &fold(field)) {
+                return Some(column);
+            }
+        }
+        _ => {}
+    }
+    rewrite_accesses(root, accesses);
+    None
 }
 
 /// A place behind all elements that an array may have.

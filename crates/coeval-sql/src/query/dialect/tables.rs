@@ -302,6 +302,19 @@ pub(super) fn set_of_documents(column: &SetColumn, arguments: Vec<Expr>) -> Expr
     }
 }
 
+/// One column of a set of documents that has several: `(jsonb_each(document)).key`. `None` for anything else.
+pub(super) fn column_of_set(set: &Expr, name: &str) -> Option<Expr> {
+    let function = match set {
+        Expr::Nested(inner) => return column_of_set(inner, name),
+        Expr::Function(function) => function,
+        _ => return None,
+    };
+    let called = unqualified(&function.name)?;
+    let columns = crate::json::set_columns(&called);
+    let column = columns.iter().find(|column| columns.len() > 1 && column.name == name)?;
+    Some(set_of_documents(column, super::with_document(&called, arguments_of(function))))
+}
+
 /// `(SELECT unnest(array) AS key, ... [, its place]) AS alias(column, ...)`.
 fn of_documents(
     columns: &[SetColumn],

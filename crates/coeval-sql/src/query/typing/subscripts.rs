@@ -51,6 +51,8 @@ fn member(document: Expr, step: Expr) -> Result<Expr> {
     Ok(crate::json::function("jsonb_extract_path")?.call(vec![document, step]))
 }
 
+/// Integers are places, texts are keys.
+///
 /// # Errors
 /// `42804` for a type of numbers that are not integers: neither a place nor a key.
 fn refuse_number(ty: &DataType) -> Result<(), SqlError> {
