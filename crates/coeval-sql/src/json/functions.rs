@@ -510,9 +510,7 @@ impl<'a> Arguments<'a> {
                     _ => (matches!(place, 0 | -1) && self.is_jsonb(0)).then_some(document),
                 }
             }
-            _ if document.kind() == Kind::Object => {
-                self.text(1, row).and_then(|name| document.member(name))
-            }
+            _ if document.kind() == Kind::Object => self.text(1, row).and_then(|name| document.member(name)),
             _ => None,
         })
     }

@@ -231,8 +231,7 @@ mod tests {
     #[test]
     fn what_has_no_zone_is_of_the_one_that_is_given() {
         let read = |text: &str| Moment::read(text).expect("a date or time");
-        let compare =
-            |left: &str, right: &str, zone| read(left).compare(read(right), Some(zone)).unwrap();
+        let compare = |left: &str, right: &str, zone| read(left).compare(read(right), Some(zone)).unwrap();
         let of_new_york = |left: &str, right: &str| compare(left, right, Tz::America__New_York);
         assert_eq!(of_new_york("2017-07-01", "2017-07-01 00:00:00-04"), Some(std::cmp::Ordering::Equal));
         assert_eq!(of_new_york("2017-07-01 00:00:00-04", "2017-07-02"), Some(std::cmp::Ordering::Less));

@@ -9,10 +9,13 @@ use crate::stack::with_room;
 use crate::types::json::{Kind, Part, push_string};
 
 /// How deep a path may be nested.
-const DEPTH_MAX: usize = 200;
+const DEPTH_MAX: usize = 600;
 
 /// How many operators and steps it may have.
 const JOINED_MAX: usize = 500;
+
+// Operators in a row are in parentheses in a path's one text, which is to be read as well.
+const _: () = assert!(DEPTH_MAX > JOINED_MAX);
 
 /// The flags of patterns, in the order in which they are shown.
 const FLAGS: &str = "ismxq";
@@ -544,7 +547,7 @@ mod tests {
         ] {
             assert!(parse(path).is_ok(), "{path}: {:?}", parse(path));
         }
-        let deep = format!("{}1{}", "(".repeat(300), ")".repeat(300));
+        let deep = format!("{}1{}", "(".repeat(700), ")".repeat(700));
         assert_eq!(parse(&deep).unwrap_err().state.code(), "54001");
     }
 }
