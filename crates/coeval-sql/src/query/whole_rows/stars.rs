@@ -47,7 +47,8 @@ impl Rows<'_> {
             (Some(columns), _) => columns.to_vec(),
             (None, Some(column)) if whole.is_value => vec![column.to_owned()],
             (None, _) => {
-                let message = format!("rows of \"{}\", whose columns are not known, in a row", fold(relation));
+                let name = fold(relation);
+                let message = format!("rows of \"{name}\", whose columns are not known, in a row");
                 return Err(SqlError::unsupported(message).with_hint("Name its columns."));
             }
         };
