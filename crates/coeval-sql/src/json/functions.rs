@@ -3,6 +3,7 @@
 
 use super::changes::{self, Change};
 use super::containment::{contains, exists};
+use super::kept_lists;
 use super::operators::MEMBER;
 use super::pairs::Texts;
 use super::path::{Errors, Search, canonical_path, functions as path_functions};
@@ -279,7 +280,19 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
         let volatility = if is_stable { Volatility::Stable } else { Volatility::Immutable };
         ScalarUDF::from(JsonFunction { entry, signature: Signature::user_defined(volatility) })
     };
-    ENTRIES.iter().map(function).chain(super::sets::functions()).chain(path_functions()).collect()
+    let others = super::sets::functions().chain(path_functions()).chain(kept_lists::functions());
+    ENTRIES.iter().map(function).chain(others).collect()
+}
+
+/// The function that gives what it is given, and says that it is of this type; `None` for types that are no documents, and no arrays of
+/// them.
+pub(crate) fn keeper(ty: ColumnType) -> Option<&'static str> {
+    match ty {
+        ColumnType::Json => Some("coeval_json_kept"),
+        ColumnType::Jsonb => Some("coeval_jsonb_kept"),
+        ColumnType::Array(element) => kept_lists::keeper(element),
+        _ => None,
+    }
 }
 
 fn text(part: Part<'_>) -> Answer {

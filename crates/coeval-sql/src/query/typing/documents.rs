@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What gives one of several documents is a document: CASE, `coalesce`, the row of a subquery.
+//! What gives one of several documents is a document: CASE, `coalesce`, the row of a subquery, which may be an array of documents, too.
 //!
 //! That a text is a `json` or `jsonb` is said by a mark of its field, which DataFusion forgets of these when it runs them.
 //! Whoever makes JSON of values, `json_build_object('tags', coalesce(json_agg(t.name), '[]'))`, then took the document for a
@@ -29,13 +29,13 @@ pub(super) fn kept(expression: &Expr, schema: &DFSchema) -> Result<Option<Expr>>
         }
         Expr::ScalarSubquery(query) => {
             let row = query.subquery.schema().fields().first().and_then(|field| column_type_of_field(field));
-            let Some(ty) = row.filter(is_document) else { return Ok(None) };
+            let Some(ty) = row else { return Ok(None) };
             (expression.clone(), ty)
         }
         _ => return Ok(None),
     };
-    let function = if ty == ColumnType::Jsonb { "coeval_jsonb_kept" } else { "coeval_json_kept" };
-    Ok(Some(crate::json::function(function)?.call(vec![kept])))
+    let Some(keeper) = crate::json::keeper(ty) else { return Ok(None) };
+    Ok(Some(crate::json::function(keeper)?.call(vec![kept])))
 }
 
 fn is_document(ty: &ColumnType) -> bool {
