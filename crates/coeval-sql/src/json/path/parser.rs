@@ -161,6 +161,7 @@ impl Parser {
         if !matches!(self.peek(), Some(Token::Mark("("))) && !self.is_word("exists") {
             return Err(self.wrong());
         }
+        self.join()?;
         match self.sum()? {
             Either::Truth(predicate) => Ok(Either::Truth(Predicate::Not(Box::new(predicate)))),
             Either::Value(_) => Err(self.wrong()),
@@ -283,6 +284,7 @@ impl Parser {
         let mut signs = Vec::new();
         let mut next = Some(sign);
         while let Some(sign) = next {
+            self.join()?;
             self.at += 1;
             signs.push(sign);
             next = match self.peek() {
@@ -292,10 +294,8 @@ impl Parser {
             };
         }
         match self.accessed()? {
-            Either::Value(value) if signs.len() <= DEPTH_MAX => {
-                Ok(Either::Value(signs.into_iter().rev().fold(value, signed)))
-            }
-            _ => Err(self.wrong()),
+            Either::Value(value) => Ok(Either::Value(signs.into_iter().rev().fold(value, signed))),
+            Either::Truth(_) => Err(self.wrong()),
         }
     }
 
@@ -375,6 +375,7 @@ impl Parser {
                 if !self.take_word("unknown") {
                     return Err(self.wrong());
                 }
+                self.join()?;
                 Ok(Either::Truth(Predicate::IsUnknown(Box::new(predicate))))
             }
             other => Ok(other),
@@ -549,5 +550,8 @@ mod tests {
         }
         let deep = format!("{}1{}", "(".repeat(700), ")".repeat(700));
         assert_eq!(parse(&deep).unwrap_err().state.code(), "54001");
+        // Each sign is one within another, also of different parentheses.
+        let signed = format!("{}$", format!("{}(", "-".repeat(100)).repeat(10));
+        assert_eq!(parse(&signed).unwrap_err().state.code(), "54001");
     }
 }
