@@ -44,7 +44,8 @@ impl Texts {
             return Ok(Self::of_row(array_elements(trimmed)?));
         }
         if depth + 1 >= DIMENSIONS_MAX {
-            let message = format!("number of array dimensions exceeds the maximum allowed ({DIMENSIONS_MAX})");
+            let message =
+                format!("number of array dimensions exceeds the maximum allowed ({DIMENSIONS_MAX})");
             return Err(SqlError::new(SqlState::ProgramLimitExceeded, message));
         }
         let rows = rows_of(inner).into_iter().map(|row| Self::read_below(row, depth + 1));

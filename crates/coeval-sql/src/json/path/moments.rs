@@ -210,8 +210,7 @@ mod tests {
             let moment = Moment::read(text).expect(text);
             assert_eq!((moment.to_string().as_str(), moment.name()), (written, name));
         }
-        for text in
-            ["", "17", "2017-02-30", "12:34", "24:00:00", "12:34:56+", "12:34:56.1234567", "aä:12:10"]
+        for text in ["", "17", "2017-02-30", "12:34", "24:00:00", "12:34:56+", "12:34:56.1234567", "aä:12:10"]
         {
             assert_eq!(Moment::read(text), None, "{text}");
         }

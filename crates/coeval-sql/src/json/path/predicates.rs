@@ -73,8 +73,8 @@ impl<'d> Following<'_, 'd> {
                 let Some(values) = without_error(self.opened_values(value, item, scope))? else {
                     return Ok(None);
                 };
-                let regex =
-                    compiled_for_operator(&pattern.compiled, LetterCase::Sensitive).map_err(Failure::OfStatement)?;
+                let regex = compiled_for_operator(&pattern.compiled, LetterCase::Sensitive)
+                    .map_err(Failure::OfStatement)?;
                 self.any(&values, &[Item::part("null")], |value, _| {
                     let Some(text) = value.string() else { return Ok(None) };
                     regex.is_match(&text, self.meter()).map(Some).map_err(Failure::OfStatement)

@@ -41,8 +41,8 @@ enum Of {
 
 fn part_of(word: &str) -> Of {
     match word {
-        "AM" | "PM" | "A.M." | "P.M." | "HH" | "HH12" | "HH24" | "MI" | "SS" | "MS" | "US" | "FF1" | "FF2"
-        | "FF3" | "FF4" | "FF5" | "FF6" | "SSSS" | "SSSSS" => Of::Time,
+        "AM" | "PM" | "A.M." | "P.M." | "HH" | "HH12" | "HH24" | "MI" | "SS" | "MS" | "US" | "FF1"
+        | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" | "SSSS" | "SSSSS" => Of::Time,
         "TZ" | "TZH" | "TZM" | "OF" => Of::Zone,
         _ => Of::Date,
     }
