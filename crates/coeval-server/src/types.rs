@@ -177,6 +177,11 @@ fn column_of(field: &Field) -> Column {
     };
     let catalog_type = CatalogType::of_field(field);
     let ty = catalog_type.map_or(ty, |ty| WireType::new(ty.oid(), ty.size()));
+    let kind = match catalog_type {
+        // In binary form it has the number of a version in front, as a jsonb has.
+        Some(CatalogType::Path) => Kind::Scalar(ColumnType::Jsonb),
+        _ => kind,
+    };
     let origin = origin_of(field).unwrap_or_default();
     Column { name: field.name().as_str().into(), ty, kind, catalog_type, origin }
 }

@@ -94,6 +94,7 @@ pub(crate) use regular::{
 };
 pub(crate) use row_counts::{ROWS_SKIPPED, ROWS_TAKEN};
 pub(crate) use texts::FORMAT_ELEMENTS;
+pub(crate) use time_pattern::{ExactPattern, ExactTime};
 
 /// A function: its forms, whether it is NULL when an argument is, and what its result depends on.
 struct Entry {

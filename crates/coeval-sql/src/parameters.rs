@@ -39,7 +39,7 @@ mod special;
 mod stated;
 
 pub(crate) use arguments::arguments_of;
-pub(crate) use in_plan::{parameter_field, typed_operands};
+pub(crate) use in_plan::{parameter_field, parameter_of, typed_operands};
 pub(crate) use inferred::inferred_types;
 pub(crate) use known::{ParameterTypes, note_type, resolved_types};
 pub(crate) use numbers::{count, index_of, index_of_name, places_in, refuse_parameters};

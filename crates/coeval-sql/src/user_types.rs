@@ -21,7 +21,7 @@ use coeval_store::{
     TypeDef,
 };
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, DataType, Expr, ObjectName, Statement, VisitMut, VisitorMut,
+    ArrayElemTypeDef, DataType, Expr, ObjectName, Statement, TableFactor, VisitMut, VisitorMut,
 };
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -193,6 +193,22 @@ struct Casts<'f> {
 
 impl VisitorMut for Casts<'_> {
     type Break = ();
+
+    /// The columns that an alias declares, as of `json_to_record`.
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        let (TableFactor::Function { alias: Some(alias), .. }
+        | TableFactor::Table { alias: Some(alias), .. }) = factor
+        else {
+            return ControlFlow::Continue(());
+        };
+        for ty in alias.columns.iter_mut().filter_map(|column| column.data_type.as_mut()) {
+            // A domain looks at values, and its type does not.
+            if domain_of(ty, self.find).is_none() {
+                self.found |= resolve_in(ty, self.find);
+            }
+        }
+        ControlFlow::Continue(())
+    }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
         let ty = match expression {

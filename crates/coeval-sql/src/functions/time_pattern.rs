@@ -5,6 +5,8 @@ mod calendar;
 mod read;
 mod write;
 
+pub(crate) use read::{ExactPattern, ExactTime};
+
 use super::call::{Call, text};
 use super::choice::{Form, Takes};
 use super::number_pattern::{decimal_to_char, float_to_char, number_to_char};

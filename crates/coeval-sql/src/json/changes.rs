@@ -36,6 +36,11 @@ pub(super) fn changed(document: Part<'_>, path: &[String], change: Change<'_>) -
             Change::Set { .. } | Change::Insert { .. } => "cannot set path in scalar",
         }));
     }
+    let is_empty = document.elements().next().is_none() && document.members().next().is_none();
+    // There is nothing that a step could lead to, be it a number or not.
+    if is_empty && matches!(change, Change::Delete | Change::Set { creates: false, .. }) {
+        return canonical(document.text());
+    }
     let mut out = String::with_capacity(document.text().len());
     push_changed(document, path, 0, change, &mut out)?;
     canonical(&out)

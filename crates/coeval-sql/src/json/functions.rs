@@ -2,13 +2,17 @@
 //! The functions of JSON, and those that stand behind its operators.
 
 use super::changes::{self, Change};
+use super::containment::{contains, exists};
+use super::kept_lists;
 use super::operators::MEMBER;
-use super::path::{Errors, Search, functions as path_functions};
-use super::written::push_value;
+use super::pairs::Texts;
+use super::path::{Errors, Search, canonical_path, functions as path_functions};
+use super::records::{Elements, array_text};
+use super::written::{in_lines, push_value};
 use crate::allowance::Meter;
 use crate::constants::made_of;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::types::json::{Kind, Part, canonical, order_key, push_string};
+use crate::types::json::{Kind, Part, canonical, check_escapes, order_key, push_string};
 use crate::types::{column_type_of_field, format_value, marked_field, session_zone};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
@@ -68,6 +72,18 @@ const fn entry(name: &'static str, arguments: RangeInclusive<usize>, gives: Give
 /// The function whose texts are in the order of documents.
 pub(crate) const ORDER: &str = "coeval_jsonb_order";
 
+/// The function that a cast to `jsonpath` is.
+pub(crate) const PATH: &str = "coeval_jsonpath";
+
+/// The function that breaks the document of a row into lines.
+pub(crate) const LINES: &str = "coeval_json_lines";
+
+/// The function that gives a member of a document as the text of an array.
+pub(crate) const ARRAY_MEMBER: &str = "coeval_json_array_member";
+
+/// The same of an array whose elements are documents.
+pub(crate) const ARRAY_MEMBER_OF_DOCUMENTS: &str = "coeval_json_array_member_of_documents";
+
 /// The function that makes an object of the columns of a row: of a name and a value for each, with a value in front that is NULL
 /// only where the row is, if it may be.
 pub(crate) const ROW: &str = "coeval_json_row";
@@ -79,8 +95,8 @@ const MANY: usize = 100;
 const ROW_MANY: usize = 1 + 2 * 1664;
 
 const ENTRIES: &[Entry] = &[
-    entry("coeval_json_get", 2..=2, Gives::Same, |call, row| Ok(call.step(row).map(text))),
-    entry("coeval_json_get_text", 2..=2, Gives::Text, |call, row| Ok(call.step(row).and_then(plain))),
+    entry("coeval_json_get", 2..=2, Gives::Same, |call, row| Ok(call.step(row)?.map(text))),
+    entry("coeval_json_get_text", 2..=2, Gives::Text, |call, row| Ok(call.step(row)?.and_then(plain))),
     entry("coeval_json_path", 2..=2, Gives::Same, |call, row| Ok(call.path(row)?.map(text))),
     entry("coeval_json_path_text", 2..=2, Gives::Text, |call, row| Ok(call.path(row)?.and_then(plain))),
     entry("coeval_json_contains", 2..=2, Gives::Bool, |call, row| call.contains(0, 1, row)),
@@ -100,6 +116,7 @@ const ENTRIES: &[Entry] = &[
         };
         call.changed(row, Change::Set { value: &value, creates })
     }),
+    entry("jsonb_set_lax", 3..=5, Gives::Jsonb, set_unless_null),
     entry("jsonb_insert", 3..=4, Gives::Jsonb, |call, row| {
         let (Some(value), Some(is_after)) = (call.given(2, row)?, call.truth(3, row).unwrap_or(Some(false)))
         else {
@@ -114,7 +131,7 @@ const ENTRIES: &[Entry] = &[
         Ok(Some(Answer::Text(canonical(&changes::without_nulls(Part::of(&document))?)?)))
     }),
     entry("json_strip_nulls", 1..=1, Gives::Json, |call, row| {
-        call.document(0, row).map(|document| changes::without_nulls(document).map(Answer::Text)).transpose()
+        call.opened(row)?.map(|document| changes::without_nulls(document).map(Answer::Text)).transpose()
     }),
     entry("jsonb_pretty", 1..=1, Gives::Text, |call, row| {
         let Some(document) = call.given(0, row)? else { return Ok(None) };
@@ -122,19 +139,38 @@ const ENTRIES: &[Entry] = &[
         changes::indented(Part::of(&document), 0, &mut out);
         Ok(Some(Answer::Text(out)))
     }),
-    entry("array_to_json", 1..=1, Gives::Json, |call, row| call.unless_null(row, |call| call.value(0, row))),
-    entry("coeval_jsonb_concat", 2..=2, Gives::Jsonb, |call, row| {
-        let (Some(left), Some(right)) = (call.given(0, row)?, call.given(1, row)?) else { return Ok(None) };
-        Ok(Some(Answer::Text(concatenated(Part::of(&left), Part::of(&right))?)))
+    entry("array_to_json", 1..=2, Gives::Json, |call, row| {
+        let Some(has_lines) = call.truth(1, row).unwrap_or(Some(false)) else { return Ok(None) };
+        call.unless_null(row, |call| {
+            let array = call.value(0, row)?;
+            Ok(if has_lines { in_lines(Part::of(&array)) } else { array })
+        })
+    }),
+    // A document of a row, and whether each of its members has a line of its own.
+    entry(LINES, 2..=2, Gives::Json, |call, row| {
+        let (Some(document), Some(Some(has_lines))) = (call.document(0, row), call.truth(1, row)) else {
+            return Ok(None);
+        };
+        Ok(Some(if has_lines { Answer::Text(in_lines(document)) } else { text(document) }))
+    }),
+    entry(ARRAY_MEMBER, 2..=2, Gives::Text, |call, row| call.array_member(row, Elements::Values)),
+    entry(ARRAY_MEMBER_OF_DOCUMENTS, 2..=2, Gives::Text, |call, row| {
+        call.array_member(row, Elements::Documents)
+    }),
+    entry("coeval_jsonb_concat", 2..=2, Gives::Jsonb, both),
+    entry("jsonb_concat", 2..=2, Gives::Jsonb, both),
+    entry("json_object", 1..=2, Gives::Json, |call, row| Ok(call.of_texts(row)?.map(Answer::Text))),
+    entry("jsonb_object", 1..=2, Gives::Jsonb, |call, row| {
+        call.of_texts(row)?.map(|object| canonical(&object).map(Answer::Text)).transpose()
     }),
     entry(ORDER, 1..=1, Gives::Text, |call, row| {
         Ok(call.given(0, row)?.map(|document| Answer::Text(order_key(Part::of(&document)))))
     }),
-    entry("json_extract_path", 2..=MANY, Gives::Json, |call, row| Ok(call.steps(row).map(text))),
+    entry("json_extract_path", 2..=MANY, Gives::Json, |call, row| Ok(call.steps(row)?.map(text))),
     entry("jsonb_extract_path", 2..=MANY, Gives::Jsonb, |call, row| {
         call.jsonb_steps(row, |at| Some(text(at)))
     }),
-    entry("json_extract_path_text", 2..=MANY, Gives::Text, |call, row| Ok(call.steps(row).and_then(plain))),
+    entry("json_extract_path_text", 2..=MANY, Gives::Text, |call, row| Ok(call.steps(row)?.and_then(plain))),
     entry("jsonb_extract_path_text", 2..=MANY, Gives::Text, |call, row| call.jsonb_steps(row, plain)),
     entry("json_typeof", 1..=1, Gives::Text, type_of),
     entry("jsonb_typeof", 1..=1, Gives::Text, type_of),
@@ -162,29 +198,35 @@ const ENTRIES: &[Entry] = &[
     entry("coeval_jsonb_build_object", 1..=1, Gives::Jsonb, |call, row| {
         call.of_elements(row, |elements| canonical(&elements.object(0)?))
     }),
-    entry("jsonb_path_exists", 2..=4, Gives::Bool, |call, row| {
-        call.searched(row, None, |search, document| Ok(search.exists(document)?.map(Answer::Truth)))
+    entry(PATH, 1..=1, Gives::Text, |call, row| {
+        call.text(0, row).map(|path| canonical_path(path).map(Answer::Text)).transpose()
     }),
-    entry("jsonb_path_match", 2..=4, Gives::Bool, |call, row| {
-        call.searched(row, None, |search, document| Ok(search.holds(document)?.map(Answer::Truth)))
-    }),
+    entry("jsonb_path_exists", 2..=4, Gives::Bool, |call, row| call.searched(row, None, None, exists_by)),
+    entry("jsonb_path_match", 2..=4, Gives::Bool, |call, row| call.searched(row, None, None, holds_by)),
     entry("coeval_jsonb_path_exists", 2..=2, Gives::Bool, |call, row| {
-        let silent = Some(Errors::Silent);
-        call.searched(row, silent, |search, document| Ok(search.exists(document)?.map(Answer::Truth)))
+        call.searched(row, Some(Errors::Silent), None, exists_by)
     }),
     entry("coeval_jsonb_path_holds", 2..=2, Gives::Bool, |call, row| {
-        let silent = Some(Errors::Silent);
-        call.searched(row, silent, |search, document| Ok(search.holds(document)?.map(Answer::Truth)))
+        call.searched(row, Some(Errors::Silent), None, holds_by)
     }),
     entry("jsonb_path_query_array", 2..=4, Gives::Jsonb, |call, row| {
-        call.searched(row, None, |search, document| {
-            Ok(Some(Answer::Text(format!("[{}]", search.found(document)?.join(", ")))))
-        })
+        call.searched(row, None, None, array_by)
     }),
     entry("jsonb_path_query_first", 2..=4, Gives::Jsonb, |call, row| {
-        call.searched(row, None, |search, document| {
-            Ok(search.found(document)?.into_iter().next().map(|first| Answer::Text(first.into_owned())))
-        })
+        call.searched(row, None, None, first_by)
+    }),
+    // For these, dates and times without a zone are of the session's.
+    entry("jsonb_path_exists_tz", 2..=4, Gives::Bool, |call, row| {
+        call.searched(row, None, Some(call.zone), exists_by)
+    }),
+    entry("jsonb_path_match_tz", 2..=4, Gives::Bool, |call, row| {
+        call.searched(row, None, Some(call.zone), holds_by)
+    }),
+    entry("jsonb_path_query_array_tz", 2..=4, Gives::Jsonb, |call, row| {
+        call.searched(row, None, Some(call.zone), array_by)
+    }),
+    entry("jsonb_path_query_first_tz", 2..=4, Gives::Jsonb, |call, row| {
+        call.searched(row, None, Some(call.zone), first_by)
     }),
     // What gives a document says so, though its text comes from where that is forgotten.
     entry("coeval_json_kept", 1..=1, Gives::Json, same),
@@ -233,11 +275,24 @@ pub(crate) fn function(name: &str) -> SqlResult<Arc<ScalarUDF>> {
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let function = |entry: &'static Entry| {
-        // What becomes of an instant depends on the session's time zone.
-        let volatility = if writes_values(entry.name) { Volatility::Stable } else { Volatility::Immutable };
+        // What becomes of an instant, or of a time without a zone, depends on the session's time zone.
+        let is_stable = writes_values(entry.name) || entry.name.ends_with("_tz");
+        let volatility = if is_stable { Volatility::Stable } else { Volatility::Immutable };
         ScalarUDF::from(JsonFunction { entry, signature: Signature::user_defined(volatility) })
     };
-    ENTRIES.iter().map(function).chain(super::sets::functions()).chain(path_functions()).collect()
+    let others = super::sets::functions().chain(path_functions()).chain(kept_lists::functions());
+    ENTRIES.iter().map(function).chain(others).collect()
+}
+
+/// The function that gives what it is given, and says that it is of this type; `None` for types that are no documents, and no arrays of
+/// them.
+pub(crate) fn keeper(ty: ColumnType) -> Option<&'static str> {
+    match ty {
+        ColumnType::Json => Some("coeval_json_kept"),
+        ColumnType::Jsonb => Some("coeval_jsonb_kept"),
+        ColumnType::Array(element) => kept_lists::keeper(element),
+        _ => None,
+    }
 }
 
 fn text(part: Part<'_>) -> Answer {
@@ -265,6 +320,58 @@ fn length(call: &Arguments<'_>, row: usize) -> SqlResult<Option<Answer>> {
     }
     Ok(i32::try_from(document.elements().count()).ok().map(Answer::Number))
 }
+
+fn exists_by(search: &Search<'_>, document: &str) -> SqlResult<Option<Answer>> {
+    Ok(search.exists(document)?.map(Answer::Truth))
+}
+
+fn holds_by(search: &Search<'_>, document: &str) -> SqlResult<Option<Answer>> {
+    Ok(search.holds(document)?.map(Answer::Truth))
+}
+
+fn array_by(search: &Search<'_>, document: &str) -> SqlResult<Option<Answer>> {
+    Ok(Some(Answer::Text(format!("[{}]", search.found(document)?.join(", ")))))
+}
+
+fn first_by(search: &Search<'_>, document: &str) -> SqlResult<Option<Answer>> {
+    Ok(search.found(document)?.into_iter().next().map(|first| Answer::Text(first.into_owned())))
+}
+
+/// `||`
+fn both(call: &Arguments<'_>, row: usize) -> SqlResult<Option<Answer>> {
+    let (Some(left), Some(right)) = (call.given(0, row)?, call.given(1, row)?) else { return Ok(None) };
+    Ok(Some(Answer::Text(concatenated(Part::of(&left), Part::of(&right))?)))
+}
+
+/// `jsonb_set_lax`: as `jsonb_set`, but the last argument says what becomes of a value that is NULL.
+fn set_unless_null(call: &Arguments<'_>, row: usize) -> SqlResult<Option<Answer>> {
+    let Some(creates) = call.truth(3, row).unwrap_or(Some(true)) else { return Ok(None) };
+    if call.arrays[0].is_null(row) || call.arrays[1].is_null(row) {
+        return Ok(None);
+    }
+    let treatment = if call.arrays.len() > 4 { call.text(4, row) } else { Some("use_json_null") };
+    let value = call.given(2, row)?;
+    match (value, treatment) {
+        (_, None) => Err(SqlError::new(SqlState::InvalidParameterValue, NULL_TREATMENTS)),
+        (Some(value), Some(_)) => call.changed(row, Change::Set { value: &value, creates }),
+        (None, Some("use_json_null")) => call.changed(row, Change::Set { value: "null", creates }),
+        (None, Some("delete_key")) => call.changed(row, Change::Delete),
+        (None, Some("return_target")) => Ok(call.given(0, row)?.map(Answer::Text)),
+        (None, Some("raise_exception")) => {
+            let error = SqlError::new(SqlState::NullValueNotAllowed, "JSON value must not be null");
+            let hint = "To avoid, either change the null_value_treatment argument or ensure that an SQL NULL \
+                        is not passed.";
+            Err(error
+                .with_detail("Exception was raised because null_value_treatment is \"raise_exception\".")
+                .with_hint(hint))
+        }
+        (None, Some(_)) => Err(SqlError::new(SqlState::InvalidParameterValue, NULL_TREATMENTS)),
+    }
+}
+
+/// What is wrong with any other word for what becomes of NULL.
+const NULL_TREATMENTS: &str = "null_value_treatment must be \"delete_key\", \"return_target\", \
+                               \"use_json_null\", or \"raise_exception\"";
 
 /// `-`: without a member, or without these, or without an element.
 fn deleted(call: &Arguments<'_>, row: usize) -> SqlResult<Option<Answer>> {
@@ -305,12 +412,42 @@ impl<'a> Arguments<'a> {
         canonical(text).map(Some)
     }
 
+    /// The document that something is looked for in. What it writes by escapes has to be characters.
+    fn opened(&self, row: usize) -> SqlResult<Option<Part<'a>>> {
+        let document = self.document(0, row);
+        document.map_or(Ok(()), |document| check_escapes(document.text()))?;
+        Ok(document)
+    }
+
+    /// The member that the second argument names, as the text of an array.
+    fn array_member(&self, row: usize, elements: Elements) -> SqlResult<Option<Answer>> {
+        let (Some(document), Some(key)) = (self.opened(row)?, self.text(1, row)) else { return Ok(None) };
+        Ok(array_text(document, key, elements)?.map(Answer::Text))
+    }
+
+    /// The object of one array of texts, or of two.
+    fn of_texts(&self, row: usize) -> SqlResult<Option<String>> {
+        let array = |index: usize| -> SqlResult<Option<Texts>> {
+            let array = &self.arrays[index];
+            match array.as_list_opt::<i32>() {
+                _ if array.is_null(row) => Ok(None),
+                Some(lists) => Texts::of_list(&lists.value(row)).map(Some),
+                None => self.text(index, row).map(Texts::read).transpose(),
+            }
+        };
+        let Some(first) = array(0)? else { return Ok(None) };
+        if self.arrays.len() == 1 {
+            return first.object().map(Some);
+        }
+        array(1)?.map(|values| first.object_with(&values)).transpose()
+    }
+
     /// Whether one argument contains the other.
     fn contains(&self, whole: usize, part: usize, row: usize) -> SqlResult<Option<Answer>> {
         let (Some(whole), Some(part)) = (self.jsonb(whole, row)?, self.jsonb(part, row)?) else {
             return Ok(None);
         };
-        let is_there = contains(Part::of(&whole), Part::of(&part), Level::Top, self.meter)?;
+        let is_there = contains(Part::of(&whole), Part::of(&part), self.meter)?;
         Ok(Some(Answer::Truth(is_there)))
     }
 
@@ -337,16 +474,20 @@ impl<'a> Arguments<'a> {
     }
 
     /// What a search gives by the path of the second argument in the document of the first one, with the values of its variables
-    /// and whether errors are left unsaid as the third and the fourth. NULL if one of them is.
+    /// and whether errors are left unsaid as the third and the fourth. NULL if one of them is. Dates and times without a zone are of
+    /// this one.
     fn searched(
         &self,
         row: usize,
         errors: Option<Errors>,
-        answer: impl FnOnce(&Search<'_>, &str) -> SqlResult<Option<Answer>>,
+        zone: Option<Tz>,
+        answer: fn(&Search<'_>, &str) -> SqlResult<Option<Answer>>,
     ) -> SqlResult<Option<Answer>> {
         let (Some(document), Some(path)) = (self.jsonb(0, row)?, self.text(1, row)) else { return Ok(None) };
         let variables = match self.arrays.get(2) {
-            None => None,
+            // The operators have none.
+            None if errors.is_some() => None,
+            None => Some(Cow::Borrowed("{}")),
             Some(_) => match self.jsonb(2, row)? {
                 None => return Ok(None),
                 variables => variables,
@@ -358,7 +499,7 @@ impl<'a> Arguments<'a> {
             (None, Some(Some(true))) => Errors::Silent,
             (None, Some(None)) => return Ok(None),
         };
-        answer(&Search { path, variables: variables.as_deref(), errors, meter: self.meter }, &document)
+        answer(&Search { path, variables: variables.as_deref(), errors, zone, meter: self.meter }, &document)
     }
 
     /// A document as `jsonb` is written: one that is a `jsonb` is so already.
@@ -370,10 +511,9 @@ impl<'a> Arguments<'a> {
     }
 
     /// What one step of the second argument leads to.
-    fn step(&self, row: usize) -> Option<Part<'a>> {
-        let document = self.document(0, row)?;
-        let key = self.arrays.get(1)?;
-        match key.data_type() {
+    fn step(&self, row: usize) -> SqlResult<Option<Part<'a>>> {
+        let (Some(document), Some(key)) = (self.opened(row)?, self.arrays.get(1)) else { return Ok(None) };
+        Ok(match key.data_type() {
             DataType::Int64 if !key.is_null(row) => {
                 let place = key.as_primitive::<Int64Type>().value(row);
                 match document.kind() {
@@ -383,11 +523,9 @@ impl<'a> Arguments<'a> {
                     _ => (matches!(place, 0 | -1) && self.is_jsonb(0)).then_some(document),
                 }
             }
-            _ => {
-                let name = self.text(1, row)?;
-                (document.kind() == Kind::Object).then(|| document.member(name))?
-            }
-        }
+            _ if document.kind() == Kind::Object => self.text(1, row).and_then(|name| document.member(name)),
+            _ => None,
+        })
     }
 
     /// Whether an argument is neither an array nor a row nor a document.
@@ -457,7 +595,7 @@ impl<'a> Arguments<'a> {
 
     /// What the path of the second argument leads to: an array of texts, or its text.
     fn path(&self, row: usize) -> SqlResult<Option<Part<'a>>> {
-        let Some(mut at) = self.document(0, row) else { return Ok(None) };
+        let Some(mut at) = self.opened(row)? else { return Ok(None) };
         let Some(steps) = self.texts(1, row)? else { return Ok(None) };
         for step in steps {
             match step.and_then(|step| at.step(&step)) {
@@ -469,8 +607,9 @@ impl<'a> Arguments<'a> {
     }
 
     /// What the arguments behind the first one lead to, one after another.
-    fn steps(&self, row: usize) -> Option<Part<'a>> {
-        (1..self.arrays.len()).try_fold(self.document(0, row)?, |at, index| at.step(self.text(index, row)?))
+    fn steps(&self, row: usize) -> SqlResult<Option<Part<'a>>> {
+        let Some(document) = self.opened(row)? else { return Ok(None) };
+        Ok((1..self.arrays.len()).try_fold(document, |at, index| at.step(self.text(index, row)?)))
     }
 
     /// The same in a document as `jsonb` is written.
@@ -626,70 +765,6 @@ impl<'a> Arguments<'a> {
         let values = self.aggregated(row)?;
         let values: Vec<_> = values.as_string_view().iter().map(|value| value.unwrap_or("null")).collect();
         Ok(format!("[{}]", values.join(between)))
-    }
-}
-
-/// Whether a document is looked at as a whole.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
-    Top,
-    Inner,
-}
-
-/// Whether the left document has all that the right one has, as `@>` wants it.
-fn contains(left: Part<'_>, right: Part<'_>, level: Level, meter: &Meter) -> SqlResult<bool> {
-    meter.step()?;
-    match (left.kind(), right.kind()) {
-        (Kind::Object, Kind::Object) => {
-            for (key, wanted) in right.members() {
-                meter.look()?;
-                let Some(own) = key.string().and_then(|key| left.member(&key)) else { return Ok(false) };
-                if !contains(own, wanted, Level::Inner, meter)? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        (Kind::Array, Kind::Array) => {
-            for wanted in right.elements() {
-                if !has_element(left, wanted, meter)? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        (Kind::Object | Kind::Array, Kind::Object | Kind::Array) => Ok(false),
-        // An array as a whole contains a value that is one of its elements.
-        (Kind::Array, _) if level == Level::Top => has_element(left, right, meter),
-        (Kind::Number, Kind::Number) => Ok(shortest(left.text()) == shortest(right.text())),
-        (own, wanted) => Ok(own == wanted && left.plain() == right.plain()),
-    }
-}
-
-/// Whether an element of an array contains what is wanted.
-fn has_element(array: Part<'_>, wanted: Part<'_>, meter: &Meter) -> SqlResult<bool> {
-    for own in array.elements() {
-        if contains(own, wanted, Level::Inner, meter)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// A number without the zeros at its end.
-fn shortest(number: &str) -> String {
-    let text = canonical(number).unwrap_or_else(|_| number.to_owned());
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
-/// Whether a string is a key of an object, or an element of an array.
-fn exists(document: Part<'_>, key: &str) -> bool {
-    let is_key =
-        |part: Part<'_>| part.kind() == Kind::String && part.string().is_some_and(|text| text == key);
-    match document.kind() {
-        Kind::Object => document.member(key).is_some(),
-        Kind::Array => document.elements().any(is_key),
-        _ => is_key(document),
     }
 }
 

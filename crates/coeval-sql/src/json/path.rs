@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! SQL/JSON paths: `jsonb_path_query` and its like, and the operators `@?` and `@@`.
 //!
-//! A path is read once ([`parser`]) and followed through each document ([`following`]), as PostgreSQL follows it: lax or strict, with
-//! errors that a filter takes for an unknown answer. What is found is a part of the document, or a text of JSON that was made.
-//! Numbers are exact up to 38 digits ([`number`]); dates and times are read from ISO 8601 texts ([`moments`]).
+//! A path is read once ([`parser`], of [`tokens`]), has one text ([`printed`]), and is followed through each document ([`following`]), as
+//! PostgreSQL follows it: lax or strict, with errors that a filter takes for an unknown answer. What is found is a part of the document,
+//! or a text of JSON that was made. Numbers are exact up to 38 digits ([`number`]); dates and times are read from ISO 8601 texts, or by a
+//! template ([`moments`]).
 
 mod following;
 mod item;
@@ -11,7 +12,9 @@ mod moments;
 mod number;
 mod parser;
 mod predicates;
+mod printed;
 mod rows;
+mod tokens;
 
 pub(super) use rows::functions;
 
@@ -19,6 +22,7 @@ use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::scalar::{ArithmeticOp, CompareOp};
 use crate::types::json::{Kind, Part};
+use chrono_tz::Tz;
 use following::{Failure, Following};
 use item::Item;
 use std::borrow::Cow;
@@ -77,7 +81,7 @@ enum Step {
     Method(Method),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Method {
     Type,
     Size,
@@ -86,7 +90,8 @@ enum Method {
     Ceiling,
     Double,
     KeyValue,
-    Datetime,
+    /// With the template of what is read.
+    Datetime(Option<String>),
 }
 
 #[derive(Debug)]
@@ -96,10 +101,20 @@ enum Predicate {
     Not(Box<Predicate>),
     Compare(CompareOp, Expression, Expression),
     StartsWith(Expression, Expression),
-    /// The pattern as `functions` compiles it.
-    LikeRegex(Expression, String),
+    LikeRegex(Expression, Pattern),
     Exists(Expression),
     IsUnknown(Box<Predicate>),
+}
+
+/// What `like_regex` looks for.
+#[derive(Debug)]
+struct Pattern {
+    /// As it was written.
+    text: String,
+    /// Its flags, each once.
+    flags: String,
+    /// As `functions` compiles it.
+    compiled: String,
 }
 
 /// What becomes of errors on the way.
@@ -114,9 +129,11 @@ pub(super) enum Errors {
 pub(super) struct Search<'s> {
     /// The path as it was written.
     pub(super) path: &'s str,
-    /// The values of its variables, an object.
+    /// The values of its variables, an object; without it all are null.
     pub(super) variables: Option<&'s str>,
     pub(super) errors: Errors,
+    /// The zone of dates and times that have none; without one they are not compared with those that have.
+    pub(super) zone: Option<Tz>,
     /// Counts the work.
     pub(super) meter: &'s Meter,
 }
@@ -125,7 +142,8 @@ impl Search<'_> {
     /// What the path leads to in a document, each a text of JSON.
     ///
     /// # Errors
-    /// `42601` for what is no path, `22023` for variables that are no object; those of the path unless it is silent.
+    /// `42601` for what is no path, `22023` for variables that are no object, `42704` for one that is not among them; those of the path
+    /// unless it is silent.
     pub(super) fn found<'d>(&self, document: &'d str) -> Result<Vec<Cow<'d, str>>, SqlError> {
         let mut found = Vec::new();
         match (self.follow(document, &mut found)?, self.errors) {
@@ -182,7 +200,7 @@ impl Search<'_> {
                 "Jsonpath parameters should be encoded as key-value pairs of \"vars\" object.",
             ));
         }
-        match Following::new(&path, document, variables, self.meter).follow(found) {
+        match Following::new(&path, document, variables, self).follow(found) {
             Ok(()) => Ok(None),
             Err(Failure::OfPath(error)) => Ok(Some(error)),
             Err(Failure::OfStatement(error)) => Err(error),
@@ -206,4 +224,12 @@ fn parsed(text: &str) -> Result<Rc<Path>, SqlError> {
         *last = Some((text.to_owned(), Rc::clone(&path)));
         Ok(path)
     })
+}
+
+/// The one text of a path: what a `jsonpath` is shown as.
+///
+/// # Errors
+/// Those of what is no path.
+pub(super) fn canonical_path(text: &str) -> Result<String, SqlError> {
+    Ok(parsed(text)?.canonical())
 }

@@ -5,7 +5,7 @@
 use crate::allowance::Meter;
 use crate::constants::made_of;
 use crate::error::{SqlError, SqlState};
-use crate::types::json::{Kind, Part};
+use crate::types::json::{Kind, Part, check_escapes};
 use arrow::array::{Array, AsArray, ListBuilder, StringViewBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field};
@@ -63,6 +63,8 @@ const ELEMENT_TEXTS: &[SetColumn] = &[column("value", "coeval_json_element_texts
 const OBJECT_KEYS: &[SetColumn] = &[column("json_object_keys", "coeval_json_keys", None)];
 const OBJECT_KEYS_B: &[SetColumn] = &[column("jsonb_object_keys", "coeval_json_keys", None)];
 const PATH: &[SetColumn] = &[column("jsonb_path_query", "coeval_jsonb_path_rows", Some(Document::Jsonb))];
+const PATH_TZ: &[SetColumn] =
+    &[column("jsonb_path_query_tz", "coeval_jsonb_path_rows_tz", Some(Document::Jsonb))];
 const EACH: &[SetColumn] = &[KEYS, column("value", "coeval_json_values", Some(Document::Json))];
 const EACH_B: &[SetColumn] = &[KEYS, column("value", "coeval_json_values", Some(Document::Jsonb))];
 const EACH_TEXT: &[SetColumn] = &[KEYS, column("value", "coeval_json_value_texts", None)];
@@ -76,6 +78,7 @@ pub(crate) fn set_columns(function: &str) -> &'static [SetColumn] {
         "json_object_keys" => OBJECT_KEYS,
         "jsonb_object_keys" => OBJECT_KEYS_B,
         "jsonb_path_query" => PATH,
+        "jsonb_path_query_tz" => PATH_TZ,
         "json_each" => EACH,
         "jsonb_each" => EACH_B,
         "json_each_text" | "jsonb_each_text" => EACH_TEXT,
@@ -113,9 +116,12 @@ impl JsonArray {
     /// The parts of a document that go into its array.
     ///
     /// # Errors
-    /// `22023` for a document of another kind.
+    /// `22023` for a document of another kind, `22P02` and `22P05` for escapes that write no characters.
     fn parts<'d>(&self, document: Part<'d>) -> std::result::Result<Vec<Part<'d>>, SqlError> {
         let refused = |message: &str| Err(SqlError::new(SqlState::InvalidParameterValue, message));
+        if (self.taken, self.written) != (Taken::Elements, Written::Whole) {
+            check_escapes(document.text())?;
+        }
         match (self.taken, document.kind()) {
             (Taken::Elements, Kind::Array) => Ok(document.elements().collect()),
             (Taken::Elements, Kind::Object) => refused("cannot extract elements from an object"),

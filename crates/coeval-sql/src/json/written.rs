@@ -2,7 +2,7 @@
 //! Values as JSON: what `to_json` makes of them.
 
 use crate::error::SqlError;
-use crate::types::json::{push_long_string, push_string};
+use crate::types::json::{Kind, Part, push_long_string, push_string};
 use crate::types::{column_type_of_field, format_value, marked_field};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
@@ -88,6 +88,19 @@ fn with_minutes(text: &str) -> String {
         time.split_once(' ').map_or((time, String::new()), |(time, era)| (time, format!(" {era}")));
     let has_minutes = time.rsplit(['+', '-']).next().is_some_and(|offset| offset.contains(':'));
     format!("{date}T{time}{}{era}", if has_minutes { "" } else { ":00" })
+}
+
+/// A document with each of its members or elements in a line of its own; what is within those stays as it is written.
+pub(super) fn in_lines(document: Part<'_>) -> String {
+    const BREAK: &str = ",\n ";
+    match document.kind() {
+        Kind::Object => {
+            let members = document.members().map(|(key, value)| format!("{}:{}", key.text(), value.text()));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(BREAK))
+        }
+        Kind::Array => format!("[{}]", document.elements().map(Part::text).collect::<Vec<_>>().join(BREAK)),
+        Kind::String | Kind::Number | Kind::Boolean | Kind::Null => document.text().to_owned(),
+    }
 }
 
 /// The elements of a list as an array.

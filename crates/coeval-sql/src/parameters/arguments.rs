@@ -94,6 +94,8 @@ fn of_times(function: &str, count: usize) -> Option<&'static [Option<ColumnType>
 fn of_documents_and_arrays(function: &str, count: usize) -> Option<&'static [Option<ColumnType>]> {
     Some(match (function, count) {
         ("jsonb_set" | "jsonb_insert", 3 | 4) => &[JSONB, None, JSONB, TRUTH],
+        ("jsonb_set_lax", 3..=5) => &[JSONB, None, JSONB, TRUTH, TEXT],
+        ("jsonb_concat", 2) => &[JSONB, JSONB],
         ("jsonb_array_length" | "jsonb_typeof" | "jsonb_pretty" | "jsonb_strip_nulls", 1) => &[JSONB],
         ("json_array_length" | "json_typeof" | "json_strip_nulls", 1) => &[JSON],
         ("array_length" | "array_lower" | "array_upper" | "generate_subscripts" | "trim_array", 2) => {

@@ -25,6 +25,16 @@ pub(crate) fn parameter_field(ty: DataType) -> FieldRef {
     Arc::new(Field::new("parameter", ty, true))
 }
 
+/// The same of a column type. Arrow does not tell documents from texts; a text of some length is any text as a parameter.
+pub(crate) fn parameter_of(ty: ColumnType) -> FieldRef {
+    match ty {
+        ColumnType::Json | ColumnType::Jsonb => {
+            Arc::new(marked_field(Field::new("parameter", ty.arrow(), true), ty))
+        }
+        ty => parameter_field(ty.arrow()),
+    }
+}
+
 /// The operands of an operator. If one of them is a parameter without a type, it has the type that the other one gives it.
 pub(crate) fn typed_operands(
     operator: &BinaryOperator,

@@ -8,6 +8,7 @@
 //! | `pg_catalog.f(x)`, `x OPERATOR(pg_catalog.~) y` | `f(x)`, `x ~ y` |
 //! | `x COLLATE "C"` | `x`: text compares by bytes |
 //! | `x::regclass`, `regtype`, `regnamespace`, `regrole` | a function to the object id; to the name where it is shown or cast to text |
+//! | `x::jsonpath` | a function that reads a path |
 //! | `x::oid`, `name`, `"char"`, `int2[]` | `int`, `text`, `text`, a function that reads arrays |
 //! | `x = ANY ('{a,b}')` | `x IN ('a', 'b')` |
 //! | `x LIKE ANY (array)`, `x = ANY (ARRAY(query))` | a function, `x = ANY (query)` |
@@ -295,7 +296,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         Expr::Cast { expr, data_type, .. } => casts::rewritten(expr, data_type)
             .or_else(|| interval_fields::rewritten(expression))
             .or_else(|| casts::rounded(expression)),
-        Expr::TypedString(typed) => casts::rounded_literal(typed),
+        Expr::TypedString(typed) => casts::rounded_literal(typed).or_else(|| casts::path_literal(typed)),
         Expr::Interval(literal) => casts::rounded_interval(literal),
         Expr::UnaryOp { op, expr } => sign(*op, expr),
         Expr::Function(function) => rewritten_call(function)?,
@@ -307,15 +308,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             None
         }
         Expr::Identifier(ident) if ident.quote_style.is_none() => register(&fold(ident)),
-        Expr::CompoundFieldAccess { root, access_chain } => {
-            if let [AccessExpr::Subscript(Subscript::Index { index })] = access_chain.as_slice()
-                && casts::is_name(root)
-            {
-                return Ok(Some(call("substr", vec![root.as_ref().clone(), one_more(index), number("1")])));
-            }
-            rewrite_accesses(root, access_chain);
-            None
-        }
+        Expr::CompoundFieldAccess { root, access_chain } => accessed(root, access_chain),
         Expr::Like { pattern, escape_char: Some(escape), .. }
         | Expr::ILike { pattern, escape_char: Some(escape), .. }
             if !is_backslash(escape) =>
@@ -533,6 +526,23 @@ fn is_backslash(escape: &ValueWithSpan) -> bool {
     matches!(&escape.value, Value::SingleQuotedString(text) if text == "\\")
 }
 
+/// What stands in the place of fields and subscripts; `None` if they stay, written otherwise.
+fn accessed(root: &Expr, accesses: &mut [AccessExpr]) -> Option<Expr> {
+    match &*accesses {
+        [AccessExpr::Subscript(Subscript::Index { index })] if casts::is_name(root) => {
+            return Some(call("substr", vec![root.clone(), one_more(index), number("1")]));
+        }
+        [AccessExpr::Dot(Expr::Identifier(field))] => {
+            if let Some(column) = tables::column_of_set(root, &fold(field)) {
+                return Some(column);
+            }
+        }
+        _ => {}
+    }
+    rewrite_accesses(root, accesses);
+    None
+}
+
 /// A place behind all elements that an array may have.
 const LAST_PLACE: &str = "2147483647";
 
@@ -711,7 +721,11 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
 fn made_of_many(name: &str, function: &mut Function) -> Option<Expr> {
     let has_rows = row_documents::write_out(name, function);
     if has_rows && name == "row_to_json" {
-        return arguments_of(function).into_iter().next();
+        let mut arguments = arguments_of(function);
+        return match arguments.len() {
+            2 => Some(call(crate::json::LINES, arguments)),
+            _ => (!arguments.is_empty()).then(|| arguments.swap_remove(0)),
+        };
     }
     let aggregate = if has_rows && name == "json_agg" { crate::json::ROWS } else { name };
     if let Some((value, document)) = crate::json::aggregated(aggregate) {

@@ -181,6 +181,7 @@ fn type_of(expression: &Expr, input: &LogicalPlan, way: Way<'_>) -> Option<Catal
             }
         }
         Expr::ScalarFunction(function) => match function.name() {
+            crate::json::PATH => Some(CatalogType::Path),
             "coeval_no_oids" => Some(CatalogType::ObjectIds),
             "coeval_array" => are_object_ids(&function.args).then_some(CatalogType::ObjectIds),
             "coeval_or_empty" | "coalesce" => type_of(function.args.first()?, input, way),

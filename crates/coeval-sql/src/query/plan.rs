@@ -33,7 +33,7 @@ use crate::engine::{Engine, LONG_TEXT_BYTES};
 use crate::error::{SqlError, place_in};
 use crate::hand_over::aside;
 use crate::memory::{marks_of, syntax_memory};
-use crate::parameters::{self, inferred_types, parameter_field, resolved_types};
+use crate::parameters::{self, inferred_types, parameter_of, resolved_types};
 use crate::provider::{HiddenColumns, Keys, StatementSnapshot};
 use crate::relations::is_vector;
 use crate::rights::MadeFor;
@@ -335,7 +335,7 @@ fn plan_query(
         Ok((Arc::new(named), count))
     })?;
     let known = |index: usize| types.get(index).copied().flatten();
-    let parameters = (0..count).map(|index| known(index).map(|ty| parameter_field(ty.arrow()))).collect();
+    let parameters = (0..count).map(|index| known(index).map(parameter_of)).collect();
     let attempt =
         Attempt { engine: &engine, written: query_as_written, query: &named, parameters, hidden, length };
     let (planner, logical) = attempt.planned(context)?;

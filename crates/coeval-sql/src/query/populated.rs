@@ -2,15 +2,16 @@
 //! `json_populate_recordset(NULL::t, documents)` and its like in FROM: documents as rows of a table.
 //!
 //! Only the catalog knows the columns, so they are written out here: `json_to_recordset(documents) AS t(a int, b text)`, which needs
-//! no catalog. Columns that are arrays are not known there, and a row to begin from that is not NULL is not known here.
+//! no catalog. A row to begin from that is not NULL is not known here.
 
 use super::scopes::{FindRelation, FoundRelation};
 use crate::names::fold;
+use crate::types::resolved_enum;
 use crate::walk::WalkMut;
-use coeval_store::{ColumnDef, TableDef};
+use coeval_store::{ColumnDef, ColumnType, ElementType, TableDef};
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query, TableAlias,
-    TableAliasColumnDef, TableFactor, Value, VisitorMut,
+    ArrayElemTypeDef, DataType, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query,
+    TableAlias, TableAliasColumnDef, TableFactor, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -99,16 +100,25 @@ fn table_behind(base: &Expr) -> Option<&ObjectName> {
     }
 }
 
-/// The columns of a table with their types; `None` if one has a type that only the catalog knows.
+/// The columns of a table with their types.
 fn columns_of(table: &TableDef) -> Option<Vec<TableAliasColumnDef>> {
-    let dialect = PostgreSqlDialect {};
     let column = |column: &ColumnDef| {
-        if column.ty.user_type().is_some() {
-            return None;
-        }
-        let mut parser = Parser::new(&dialect).try_with_sql(&column.ty.to_string()).ok()?;
-        let data_type = Some(parser.parse_data_type().ok()?);
+        let data_type = Some(written_type(column.ty)?);
         Some(TableAliasColumnDef { name: Ident::with_quote('"', &column.name), data_type })
     };
     table.live_columns().map(|(_, own)| column(own)).collect()
+}
+
+/// A type as columns are declared with it. Enums are looked up before this, so they are named as those that have been.
+fn written_type(ty: ColumnType) -> Option<DataType> {
+    match ty {
+        ColumnType::Enum(ty) => Some(resolved_enum(ty)),
+        ColumnType::Array(ElementType::Enum(ty)) => {
+            Some(DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(resolved_enum(ty)), None)))
+        }
+        ty => {
+            let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(&ty.to_string()).ok()?;
+            parser.parse_data_type().ok()
+        }
+    }
 }

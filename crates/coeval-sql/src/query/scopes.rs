@@ -400,6 +400,9 @@ impl<'f> Scopes<'f> {
                     return Relation::of_sets(names);
                 }
                 let alias = alias.as_ref();
+                if let Some(columns) = declared(alias) {
+                    return Relation::of(alias, Some(columns));
+                }
                 match value_column(factor) {
                     Some(only) => {
                         let relation = Relation::of(alias, Some(vec![only.clone()]));
@@ -527,6 +530,13 @@ fn renamed(columns: Columns, alias: Option<&TableAlias>) -> Columns {
 /// The names of columns that an alias lists: of all, or of the first ones.
 fn given(alias: Option<&TableAlias>) -> Vec<String> {
     alias.into_iter().flat_map(|alias| &alias.columns).map(|column| fold(&column.name)).collect()
+}
+
+/// The columns of an alias that says their types, too: there are no others.
+fn declared(alias: Option<&TableAlias>) -> Columns {
+    let columns = &alias?.columns;
+    let has_types = !columns.is_empty() && columns.iter().all(|column| column.data_type.is_some());
+    has_types.then(|| given(alias))
 }
 
 /// The only column of what is called in FROM, where a row of that is its value and the column has another name: one that the

@@ -4,11 +4,13 @@
 //! A row that an outer join has filled up is NULL, and not counted; one of NULLs alone is. DataFusion counts all rows, and
 //! takes none for NULL. So a column is counted in their place that is NULL only where the row is: one of the table that is
 //! NOT NULL, or else one that is put beside its columns in FROM. It tells as well to which query a count belongs that is
-//! written in a subquery. Whether a row is NULL its columns tell. [`documents`] has what makes JSON of rows, [`values`] rows
-//! that are the value of their only column, and [`aliases`] what is known of columns here and is not of rows.
+//! written in a subquery. Whether a row is NULL its columns tell. [`documents`] has what makes JSON of rows, [`stars`] rows that
+//! are written with all columns of others, [`values`] rows that are the value of their only column, and [`aliases`] what is known of
+//! columns here and is not of rows.
 
 mod aliases;
 mod documents;
+mod stars;
 mod values;
 
 use super::scopes::{FindRelation, Owner, Scopes, WholeRow, names_of_sets, value_column};
@@ -91,7 +93,9 @@ fn names_rows(query: &Query) -> bool {
         fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
             let is_row = match expression {
                 Expr::Function(function) => {
-                    counted_row(function).is_some() || documents::takes_rows(function)
+                    counted_row(function).is_some()
+                        || documents::takes_rows(function)
+                        || stars::has_star(function)
                 }
                 other => asked_row(other).is_some(),
             };
@@ -182,6 +186,10 @@ impl Rows<'_> {
             if let Some(asked) = self.asked(row, ask)? {
                 *expression = asked;
             }
+        } else if let Expr::Function(function) = expression
+            && stars::has_star(function)
+        {
+            self.write_out_stars(function)?;
         } else if let Expr::Function(function) = expression
             && documents::takes_rows(function)
         {

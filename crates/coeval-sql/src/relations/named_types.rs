@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Types that only the catalog has: object ids, names, single letters. To queries they are integers and text; clients
-//! are told of them where a result shows a column of the catalog, so that they read it as PostgreSQL's.
+//! Types that no column of a user has: object ids, names, single letters, which only the catalog has, and paths of JSON. To queries
+//! they are integers and text; clients are told of them where a result shows a column of the catalog, or a cast, so that they read
+//! it as PostgreSQL's.
 
 use arrow::datatypes::{DataType, Field};
 
 /// Marks fields of such a type.
 const KEY: &str = "coeval.catalog_type";
 
-/// A type that only the catalog has.
+/// A type that no column of a user has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CatalogType {
     /// `oid`: an integer.
@@ -22,11 +23,13 @@ pub enum CatalogType {
     Letter,
     /// `"char"[]`.
     Letters,
+    /// `jsonpath`: text.
+    Path,
 }
 
 impl CatalogType {
-    const ALL: [Self; 6] =
-        [Self::ObjectId, Self::ObjectIds, Self::Name, Self::Names, Self::Letter, Self::Letters];
+    const ALL: [Self; 7] =
+        [Self::ObjectId, Self::ObjectIds, Self::Name, Self::Names, Self::Letter, Self::Letters, Self::Path];
 
     fn type_name(self) -> &'static str {
         match self {
@@ -36,6 +39,7 @@ impl CatalogType {
             Self::Names => "_name",
             Self::Letter => "char",
             Self::Letters => "_char",
+            Self::Path => "jsonpath",
         }
     }
 
@@ -44,13 +48,13 @@ impl CatalogType {
         Self::ALL.into_iter().find(|ty| ty.type_name() == name)
     }
 
-    /// The type of arrays of this type.
+    /// The type of arrays of this type; `None` for those that are shown as arrays of text.
     pub(crate) fn array(self) -> Option<Self> {
         match self {
             Self::ObjectId => Some(Self::ObjectIds),
             Self::Name => Some(Self::Names),
             Self::Letter => Some(Self::Letters),
-            Self::ObjectIds | Self::Names | Self::Letters => None,
+            Self::ObjectIds | Self::Names | Self::Letters | Self::Path => None,
         }
     }
 
@@ -64,6 +68,7 @@ impl CatalogType {
             Self::Names => 1003,
             Self::Letter => 18,
             Self::Letters => 1002,
+            Self::Path => 4072,
         }
     }
 
@@ -80,7 +85,7 @@ impl CatalogType {
             Self::ObjectId => 4,
             Self::Name => 64,
             Self::Letter => 1,
-            Self::ObjectIds | Self::Names | Self::Letters => -1,
+            Self::ObjectIds | Self::Names | Self::Letters | Self::Path => -1,
         }
     }
 
@@ -111,7 +116,7 @@ impl CatalogType {
         match self {
             Self::ObjectId => *ty == DataType::Int32,
             Self::ObjectIds => is_list_of(&|item| *item == DataType::Int32),
-            Self::Name | Self::Letter => ty.is_string(),
+            Self::Name | Self::Letter | Self::Path => ty.is_string(),
             Self::Names | Self::Letters => is_list_of(&DataType::is_string),
         }
     }

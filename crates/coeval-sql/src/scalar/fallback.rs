@@ -15,7 +15,7 @@ use crate::walk::{WalkMut, step};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use chrono_tz::Tz;
-use coeval_store::ColumnType;
+use coeval_store::{ColumnType, ElementType};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
@@ -179,7 +179,10 @@ impl Fallback {
         let field = expression.return_field(&schema)?;
         // Text of a length is cut to it when it is assigned, as any text is.
         let marked = types::column_type_of_field(&field);
-        let document = marked.filter(|ty| matches!(ty, ColumnType::Json | ColumnType::Jsonb));
+        let document = marked.filter(|ty| match ty {
+            ColumnType::Array(element) => matches!(element, ElementType::Json | ElementType::Jsonb),
+            ty => matches!(ty, ColumnType::Json | ColumnType::Jsonb),
+        });
         let ty = document.or_else(|| types::column_type_of_arrow(field.data_type())).ok_or_else(|| {
             SqlError::new(
                 SqlState::FeatureNotSupported,

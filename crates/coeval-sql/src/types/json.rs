@@ -6,8 +6,10 @@
 
 mod canonical;
 mod document;
+mod escapes;
 mod order;
 
 pub(crate) use canonical::{canonical, push_long_string, push_string};
 pub(crate) use document::{Kind, Part};
+pub(crate) use escapes::check_escapes;
 pub(crate) use order::order_key;

@@ -134,6 +134,16 @@ fn invalid(text: &str, ty: ColumnType) -> SqlError {
     SqlError::new(state, message)
 }
 
+/// What is wrong with the text of a document, which may be long: it is not in the message. Both types are called `json` there.
+fn no_json(error: &serde_json::Error) -> SqlError {
+    let detail = match error.is_eof() {
+        true => "The input string ended unexpectedly.".to_owned(),
+        false => error.to_string(),
+    };
+    let message = "invalid input syntax for type json";
+    SqlError::new(SqlState::InvalidTextRepresentation, message).with_detail(detail)
+}
+
 /// What is wrong with the text of a date, a time or an interval.
 pub(crate) fn no_time(flaw: Flaw, text: &str, ty: ColumnType) -> SqlError {
     let (state, what) = match (flaw, ty) {
@@ -225,13 +235,11 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
         ColumnType::Enum(ty) => parse_label(text, ty)?,
         ColumnType::Array(element) => parse_list(text, element, zone)?,
         ColumnType::Json => {
-            serde_json::from_str::<serde::de::IgnoredAny>(text)
-                .map_err(|error| bad().with_detail(error.to_string()))?;
+            serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|error| no_json(&error))?;
             Value::from(text)
         }
         ColumnType::Jsonb => {
-            serde_json::from_str::<serde::de::IgnoredAny>(text)
-                .map_err(|error| bad().with_detail(error.to_string()))?;
+            serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|error| no_json(&error))?;
             Value::from(canonical(text)?)
         }
     })

@@ -231,6 +231,12 @@ impl ScalarUDFImpl for ArrayFunction {
         // Arrow does not tell arrays of JSON from those of text.
         let element = match self.making {
             Making::Cast => named_column(named)?.and_then(ElementType::of),
+            Making::OrEmpty => {
+                match arguments.arg_fields.first().and_then(|field| column_type_of_field(field)) {
+                    Some(ColumnType::Array(element)) => Some(element),
+                    _ => None,
+                }
+            }
             _ => None,
         };
         Ok(Arc::new(match element {

@@ -5,6 +5,10 @@
 //! field do not count; a separator of the pattern takes one of the text if there is one, a letter takes any. Where the
 //! text ends the rest of the pattern counts nothing: the year alone is its first of January.
 
+mod exact;
+
+pub(crate) use exact::{ExactPattern, ExactTime};
+
 use super::calendar::{EPOCH_AS_JULIAN, of_iso_week};
 use super::write::{DAYS, MONTHS, ROMAN_MONTHS};
 use super::{Field, Part, invalid_datetime, parts};
@@ -38,7 +42,7 @@ pub(super) fn date(text: &str, pattern: &str) -> Result<i32, SqlError> {
 /// As [`date`].
 pub(super) fn timestamp(text: &str, pattern: &str, zone: Tz) -> Result<i64, SqlError> {
     let read = Read::of(text, pattern)?;
-    let local = read.days(text)? * MICROS_PER_DAY + read.time(text)?;
+    let local = read.local(text)?;
     let instant = match read.offset() {
         Some(seconds) => Some(local - seconds * MICROS_PER_SECOND),
         None => local_to_utc(local, zone),
@@ -116,8 +120,7 @@ struct Read {
 impl Read {
     fn of(text: &str, pattern: &str) -> Result<Self, SqlError> {
         let parts = parts(pattern);
-        let mut reader =
-            Reader { whole: text, rest: text, skipped: 0, read: Self { zone_sign: 1, ..Self::default() } };
+        let mut reader = Reader::new(text);
         for (place, part) in parts.iter().enumerate() {
             if reader.rest.is_empty() {
                 break;
@@ -206,6 +209,13 @@ impl Read {
         Ok(seconds * MICROS_PER_SECOND + self.micros)
     }
 
+    /// Microseconds since 1970 in local time.
+    fn local(&self, text: &str) -> Result<i64, SqlError> {
+        let midnight = self.days(text)?.checked_mul(MICROS_PER_DAY);
+        let time = self.time(text)?;
+        midnight.and_then(|midnight| midnight.checked_add(time)).ok_or_else(|| out_of_range(text))
+    }
+
     /// Seconds east of UTC, if the text says so.
     fn offset(&self) -> Option<i64> {
         if self.zone_hours.is_none() && self.zone_minutes.is_none() {
@@ -213,6 +223,11 @@ impl Read {
         }
         let (hours, minutes) = (self.zone_hours.unwrap_or(0), self.zone_minutes.unwrap_or(0));
         Some(self.zone_sign * (hours * 3_600 + minutes * 60))
+    }
+
+    /// The time of a day with the digits of seconds that the pattern has.
+    fn rounded_time(&self, micros: i64) -> i64 {
+        self.rounded(POSTGRES_EPOCH + micros) - POSTGRES_EPOCH
     }
 
     /// The instant with the digits of seconds that the pattern has. Halves are rounded away from where PostgreSQL counts from.
@@ -246,6 +261,7 @@ fn begins_with_digit(next: Option<&Part>) -> bool {
                 | "B.C."
                 | "RM"
                 | "TZ"
+                | "TZH"
         ),
     }
 }
@@ -267,7 +283,11 @@ struct Reader<'r> {
     read: Read,
 }
 
-impl Reader<'_> {
+impl<'r> Reader<'r> {
+    fn new(text: &'r str) -> Self {
+        Self { whole: text, rest: text, skipped: 0, read: Read { zone_sign: 1, ..Read::default() } }
+    }
+
     fn next(&self) -> Option<char> {
         self.rest.chars().next()
     }
@@ -306,7 +326,8 @@ impl Reader<'_> {
 
     /// A number of at most so many digits, and how many those were.
     fn number(&mut self, field: &Field, digits: usize, end: Length) -> Result<(i64, usize), SqlError> {
-        let sign = if self.rest.starts_with('-') { 1 } else { 0 };
+        self.rest = self.rest.trim_start();
+        let sign = usize::from(self.rest.starts_with(['-', '+']));
         let length = self.rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
         let length = if end == Length::Open { length } else { length.min(digits) };
         if length == 0 || (end == Length::Fixed && length < digits) {
@@ -368,7 +389,7 @@ impl Reader<'_> {
     }
 
     fn zone_hours(&mut self, field: &Field) -> Result<(), SqlError> {
-        if let Some(sign @ ('+' | '-')) = self.next() {
+        if let Some(sign @ ('+' | '-' | ' ')) = self.next() {
             self.read.zone_sign = if sign == '-' { -1 } else { 1 };
             self.advance();
         } else if self.skipped > 0 && self.passed().ends_with('-') {

@@ -7,11 +7,13 @@
 
 use super::moments::Moment;
 use super::number::Number;
-use super::{ArithmeticOp, Expression, Head, Item, Method, Path, Step};
+use super::{ArithmeticOp, Expression, Head, Item, Method, Path, Search, Step};
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
+use crate::functions::ExactPattern;
 use crate::stack::with_room;
 use crate::types::json::{Kind, Part, push_string};
+use chrono_tz::Tz;
 use std::borrow::Cow;
 
 /// Why a path was not followed to its end.
@@ -52,6 +54,7 @@ pub(super) struct Following<'p, 'd> {
     path: &'p Path,
     root: Item<'d>,
     variables: Option<Part<'p>>,
+    zone: Option<Tz>,
     meter: &'p Meter,
 }
 
@@ -60,9 +63,15 @@ impl<'p, 'd> Following<'p, 'd> {
         path: &'p Path,
         document: &'d str,
         variables: Option<Part<'p>>,
-        meter: &'p Meter,
+        search: &Search<'p>,
     ) -> Self {
-        Self { path, root: Item::part(Part::of(document).text()), variables, meter }
+        let root = Item::part(Part::of(document).text());
+        Self { path, root, variables, zone: search.zone, meter: search.meter }
+    }
+
+    /// The zone of dates and times that have none.
+    pub(super) fn zone(&self) -> Option<Tz> {
+        self.zone
     }
 
     pub(super) fn meter(&self) -> &Meter {
@@ -149,11 +158,12 @@ impl<'p, 'd> Following<'p, 'd> {
                 let last = scope.size.unwrap_or(0).cast_signed() - 1;
                 Item::made(last.to_string())
             }
-            Head::Variable(name) => match self.variables.and_then(|variables| variables.member(name)) {
-                Some(value) => Item::made(value.text().to_owned()),
-                None => {
+            Head::Variable(name) => match self.variables.map(|variables| variables.member(name)) {
+                None => Item::part("null"),
+                Some(Some(value)) => Item::made(value.text().to_owned()),
+                Some(None) => {
                     let message = format!("could not find jsonpath variable \"{name}\"");
-                    return of_path(SqlState::UndefinedObject, message);
+                    return Err(Failure::OfStatement(SqlError::new(SqlState::UndefinedObject, message)));
                 }
             },
             Head::Nested(inner) => {
@@ -277,7 +287,7 @@ impl<'p, 'd> Following<'p, 'd> {
                     Some(false) | None => Ok(()),
                 }
             }
-            Step::Method(method) => match self.method(item, *method, scope)? {
+            Step::Method(method) => match self.method(item, method, scope)? {
                 Some(results) => results.iter().try_for_each(|result| self.next(result, rest, scope, found)),
                 None => Ok(()),
             },
@@ -416,7 +426,7 @@ impl<'p, 'd> Following<'p, 'd> {
     fn method(
         &self,
         item: &Item<'d>,
-        method: Method,
+        method: &Method,
         scope: Scope<'_, 'd>,
     ) -> Outcome<Option<Vec<Item<'d>>>> {
         let value = part(item);
@@ -439,7 +449,9 @@ impl<'p, 'd> Following<'p, 'd> {
             Method::Floor => one(numeric(item, "floor")?.floor().text()),
             Method::Ceiling => one(numeric(item, "ceiling")?.ceiling().text()),
             Method::Double => one(double(value)?),
-            Method::Datetime => Ok(Some(vec![Item::of_moment(moment_of(item)?)])),
+            Method::Datetime(template) => {
+                Ok(Some(vec![Item::of_moment(moment_of(item, template.as_deref())?)]))
+            }
             Method::KeyValue if value.kind() == Kind::Object => {
                 let entry = |(key, value): (String, Item<'d>)| {
                     let mut text = String::from("{\"id\": 0, \"key\": ");
@@ -469,19 +481,22 @@ fn numeric(item: &Item<'_>, method: &str) -> Outcome<Number> {
     }
 }
 
-/// The date or time that a text writes.
-fn moment_of(item: &Item<'_>) -> Outcome<Moment> {
+/// The date or time that a text writes, by the template if there is one.
+fn moment_of(item: &Item<'_>, template: Option<&str>) -> Outcome<Moment> {
     let Some(text) = item.string() else {
         let message = "jsonpath item method .datetime() can only be applied to a string";
         return of_path(SqlState::InvalidArgumentForSqlJsonDatetimeFunction, message);
     };
-    match Moment::read(&text) {
-        Some(moment) => Ok(moment),
-        None => {
-            let message = format!("datetime format is not recognized: \"{text}\"");
-            of_path(SqlState::InvalidArgumentForSqlJsonDatetimeFunction, message)
-        }
+    if let Some(template) = template {
+        let template = ExactPattern::new(template).map_err(Failure::OfStatement)?;
+        return Moment::by_template(&text, &template).map_err(Failure::OfPath);
     }
+    Moment::read(&text).ok_or_else(|| {
+        let message = format!("datetime format is not recognized: \"{text}\"");
+        let error = SqlError::new(SqlState::InvalidArgumentForSqlJsonDatetimeFunction, message);
+        let hint = "Use a datetime template argument to specify the input data format.";
+        Failure::OfPath(error.with_hint(hint))
+    })
 }
 
 /// A number, or a text that writes one, as a `double precision`.

@@ -1,49 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads a path, by PostgreSQL's grammar of it: what is compared is no condition, and a condition is no number.
 
-use super::{ArithmeticOp, CompareOp, Expression, Head, Method, Path, Predicate, Step};
+use super::tokens::{Token, at_end, near, tokens};
+use super::{ArithmeticOp, CompareOp, Expression, Head, Method, Path, Pattern, Predicate, Step};
 use crate::error::{SqlError, SqlState};
 use crate::functions::pattern_of_operator;
 use crate::scalar::LetterCase;
 use crate::stack::with_room;
-use crate::types::json::push_string;
-use std::iter::Peekable;
-use std::str::Chars;
+use crate::types::json::{Kind, Part, push_string};
 
 /// How deep a path may be nested.
-const DEPTH_MAX: usize = 200;
+const DEPTH_MAX: usize = 600;
 
 /// How many operators and steps it may have.
 const JOINED_MAX: usize = 500;
+
+// Operators in a row are in parentheses in a path's one text, which is to be read as well.
+const _: () = assert!(DEPTH_MAX > JOINED_MAX);
+
+/// The flags of patterns, in the order in which they are shown.
+const FLAGS: &str = "ismxq";
 
 fn too_deep() -> SqlError {
     let message = "a jsonpath is nested too deeply, or has too many operators";
     SqlError::new(SqlState::StatementTooComplex, message)
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
-    Root,
-    Current,
-    Variable(String),
-    /// In quotes.
-    Text(String),
-    Number(String),
-    Word(String),
-    Mark(&'static str),
-}
-
-/// Marks, the longer ones first.
-const MARKS: [&str; 26] = [
-    "**", "&&", "||", "==", "!=", "<>", "<=", ">=", "<", ">", "!", "?", "%", "*", "+", "-", "/", ".", ",",
-    "(", ")", "[", "]", "{", "}", ":",
-];
-
 /// The path that a text writes.
 ///
 /// # Errors
-/// `42601` for what is none, `2201B` for a pattern in it that is none, `54001` for one that is nested too deeply, `0A000` for
-/// `.datetime()` with a template.
+/// `22P02` for an empty text, `42601` for what is none, `22003` for a number in it that is too long, `2201B` for a pattern that is
+/// none, `54001` for a path that is nested too deeply.
 pub(super) fn parse(text: &str) -> Result<Path, SqlError> {
     let tokens = tokens(text)?;
     if tokens.is_empty() {
@@ -63,201 +50,6 @@ pub(super) fn parse(text: &str) -> Result<Path, SqlError> {
         None => Ok(Path { is_lax, expression }),
         Some(_) => Err(parser.wrong()),
     }
-}
-
-fn tokens(text: &str) -> Result<Vec<Token>, SqlError> {
-    let mut tokens = Vec::new();
-    let mut rest = text;
-    loop {
-        rest = rest.trim_start();
-        if let Some(comment) = rest.strip_prefix("/*") {
-            rest = comment.split_once("*/").ok_or_else(|| at_end("unexpected end of comment"))?.1;
-            continue;
-        }
-        let Some(first) = rest.chars().next() else { return Ok(tokens) };
-        let behind = &rest[first.len_utf8()..];
-        let begins_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
-        let (token, behind) = match first {
-            '"' => {
-                let (text, behind) = quoted(behind)?;
-                (Token::Text(text), behind)
-            }
-            '$' if behind.starts_with('"') => {
-                let (name, behind) = quoted(&behind[1..])?;
-                (Token::Variable(name), behind)
-            }
-            '$' if behind.starts_with(is_of_word) => {
-                let (name, behind) = word(behind)?;
-                (Token::Variable(name), behind)
-            }
-            '$' => (Token::Root, behind),
-            '@' => (Token::Current, behind),
-            '0'..='9' => number(rest)?,
-            '.' if begins_number(behind) && !ends_value(tokens.last()) => number(rest)?,
-            _ => match MARKS.iter().find(|mark| rest.starts_with(**mark)) {
-                Some(mark) => (Token::Mark(mark), &rest[mark.len()..]),
-                None if is_of_word(first) => {
-                    let (word, behind) = word(rest)?;
-                    (Token::Word(word), behind)
-                }
-                None => return Err(near(&first.to_string())),
-            },
-        };
-        tokens.push(token);
-        rest = behind;
-    }
-}
-
-/// Whether a point behind a token begins a step.
-fn ends_value(token: Option<&Token>) -> bool {
-    !matches!(
-        token,
-        None | Some(Token::Mark(
-            "**" | "&&"
-                | "||"
-                | "=="
-                | "!="
-                | "<>"
-                | "<="
-                | ">="
-                | "<"
-                | ">"
-                | "!"
-                | "%"
-                | "+"
-                | "-"
-                | "/"
-                | ","
-                | "("
-                | "["
-                | "{"
-        ))
-    )
-}
-
-fn is_of_word(c: char) -> bool {
-    !c.is_whitespace() && !"?%$.[]{}()|&!=<>@#,*:-+/\"".contains(c)
-}
-
-/// A word, and what is behind it.
-fn word(text: &str) -> Result<(String, &str), SqlError> {
-    let mut word = String::new();
-    let mut chars = text.chars();
-    let mut rest = text;
-    while let Some(c) = chars.next() {
-        if !is_of_word(c) {
-            break;
-        }
-        if c == '\\' {
-            word.push(escaped(&mut chars)?);
-        } else {
-            word.push(c);
-        }
-        rest = chars.as_str();
-    }
-    Ok((word, rest))
-}
-
-/// A text behind its first quote, and what is behind its last one.
-fn quoted(text: &str) -> Result<(String, &str), SqlError> {
-    let mut inner = String::new();
-    let mut chars = text.chars();
-    loop {
-        match chars.next().ok_or_else(|| at_end("unterminated quoted string"))? {
-            '"' => return Ok((inner, chars.as_str())),
-            '\\' => inner.push(escaped(&mut chars)?),
-            c => inner.push(c),
-        }
-    }
-}
-
-/// The character that is written behind a backslash.
-fn escaped(chars: &mut Chars<'_>) -> Result<char, SqlError> {
-    let c = chars.next().ok_or_else(|| at_end("unexpected end after backslash"))?;
-    Ok(match c {
-        'b' => '\u{8}',
-        'f' => '\u{c}',
-        'n' => '\n',
-        'r' => '\r',
-        't' => '\t',
-        'v' => '\u{b}',
-        'x' => character(&mut chars.by_ref().take(2).peekable(), 2)?,
-        'u' if chars.as_str().starts_with('{') => {
-            let (digits, _) = chars.as_str()[1..].split_once('}').ok_or_else(invalid_escape)?;
-            let found = character(&mut digits.chars().take(6).peekable(), digits.len())?;
-            let length = digits.len() + 2;
-            chars.by_ref().take(length).for_each(drop);
-            found
-        }
-        'u' => {
-            let first = code(&mut chars.by_ref().take(4).peekable(), 4)?;
-            match first {
-                // A character beyond the first 65,536 is written as two halves.
-                0xD800..=0xDBFF if chars.as_str().starts_with("\\u") => {
-                    chars.by_ref().take(2).for_each(drop);
-                    let second = code(&mut chars.by_ref().take(4).peekable(), 4)?;
-                    if !(0xDC00..=0xDFFF).contains(&second) {
-                        return Err(invalid_escape());
-                    }
-                    let joined = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
-                    char::from_u32(joined).ok_or_else(invalid_escape)?
-                }
-                code => char::from_u32(code).filter(|c| *c != '\0').ok_or_else(invalid_escape)?,
-            }
-        }
-        other => other,
-    })
-}
-
-/// The character of so many hexadecimal digits.
-fn character<I: Iterator<Item = char>>(digits: &mut Peekable<I>, count: usize) -> Result<char, SqlError> {
-    let code = code(digits, count)?;
-    char::from_u32(code).filter(|c| *c != '\0').ok_or_else(invalid_escape)
-}
-
-fn code<I: Iterator<Item = char>>(digits: &mut Peekable<I>, count: usize) -> Result<u32, SqlError> {
-    let mut code = 0_u32;
-    let mut read = 0;
-    while let Some(digit) = digits.next_if(char::is_ascii_hexdigit) {
-        code = (code << 4) | digit.to_digit(16).unwrap_or(0);
-        read += 1;
-    }
-    if read == count && (1..=6).contains(&count) { Ok(code) } else { Err(invalid_escape()) }
-}
-
-fn invalid_escape() -> SqlError {
-    SqlError::syntax("invalid Unicode escape sequence of jsonpath input")
-}
-
-/// A number, and what is behind it.
-fn number(text: &str) -> Result<(Token, &str), SqlError> {
-    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-    let mut end = digits(text);
-    if text[end..].starts_with('.') && (end > 0 || digits(&text[end + 1..]) > 0) {
-        end += 1 + digits(&text[end + 1..]);
-    }
-    if let Some(exponent) = text[end..].strip_prefix(['e', 'E']) {
-        let sign = usize::from(exponent.starts_with(['+', '-']));
-        let count = digits(&exponent[sign..]);
-        if count == 0 {
-            return Err(near(text));
-        }
-        end += 1 + sign + count;
-    }
-    if text[end..].starts_with(is_of_word) {
-        return Err(SqlError::syntax("trailing junk after numeric literal of jsonpath input"));
-    }
-    let written = text[..end].trim_end_matches('.');
-    let written = if written.starts_with('.') { format!("0{written}") } else { written.to_owned() };
-    Ok((Token::Number(written), &text[end..]))
-}
-
-fn near(what: &str) -> SqlError {
-    SqlError::syntax(format!("syntax error at or near \"{what}\" of jsonpath input"))
-}
-
-fn at_end(what: &str) -> SqlError {
-    SqlError::syntax(format!("{what} at end of jsonpath input"))
 }
 
 /// What stands at a place: a value, or a condition.
@@ -370,6 +162,7 @@ impl Parser {
         if !matches!(self.peek(), Some(Token::Mark("("))) && !self.is_word("exists") {
             return Err(self.wrong());
         }
+        self.join()?;
         match self.sum()? {
             Either::Truth(predicate) => Ok(Either::Truth(Predicate::Not(Box::new(predicate)))),
             Either::Value(_) => Err(self.wrong()),
@@ -413,36 +206,38 @@ impl Parser {
         Ok(Either::Value(left))
     }
 
-    /// The pattern behind `like_regex`, with its flags in front.
-    fn pattern(&mut self) -> Result<String, SqlError> {
-        let Some(Token::Text(pattern)) = self.peek().cloned() else { return Err(self.wrong()) };
+    /// What stands behind `like_regex`.
+    fn pattern(&mut self) -> Result<Pattern, SqlError> {
+        let Some(Token::Text(text)) = self.peek().cloned() else { return Err(self.wrong()) };
         self.at += 1;
-        let mut flags = String::new();
+        let mut given = String::new();
         if self.take_word("flag") {
-            let Some(Token::Text(given)) = self.peek().cloned() else { return Err(self.wrong()) };
+            let Some(Token::Text(flags)) = self.peek().cloned() else { return Err(self.wrong()) };
             self.at += 1;
-            flags = given;
+            given = flags;
         }
-        if let Some(other) = flags.chars().find(|flag| !"ismxq".contains(*flag)) {
+        if let Some(other) = given.chars().find(|flag| !FLAGS.contains(*flag)) {
             return Err(SqlError::syntax("invalid input syntax for type jsonpath")
                 .with_detail(format!("Unrecognized flag character \"{other}\" in LIKE_REGEX predicate.")));
         }
-        let is_literal = flags.contains('q');
-        if flags.contains('x') && !is_literal {
+        let is_literal = given.contains('q');
+        if given.contains('x') && !is_literal {
             let message = "XQuery \"x\" flag (expanded regular expressions) is not implemented";
             return Err(SqlError::new(SqlState::FeatureNotSupported, message));
         }
         let written = if is_literal {
-            regex::escape(&pattern)
+            regex::escape(&text)
         } else {
-            pattern_of_operator(&pattern, LetterCase::Sensitive)?.ok_or_else(|| {
+            pattern_of_operator(&text, LetterCase::Sensitive)?.ok_or_else(|| {
                 SqlError::unsupported("a back reference, a look ahead or a look behind in like_regex")
             })?
         };
         // A point fits no end of a line, unless the flags say so.
         let bare = written.strip_prefix("(?s)").unwrap_or(&written);
-        let flags: String = flags.chars().filter(|flag| "ism".contains(*flag)).collect();
-        Ok(if flags.is_empty() { bare.to_owned() } else { format!("(?{flags}){bare}") })
+        let flags: String = FLAGS.chars().filter(|flag| given.contains(*flag)).collect();
+        let meant: String = flags.chars().filter(|flag| "ism".contains(*flag)).collect();
+        let compiled = if meant.is_empty() { bare.to_owned() } else { format!("(?{meant}){bare}") };
+        Ok(Pattern { text, flags, compiled })
     }
 
     /// Counts an operator or a step. Each is one call more within others when the path is followed.
@@ -496,6 +291,7 @@ impl Parser {
         let mut signs = Vec::new();
         let mut next = Some(sign);
         while let Some(sign) = next {
+            self.join()?;
             self.at += 1;
             signs.push(sign);
             next = match self.peek() {
@@ -505,11 +301,8 @@ impl Parser {
             };
         }
         match self.accessed()? {
-            Either::Value(value) if signs.len() <= DEPTH_MAX => {
-                let signed = |value, sign| Expression::Sign(sign, Box::new(value));
-                Ok(Either::Value(signs.into_iter().rev().fold(value, signed)))
-            }
-            _ => Err(self.wrong()),
+            Either::Value(value) => Ok(Either::Value(signs.into_iter().rev().fold(value, signed))),
+            Either::Truth(_) => Err(self.wrong()),
         }
     }
 
@@ -524,12 +317,18 @@ impl Parser {
         if steps.is_empty() {
             return Ok(primary);
         }
-        let head = match primary {
-            Either::Value(Expression::Steps(head, before)) if before.is_empty() => head,
-            Either::Value(value) => Head::Nested(Box::new(value)),
-            Either::Truth(predicate) => Head::Nested(Box::new(Expression::Predicate(Box::new(predicate)))),
-        };
-        Ok(Either::Value(Expression::Steps(head, steps)))
+        let nested = |value| Head::Nested(Box::new(value));
+        Ok(Either::Value(match primary {
+            // Those of parentheses and those behind them are one way.
+            Either::Value(Expression::Steps(head, mut before)) => {
+                before.append(&mut steps);
+                Expression::Steps(head, before)
+            }
+            Either::Value(value) => Expression::Steps(nested(value), steps),
+            Either::Truth(predicate) => {
+                Expression::Steps(nested(Expression::Predicate(Box::new(predicate))), steps)
+            }
+        }))
     }
 
     fn primary(&mut self) -> Result<Option<Either>, SqlError> {
@@ -583,16 +382,10 @@ impl Parser {
                 if !self.take_word("unknown") {
                     return Err(self.wrong());
                 }
+                self.join()?;
                 Ok(Either::Truth(Predicate::IsUnknown(Box::new(predicate))))
             }
-            Either::Value(value) => {
-                // Steps behind it are those of its result.
-                Ok(Either::Value(match value {
-                    Expression::Steps(head, steps) if steps.is_empty() => Expression::Steps(head, steps),
-                    other => Expression::Steps(Head::Nested(Box::new(other)), Vec::new()),
-                }))
-            }
-            truth @ Either::Truth(_) => Ok(truth),
+            other => Ok(other),
         }
     }
 
@@ -634,7 +427,7 @@ impl Parser {
     }
 
     fn method(&mut self, name: &str) -> Result<Step, SqlError> {
-        let method = match name.to_ascii_lowercase().as_str() {
+        let mut method = match name.to_ascii_lowercase().as_str() {
             "type" => Method::Type,
             "size" => Method::Size,
             "abs" => Method::Abs,
@@ -642,7 +435,7 @@ impl Parser {
             "ceiling" => Method::Ceiling,
             "double" => Method::Double,
             "keyvalue" => Method::KeyValue,
-            "datetime" => Method::Datetime,
+            "datetime" => Method::Datetime(None),
             _ => {
                 self.at += 1;
                 return Err(self.wrong());
@@ -650,10 +443,9 @@ impl Parser {
         };
         self.at += 1;
         self.expect("(")?;
-        if method == Method::Datetime && matches!(self.peek(), Some(Token::Text(_))) {
-            let what = "a template of the jsonpath item method .datetime()";
-            let hint = "Compare dates and times in SQL, as to_timestamp(document ->> 'key', 'template').";
-            return Err(SqlError::unsupported(what).with_hint(hint));
+        if let (Method::Datetime(template), Some(Token::Text(given))) = (&mut method, self.peek()) {
+            *template = Some(given.clone());
+            self.at += 1;
         }
         self.expect(")")?;
         Ok(Step::Method(method))
@@ -705,6 +497,28 @@ impl Parser {
     }
 }
 
+/// A value behind a sign, which a number takes in.
+fn signed(value: Expression, sign: ArithmeticOp) -> Expression {
+    match value {
+        Expression::Steps(Head::Literal(number), steps)
+            if steps.is_empty() && Part::of(&number).kind() == Kind::Number =>
+        {
+            let number = if sign == ArithmeticOp::Subtract { negative(&number) } else { number };
+            Expression::Steps(Head::Literal(number), steps)
+        }
+        value => Expression::Sign(sign, Box::new(value)),
+    }
+}
+
+/// The negative of a number, as JSON writes both. A zero has no sign.
+fn negative(number: &str) -> String {
+    match number.strip_prefix('-') {
+        Some(positive) => positive.to_owned(),
+        None if number.bytes().all(|byte| matches!(byte, b'0' | b'.')) => number.to_owned(),
+        None => format!("-{number}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::parse;
@@ -719,7 +533,10 @@ mod tests {
             ("$ ? (@)", "syntax error at or near \")\" of jsonpath input"),
             ("$[*] ? (1)", "syntax error at or near \")\" of jsonpath input"),
             ("", "invalid input syntax for type jsonpath: \"\""),
-            ("0x10", "trailing junk after numeric literal of jsonpath input"),
+            ("0x10", "trailing junk after numeric literal at or near \"0x\" of jsonpath input"),
+            ("00", "trailing junk after numeric literal at or near \"00\" of jsonpath input"),
+            ("1.2e", "trailing junk after numeric literal at or near \"1.2e\" of jsonpath input"),
+            ("1e+", "invalid numeric literal at or near \"1e+\" of jsonpath input"),
             ("$.nosuch()", "syntax error at or near \"(\" of jsonpath input"),
         ] {
             assert_eq!(parse(path).unwrap_err().message, message, "{path}");
@@ -738,7 +555,10 @@ mod tests {
         ] {
             assert!(parse(path).is_ok(), "{path}: {:?}", parse(path));
         }
-        let deep = format!("{}1{}", "(".repeat(300), ")".repeat(300));
+        let deep = format!("{}1{}", "(".repeat(700), ")".repeat(700));
         assert_eq!(parse(&deep).unwrap_err().state.code(), "54001");
+        // Each sign is one within another, also of different parentheses.
+        let signed = format!("{}$", format!("{}(", "-".repeat(100)).repeat(10));
+        assert_eq!(parse(&signed).unwrap_err().state.code(), "54001");
     }
 }

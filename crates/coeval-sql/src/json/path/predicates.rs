@@ -7,6 +7,7 @@ use crate::functions::compiled_for_operator;
 use crate::scalar::LetterCase;
 use crate::stack::with_room;
 use crate::types::json::Kind;
+use chrono_tz::Tz;
 use std::cmp::Ordering;
 
 impl<'d> Following<'_, 'd> {
@@ -52,7 +53,7 @@ impl<'d> Following<'_, 'd> {
                 let Some(right) = without_error(self.opened_values(right, item, scope))? else {
                     return Ok(None);
                 };
-                self.any(&left, &right, |left, right| compared(*comparison, left, right))
+                self.any(&left, &right, |left, right| compared(*comparison, left, right, self.zone()))
             }
             Predicate::StartsWith(value, initial) => {
                 let Some(values) = without_error(self.opened_values(value, item, scope))? else {
@@ -72,8 +73,8 @@ impl<'d> Following<'_, 'd> {
                 let Some(values) = without_error(self.opened_values(value, item, scope))? else {
                     return Ok(None);
                 };
-                let regex =
-                    compiled_for_operator(pattern, LetterCase::Sensitive).map_err(Failure::OfStatement)?;
+                let regex = compiled_for_operator(&pattern.compiled, LetterCase::Sensitive)
+                    .map_err(Failure::OfStatement)?;
                 self.any(&values, &[Item::part("null")], |value, _| {
                     let Some(text) = value.string() else { return Ok(None) };
                     regex.is_match(&text, self.meter()).map(Some).map_err(Failure::OfStatement)
@@ -115,7 +116,12 @@ fn without_error<T>(outcome: Outcome<T>) -> Outcome<Option<T>> {
 }
 
 /// How two values compare; `None` if they do not.
-fn compared(comparison: CompareOp, left: &Item<'_>, right: &Item<'_>) -> Outcome<Option<bool>> {
+fn compared(
+    comparison: CompareOp,
+    left: &Item<'_>,
+    right: &Item<'_>,
+    zone: Option<Tz>,
+) -> Outcome<Option<bool>> {
     let (left_part, right_part) = (part(left), part(right));
     let order = match (left_part.kind(), right_part.kind()) {
         (Kind::Null, Kind::Null) => Ordering::Equal,
@@ -123,7 +129,7 @@ fn compared(comparison: CompareOp, left: &Item<'_>, right: &Item<'_>) -> Outcome
         (Kind::Boolean, Kind::Boolean) => (left_part.text() == "true").cmp(&(right_part.text() == "true")),
         (Kind::String, Kind::String) => match (left.moment(), right.moment()) {
             (None, None) => left_part.string().cmp(&right_part.string()),
-            (Some(left), Some(right)) => match left.compare(right).map_err(Failure::OfStatement)? {
+            (Some(left), Some(right)) => match left.compare(right, zone).map_err(Failure::OfStatement)? {
                 Some(order) => order,
                 None => return Ok(None),
             },

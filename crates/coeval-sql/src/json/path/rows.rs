@@ -6,7 +6,7 @@ use crate::allowance::Meter;
 use crate::constants::made_of;
 use crate::error::{SqlError, SqlState};
 use crate::types::json::canonical;
-use crate::types::{column_type_of_field, parse_value};
+use crate::types::{column_type_of_field, parse_value, session_zone};
 use arrow::array::{Array, ArrayRef, AsArray, ListBuilder, StringViewBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -22,17 +22,22 @@ use std::sync::Arc;
 /// The function of a document, a path, the values of its variables, and whether errors are left unsaid.
 const NAME: &str = "coeval_jsonb_path_rows";
 
+/// The same, for which dates and times without a zone are of the session's.
+const ZONED_NAME: &str = "coeval_jsonb_path_rows_tz";
+
 /// What an element takes beside its text.
 const VIEW_BYTES: usize = size_of::<u128>();
 
-/// The function, for the engine's registry.
+/// The functions, for the engine's registry.
 pub(in crate::json) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let signature = Signature::variadic_any(Volatility::Immutable);
-    std::iter::once(ScalarUDF::from(PathRows { signature }))
+    [(NAME, Volatility::Immutable), (ZONED_NAME, Volatility::Stable)].into_iter().map(|(name, volatility)| {
+        ScalarUDF::from(PathRows { name, signature: Signature::variadic_any(volatility) })
+    })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct PathRows {
+    name: &'static str,
     signature: Signature,
 }
 
@@ -70,9 +75,11 @@ impl Given {
     }
 
     /// The values of variables for a row.
-    fn variables(&self, row: usize) -> std::result::Result<Option<String>, SqlError> {
-        let variables = self.variables.as_ref().map(|variables| variables.as_string_view().value(row));
-        variables.map(document_of).transpose()
+    fn variables(&self, row: usize) -> std::result::Result<Cow<'_, str>, SqlError> {
+        match &self.variables {
+            None => Ok(Cow::Borrowed("{}")),
+            Some(variables) => document_of(variables.as_string_view().value(row)).map(Cow::Owned),
+        }
     }
 
     /// Whether an argument is NULL.
@@ -95,7 +102,7 @@ fn undefined() -> SqlError {
 
 impl ScalarUDFImpl for PathRows {
     fn name(&self) -> &str {
-        NAME
+        self.name
     }
 
     fn signature(&self) -> &Signature {
@@ -108,7 +115,8 @@ impl ScalarUDFImpl for PathRows {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         made_of(&arguments.args, arguments.number_rows, |rows| {
-            let meter = Meter::begin(&arguments.config_options, NAME);
+            let meter = Meter::begin(&arguments.config_options, self.name);
+            let zone = (self.name == ZONED_NAME).then(|| session_zone(&arguments.config_options));
             let arrays: Vec<ArrayRef> =
                 arguments.args.iter().map(|argument| meter.column(argument, rows)).collect::<Result<_>>()?;
             let given = Given::of(&arrays, &arguments.arg_fields)?;
@@ -122,8 +130,9 @@ impl ScalarUDFImpl for PathRows {
                 let (document, variables) = (given.document(row)?, given.variables(row)?);
                 let search = Search {
                     path: given.path.as_string_view().value(row),
-                    variables: variables.as_deref(),
+                    variables: Some(&*variables),
                     errors: if is_silent { Errors::Silent } else { Errors::Told },
+                    zone,
                     meter: &meter,
                 };
                 for value in search.found(&document)? {

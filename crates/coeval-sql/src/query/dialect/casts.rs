@@ -26,6 +26,8 @@ enum Target {
     Object(&'static str),
     /// A function by name: the catalog keeps those as text.
     FunctionName,
+    /// A path of JSON, kept as the one text that it has.
+    Path,
     /// Another type.
     Plain(DataType),
     /// An array, with the type of its elements.
@@ -42,6 +44,7 @@ pub(super) fn rewritten(expression: &Expr, data_type: &mut DataType) -> Option<E
     match target(data_type)? {
         Target::Object(function) => Some(call(function, vec![expression.clone()])),
         Target::FunctionName => Some(call("coeval_regproc_name", vec![expression.clone()])),
+        Target::Path => Some(call(crate::json::PATH, vec![cast(expression.clone(), DataType::Text)])),
         Target::Array(element) => {
             Some(call("coeval_array", vec![expression.clone(), text(&element.to_string())]))
         }
@@ -74,6 +77,12 @@ pub(super) fn rounded_literal(literal: &TypedString) -> Option<Expr> {
     rounded(&mut cast(Expr::Value(literal.value.clone()), literal.data_type.clone()))
 }
 
+/// A path that is written behind its type: `jsonpath '$.a'`.
+pub(super) fn path_literal(literal: &TypedString) -> Option<Expr> {
+    let is_path = matches!(target(&literal.data_type), Some(Target::Path));
+    is_path.then(|| rewritten(&Expr::Value(literal.value.clone()), &mut literal.data_type.clone())).flatten()
+}
+
 /// The same of an interval that says so behind its last field: `interval '1.25' second(1)`.
 pub(super) fn rounded_interval(literal: &mut Interval) -> Option<Expr> {
     let of_last = literal.fractional_seconds_precision.take();
@@ -86,8 +95,17 @@ pub(super) fn rounded_interval(literal: &mut Interval) -> Option<Expr> {
 pub(super) fn plain_type(ty: &DataType) -> Option<DataType> {
     match target(ty) {
         Some(Target::Plain(plain)) => Some(plain),
+        Some(Target::Path) => Some(DataType::Text),
         Some(Target::Object(_) | Target::FunctionName | Target::Array(_)) => None,
         None => Some(ty.clone()),
+    }
+}
+
+/// The type of the elements of an array type; `None` for all others.
+pub(super) fn element_of(ty: &DataType) -> Option<DataType> {
+    match target(ty) {
+        Some(Target::Array(element)) => Some(element),
+        _ => None,
     }
 }
 
@@ -115,10 +133,15 @@ fn named(full: &ObjectName, modifiers: &[String]) -> Option<Target> {
     if let Some((_, function, _)) = CASTS.iter().find(|(ty, ..)| *ty == name) {
         return Some(Target::Object(function));
     }
+    // Types of arrays are called so in `pg_type`: `_int4`.
+    if let Some(element) = name.strip_prefix('_').and_then(element_named) {
+        return Some(Target::Array(element));
+    }
     Some(match name {
         "regproc" | "regprocedure" | "regoper" | "regoperator" => Target::FunctionName,
         "oid" | "xid" | "cid" | "xid8" => Target::Plain(DataType::Int(None)),
-        "name" | "cstring" | "pg_node_tree" | "aclitem" | "jsonpath" => Target::Plain(DataType::Text),
+        "name" | "cstring" | "pg_node_tree" | "aclitem" => Target::Plain(DataType::Text),
+        "jsonpath" => Target::Path,
         "char" if is_quoted => Target::Plain(DataType::Text),
         "int2vector" => Target::Array(DataType::SmallInt(None)),
         "oidvector" => Target::Array(object_ids()),
@@ -139,12 +162,23 @@ fn named(full: &ObjectName, modifiers: &[String]) -> Option<Target> {
     })
 }
 
+/// The element type that has this name; `None` if it is none that PostgreSQL brings with it.
+fn element_named(name: &str) -> Option<DataType> {
+    let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(name).ok()?;
+    let ty = parser.parse_data_type().ok()?;
+    match target(&ty) {
+        Some(Target::Array(_)) => None,
+        None if matches!(ty, DataType::Custom(..)) => None,
+        _ => Some(element_type(&ty)),
+    }
+}
+
 /// The element type of an array in words that `column_type` knows.
 fn element_type(ty: &DataType) -> DataType {
     match target(ty) {
         Some(Target::Object(_)) => DataType::Int(None),
         Some(Target::Plain(DataType::Int(None))) if is_object_id(ty) => object_ids(),
-        Some(Target::FunctionName) => DataType::Text,
+        Some(Target::FunctionName | Target::Path) => DataType::Text,
         Some(Target::Plain(plain)) => plain,
         Some(Target::Array(element)) => element,
         None => ty.clone(),

@@ -3,7 +3,9 @@
 
 use super::{number, text, unqualified};
 use crate::names::fold;
-use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
+};
 
 /// Functions whose arguments have these names.
 struct Known {
@@ -32,6 +34,11 @@ const KNOWN: &[Known] = &[
         left_out: |_| None,
     },
     Known {
+        functions: &["jsonb_set_lax"],
+        names: &["jsonb_in", "path", "replacement", "create_if_missing", "null_value_treatment"],
+        left_out: |name| (name == "create_if_missing").then(|| Expr::Value(Value::Boolean(true).into())),
+    },
+    Known {
         functions: &["jsonb_insert"],
         names: &["jsonb_in", "path", "replacement", "insert_after"],
         left_out: |_| None,
@@ -39,10 +46,15 @@ const KNOWN: &[Known] = &[
     Known {
         functions: &[
             "jsonb_path_exists",
+            "jsonb_path_exists_tz",
             "jsonb_path_match",
+            "jsonb_path_match_tz",
             "jsonb_path_query",
+            "jsonb_path_query_tz",
             "jsonb_path_query_array",
+            "jsonb_path_query_array_tz",
             "jsonb_path_query_first",
+            "jsonb_path_query_first_tz",
         ],
         names: &["target", "path", "vars", "silent"],
         left_out: |name| (name == "vars").then(|| text("{}")),

@@ -302,6 +302,19 @@ pub(super) fn set_of_documents(column: &SetColumn, arguments: Vec<Expr>) -> Expr
     }
 }
 
+/// One column of a set of documents that has several: `(jsonb_each(document)).key`. `None` for anything else.
+pub(super) fn column_of_set(set: &Expr, name: &str) -> Option<Expr> {
+    let function = match set {
+        Expr::Nested(inner) => return column_of_set(inner, name),
+        Expr::Function(function) => function,
+        _ => return None,
+    };
+    let called = unqualified(&function.name)?;
+    let columns = crate::json::set_columns(&called);
+    let column = columns.iter().find(|column| columns.len() > 1 && column.name == name)?;
+    Some(set_of_documents(column, super::with_document(&called, arguments_of(function))))
+}
+
 /// `(SELECT unnest(array) AS key, ... [, its place]) AS alias(column, ...)`.
 fn of_documents(
     columns: &[SetColumn],
@@ -438,18 +451,22 @@ pub(super) fn expand_records(factor: &mut TableFactor) {
     *factor = TableFactor::Derived { lateral, subquery: Box::new(query), alias: Some(alias), sample: None };
 }
 
-/// The columns that an alias declares as members of a document; `None` if one has no type, or is an array.
+/// The columns that an alias declares as members of a document; `None` if one has no type.
 fn members_of(alias: &TableAlias) -> Option<String> {
     let member = |column: &TableAliasColumnDef| {
         let ty = column.data_type.as_ref()?;
         let name = fold(&column.name);
-        let arrow = match ty {
-            DataType::Array(_) => return None,
-            DataType::JSON | DataType::JSONB => "->",
-            _ => "->>",
-        };
         let (key, shown) = (name.replace('\'', "''"), name.replace('"', "\"\""));
-        Some(format!("(document {arrow} '{key}')::{ty} AS \"{shown}\""))
+        let is_document = |ty: &DataType| matches!(ty, DataType::JSON | DataType::JSONB);
+        let value = match super::casts::element_of(ty) {
+            Some(element) if is_document(&element) => {
+                format!("{}(document, '{key}')", crate::json::ARRAY_MEMBER_OF_DOCUMENTS)
+            }
+            Some(_) => format!("{}(document, '{key}')", crate::json::ARRAY_MEMBER),
+            None if is_document(ty) => format!("(document -> '{key}')"),
+            None => format!("(document ->> '{key}')"),
+        };
+        Some(format!("{value}::{ty} AS \"{shown}\""))
     };
     let members: Option<Vec<String>> = alias.columns.iter().map(member).collect();
     members.filter(|members| !members.is_empty()).map(|members| members.join(", "))

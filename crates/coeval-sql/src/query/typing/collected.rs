@@ -15,10 +15,12 @@
 
 use super::keyed_rows::KeyedRows;
 use crate::memory::texts_beside;
+use crate::types::{column_type_of_field, marked_field};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, ListArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{ByteViewType, DataType, Field, FieldRef, Fields};
+use coeval_store::{ColumnType, ElementType};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -56,6 +58,18 @@ impl AggregateUDFImpl for ArrayAgg {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         self.plain.return_type(types)
+    }
+
+    /// Arrow does not tell arrays of documents from those of texts.
+    fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
+        let types: Vec<DataType> = fields.iter().map(|field| field.data_type().clone()).collect();
+        let field = Field::new(self.name(), self.return_type(&types)?, true);
+        let element = fields.first().and_then(|field| column_type_of_field(field));
+        Ok(Arc::new(match element {
+            Some(ColumnType::Json) => marked_field(field, ColumnType::Array(ElementType::Json)),
+            Some(ColumnType::Jsonb) => marked_field(field, ColumnType::Array(ElementType::Jsonb)),
+            _ => field,
+        }))
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What gives one of several documents is a document: CASE, `coalesce`, the row of a subquery.
+//! What gives one of several documents is a document: CASE, `coalesce`, the row of a subquery, which may be an array of documents, too;
+//! and so is a parameter that was declared as one.
 //!
 //! That a text is a `json` or `jsonb` is said by a mark of its field, which DataFusion forgets of these when it runs them.
 //! Whoever makes JSON of values, `json_build_object('tags', coalesce(json_agg(t.name), '[]'))`, then took the document for a
@@ -9,6 +10,7 @@ use crate::scalar::cast_function::literal_as;
 use crate::types::column_type_of_field;
 use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Case, Cast, Expr, ExprSchemable};
 
 /// The expression with its literals among documents as documents, and with its type; `None` if it gives none.
@@ -27,15 +29,27 @@ pub(super) fn kept(expression: &Expr, schema: &DFSchema) -> Result<Option<Expr>>
             }
             (Expr::ScalarFunction(call), ty)
         }
+        // What comes in the place of a parameter is a text.
+        Expr::Placeholder(Placeholder { field: Some(declared), .. }) => {
+            let Some(ty) = column_type_of_field(declared).filter(is_document) else { return Ok(None) };
+            (expression.clone(), ty)
+        }
         Expr::ScalarSubquery(query) => {
             let row = query.subquery.schema().fields().first().and_then(|field| column_type_of_field(field));
-            let Some(ty) = row.filter(is_document) else { return Ok(None) };
+            let Some(ty) = row else { return Ok(None) };
             (expression.clone(), ty)
         }
         _ => return Ok(None),
     };
-    let function = if ty == ColumnType::Jsonb { "coeval_jsonb_kept" } else { "coeval_json_kept" };
-    Ok(Some(crate::json::function(function)?.call(vec![kept])))
+    let Some(keeper) = crate::json::keeper(ty) else { return Ok(None) };
+    Ok(Some(crate::json::function(keeper)?.call(vec![kept])))
+}
+
+/// Whether an expression is a parameter that was declared as a document, as [`kept`] gives it.
+pub(super) fn is_parameter(expression: &Expr) -> bool {
+    let Expr::ScalarFunction(call) = expression else { return false };
+    let keepers = [ColumnType::Json, ColumnType::Jsonb].map(crate::json::keeper);
+    keepers.contains(&Some(call.name())) && matches!(call.args[..], [Expr::Placeholder(_)])
 }
 
 fn is_document(ty: &ColumnType) -> bool {

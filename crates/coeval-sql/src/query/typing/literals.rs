@@ -300,9 +300,13 @@ pub(super) fn to_numeric(input: &Expr) -> Result<Expr, SqlError> {
     Ok(call(TO_NUMERIC, vec![input.clone()]))
 }
 
-/// A cast that the engine does itself. The type of a parameter is what it is cast to, so it needs none.
+/// A cast that the engine does itself. The type of a parameter is what it is cast to, so it needs none; but that it is a document
+/// has to be said, and it may have been declared as a text.
 fn own_cast(input: Expr, ty: &DataType) -> Result<Option<Expr>, SqlError> {
     let is_parameter = matches!(&input, Expr::Value(value) if matches!(value.value, Value::Placeholder(_)));
+    if is_parameter && matches!(ty, DataType::JSON | DataType::JSONB) {
+        return own_call(select::cast(input, ty.clone()), column_type(ty)?).map(Some);
+    }
     if is_parameter
         || is_int_literal(ty)
         || matches!(ty, DataType::Array(_) | DataType::Struct(..) | DataType::Map(..))

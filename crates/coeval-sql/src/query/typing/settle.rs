@@ -200,6 +200,9 @@ pub(super) fn concatenation(left: &Expr, right: &Expr, schema: &DFSchema) -> Res
 /// The cast of a parameter whose type the client has declared; `None` if it is right as it is. One without a declared
 /// type has that of the cast.
 fn settle_parameter(cast: &Cast) -> Result<Option<Expr>> {
+    if cast.field.data_type().is_string() && documents::is_parameter(&cast.expr) {
+        return Ok(Some(literal_as(cast.expr.as_ref().clone(), ColumnType::Text)?));
+    }
     let Expr::Placeholder(Placeholder { field: Some(declared), .. }) = cast.expr.as_ref() else {
         return Ok(None);
     };

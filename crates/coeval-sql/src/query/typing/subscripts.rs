@@ -2,7 +2,7 @@
 //! Subscripts where DataFusion has none, or others: of documents, of what `array_agg` gives, and texts that are places.
 
 use crate::error::{SqlError, SqlState};
-use crate::types::column_type_of_field;
+use crate::types::{column_type_of_arrow, column_type_of_field, type_in_words};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, cast, lit};
 /// One subscript.
 ///
 /// # Errors
-/// `22P02` for a text that is no place of an array.
+/// `22P02` for a text that is no place of an array, `42804` for a slice of a document, and for a number that is no integer in one.
 pub(super) fn planned(
     raw: RawFieldAccessExpr,
     schema: &DFSchema,
@@ -25,13 +25,16 @@ pub(super) fn planned(
     let ty = field.as_ref().and_then(|field| column_type_of_field(field));
     Ok(match field_access {
         GetFieldAccess::ListIndex { key } if ty == Some(ColumnType::Jsonb) => {
-            PlannerResult::Planned(member(expr, cast(unbounded(*key), DataType::Utf8))?)
+            let key = unbounded(*key);
+            key.get_type(schema).map_or(Ok(()), |ty| refuse_number(&ty))?;
+            PlannerResult::Planned(member(expr, cast(key, DataType::Utf8))?)
         }
         GetFieldAccess::NamedStructField { name } if ty == Some(ColumnType::Jsonb) => {
             PlannerResult::Planned(member(expr, Expr::Literal(name, None))?)
         }
         GetFieldAccess::ListRange { .. } if ty == Some(ColumnType::Jsonb) => {
-            return Err(SqlError::unsupported("a slice of a jsonb").into());
+            let message = "jsonb subscript does not support slices";
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message).into());
         }
         GetFieldAccess::NamedStructField { name } if matches!(ty, Some(ColumnType::Array(_))) => {
             PlannerResult::Planned(array_element(expr, lit(place(&name)?)))
@@ -46,6 +49,22 @@ pub(super) fn planned(
 /// The member or element of a document that a step leads to; NULL if there is none.
 fn member(document: Expr, step: Expr) -> Result<Expr> {
     Ok(crate::json::function("jsonb_extract_path")?.call(vec![document, step]))
+}
+
+/// Integers are places, texts are keys.
+///
+/// # Errors
+/// `42804` for a type of numbers that are not integers: neither a place nor a key.
+fn refuse_number(ty: &DataType) -> Result<(), SqlError> {
+    let name = match column_type_of_arrow(ty) {
+        Some(ColumnType::Real | ColumnType::Double | ColumnType::Numeric { .. } | ColumnType::AnyNumeric) => {
+            type_in_words(ty)
+        }
+        _ => return Ok(()),
+    };
+    let message = format!("subscript type {name} is not supported");
+    Err(SqlError::new(SqlState::DatatypeMismatch, message)
+        .with_hint("jsonb subscript must be coercible to either integer or text."))
 }
 
 /// A subscript as it was written: those of arrays are kept from being counted from the end, as those of documents are.

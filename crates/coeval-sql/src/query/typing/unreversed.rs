@@ -37,6 +37,10 @@ impl AggregateUDFImpl for Unreversed {
         self.plain.return_type(types)
     }
 
+    fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
+        self.plain.return_field(fields)
+    }
+
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         self.plain.accumulator(arguments)
     }

@@ -5,7 +5,7 @@
 use super::{Marks, Rows, Written, mark_of, named_row, only_part};
 use crate::column_name::unmarked;
 use crate::error::SqlError;
-use crate::json::{ROW, ROWS};
+use crate::json::{LINES, ROW, ROWS};
 use crate::names::fold;
 use crate::query::dialect::text;
 use crate::select::call;
@@ -59,12 +59,11 @@ impl Rows<'_> {
     pub(super) fn replace_documents(&mut self, function: &mut Function) -> Result<(), SqlError> {
         let Some(name) = known(function) else { return Ok(()) };
         let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
-        // Of two arguments the second says how the text is broken into lines.
-        if name == "row_to_json" && list.args.len() != 1 {
-            return Ok(());
-        }
+        // Of two arguments the second says whether the text is broken into lines.
+        let has_lines = name == "row_to_json" && list.args.len() == 2;
+        let values = if has_lines { 1 } else { list.args.len() };
         let mut has_rows = false;
-        for argument in &mut list.args {
+        for argument in list.args.iter_mut().take(values) {
             let Some(row) = row_of(argument) else { continue };
             let Some(document) = self.document(row)? else { continue };
             *argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(document));
@@ -74,6 +73,7 @@ impl Rows<'_> {
             return Err(SqlError::unsupported("different rows as documents"));
         }
         let renamed = match name {
+            "row_to_json" if has_rows && has_lines => LINES,
             "row_to_json" if has_rows => "to_json",
             "json_agg" if has_rows => ROWS,
             _ => return Ok(()),

@@ -3,6 +3,7 @@
 //! commas; numbers without exponents.
 
 use super::document::{Kind, Part};
+use super::escapes::check_escapes;
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::memory::room_for_a_value;
@@ -25,7 +26,7 @@ const LARGE_BYTES: usize = 1 << 20;
 /// The text of a document as a `jsonb`. The text has to be JSON.
 ///
 /// # Errors
-/// `22P05` for a character that text cannot hold, `22003` for a number that is too long, `54000` for a document
+/// `22P02` for half a character, `22P05` for one that text cannot hold, `22003` for a number that is too long, `54000` for a document
 /// that is, `54001` for one that is too deep, `53200` for one that there is no memory for; that of a statement that is to
 /// end.
 pub(crate) fn canonical(text: &str) -> Result<String, SqlError> {
@@ -128,8 +129,12 @@ fn write<'a>(
 fn string(part: Part<'_>) -> Result<Cow<'_, str>, SqlError> {
     match part.string() {
         Some(text) if !text.contains('\0') => Ok(text),
-        _ => Err(SqlError::new(SqlState::UntranslatableCharacter, "unsupported Unicode escape sequence")
-            .with_detail(format!("{} cannot be converted to text.", part.text()))),
+        _ => {
+            check_escapes(part.text())?;
+            let message = "unsupported Unicode escape sequence";
+            Err(SqlError::new(SqlState::UntranslatableCharacter, message)
+                .with_detail(format!("{} cannot be converted to text.", part.text())))
+        }
     }
 }
 
@@ -247,6 +252,7 @@ mod tests {
             assert_eq!(canonical(wanted).unwrap(), wanted, "{text}");
         }
         assert_eq!(canonical(r#""\u0000""#).unwrap_err().state, SqlState::UntranslatableCharacter);
+        assert_eq!(canonical(r#""\ud83dX""#).unwrap_err().state, SqlState::InvalidTextRepresentation);
         assert_eq!(canonical("1e99999").unwrap_err().state, SqlState::NumericValueOutOfRange);
     }
 }
