@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// Queries of which some table is joined behind the aggregate.
-const LATE: [&str; 24] = [
+const LATE: [&str; 25] = [
     // The item follows from the key of the sale.
     "SELECT i.name, s.id, count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.name, s.id",
     "SELECT i.id, i.name, sum(s.amount), count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
@@ -56,6 +56,8 @@ const LATE: [&str; 24] = [
      ON s.item = i.id GROUP BY i.id, i.name) g WHERE CASE mean WHEN 0 THEN 0 ELSE deviation / mean END >= 0",
     "SELECT id, name FROM (SELECT i.id, i.name, stddev(s.units) * 1.000 AS deviation FROM sales s JOIN items i \
      ON s.item = i.id GROUP BY i.id, i.name) g WHERE deviation >= 0",
+    "SELECT id, name FROM (SELECT i.id, i.name, stddev(s.units) * 1.000 AS deviation, avg(s.units) AS mean FROM sales s JOIN items i \
+     ON s.item = i.id GROUP BY i.id, i.name) g WHERE CASE mean WHEN 0 THEN 0 ELSE deviation / mean END >= 0",
 ];
 
 /// Queries that group by a key and, behind the join, once more by what the groups are.

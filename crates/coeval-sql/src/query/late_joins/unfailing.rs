@@ -132,6 +132,8 @@ fn is_widening(whole: &Expr, cast: &Cast, schema: &DFSchema) -> bool {
     let to = cast.field.data_type();
     let is_number = from.is_signed_integer() || matches!(from, DataType::Decimal128(..));
     match to {
+        // Beside a `numeric`, a float is cast to what it is already.
+        to if *to == from => true,
         DataType::Decimal128(..) => digits(whole, schema).is_some(),
         DataType::Float64 => is_number || from == DataType::Float32,
         to if to.is_string() => from.is_string(),
