@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// Queries of which some table is joined behind the aggregate.
-const LATE: [&str; 25] = [
+const LATE: [&str; 26] = [
     // The item follows from the key of the sale.
     "SELECT i.name, s.id, count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.name, s.id",
     "SELECT i.id, i.name, sum(s.amount), count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
@@ -37,6 +37,7 @@ const LATE: [&str; 25] = [
     "SELECT i.id, i.name, sum(s.amount * (1 - s.rate)) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
     "SELECT i.id, i.name, sum(CASE WHEN s.day = 1 THEN s.amount ELSE 0 END) FROM sales s JOIN items i ON s.item = i.id \
      GROUP BY i.id, i.name",
+    "SELECT i.id, i.name, sum(s.amount / nullif(s.units, 0)) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
     "SELECT DISTINCT i.id, i.name, s.day FROM sales s JOIN items i ON s.item = i.id",
     "SELECT i.name, i.id, s.day > 2, count(*) FROM sales s JOIN items i USING (item_id) GROUP BY i.id, i.name, s.day > 2",
     // What is computed of the table.
@@ -265,16 +266,19 @@ fn tables_that_are_joined_by_a_key_of_the_groups_come_behind() {
     }
 }
 
-/// Sales of the item that is not there are those by whose units nothing can be divided, and whose weights are beyond all floats together.
+/// Sales of the item that is not there are those by whose units nothing can be divided, whose weights are beyond all floats together, and
+/// whose masses are beyond a `numeric` together, or multiplied. There are more items than groups: what the groups are looked up in may tell
+/// scans which rows have a partner, and then these alone are read.
 #[test]
 fn nothing_that_fails_is_computed_of_rows_without_a_partner() {
     let mut session = session();
     session
         .execute(
             "CREATE TABLE items (id int PRIMARY KEY, name text);
-             INSERT INTO items SELECT g, 'name' FROM generate_series(0, 99) g WHERE g <> 50;
-             CREATE TABLE sales (id int PRIMARY KEY, item int, units int, weight float8);
-             INSERT INTO sales SELECT g, g % 100, g % 100 - 50, CASE WHEN g % 100 = 50 THEN '1e308'::float8 ELSE 1 END
+             INSERT INTO items SELECT g, 'name' FROM generate_series(0, 29999) g WHERE g <> 50;
+             CREATE TABLE sales (id int PRIMARY KEY, item int, units int, weight float8, mass numeric(38, 0));
+             INSERT INTO sales SELECT g, g % 100, g % 100 - 50, CASE WHEN g % 100 = 50 THEN '1e308'::float8 ELSE 1 END,
+                 CASE WHEN g % 100 = 50 THEN 90000000000000000000000000000000000000 ELSE 1 END::numeric(38, 0)
                  FROM generate_series(1, 20000) g;
              CHECKPOINT;",
         )
@@ -291,6 +295,26 @@ fn nothing_that_fails_is_computed_of_rows_without_a_partner() {
              GROUP BY i.id, i.name) groups"
         );
         assert_eq!(lines(&mut session, &sql), ["99"], "{function}");
+    }
+    let fail = [
+        "sum(100 / s.units)",
+        "sum(s.mass)",
+        "count(s.mass * s.mass)",
+        "max(s.mass / 0.1)",
+        "var_pop(s.mass)",
+    ];
+    let counted = |value: &str| {
+        format!(
+            "SELECT count(value) FROM (SELECT i.id, i.name, {value} AS value FROM sales s JOIN items i ON s.item = i.id \
+             GROUP BY i.id, i.name) groups"
+        )
+    };
+    for value in fail {
+        assert_eq!(lines(&mut session, &counted(value)), ["99"], "{value}");
+    }
+    session.execute("INSERT INTO items VALUES (50, 'name')").unwrap();
+    for value in fail {
+        assert!(session.execute(&counted(value)).is_err(), "{value}: the item is there");
     }
 }
 
