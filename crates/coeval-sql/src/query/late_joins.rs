@@ -34,6 +34,10 @@
 //! # When it is done
 //! If the tables are estimated to have a partner for nearly all rows, and there are fewer groups than rows, or no texts of theirs to group
 //! by any more; in two steps, if there are a good deal fewer groups than rows. Joins that let little through are better done first.
+//!
+//! Rows are those that the joins before the aggregate are estimated to give, where a filter of a table counts by what it leaves of what is
+//! looked up there (`JoinedTables::partners_beyond_chance`). Groups are as many as there are values of what is grouped by, in each column
+//! those that its filters leave.
 
 mod choice;
 mod conditions;

@@ -266,6 +266,52 @@ fn tables_that_are_joined_by_a_key_of_the_groups_come_behind() {
     }
 }
 
+/// Of the days of two centuries those of one year are few; of those of five years, to which all sales belong, they are a fifth. Clients have
+/// their codes in pairs, some sales have no client, and some clients no sales.
+#[test]
+fn filters_count_by_what_they_leave_of_what_is_looked_up() {
+    let mut session = session();
+    session
+        .execute(
+            "CREATE TABLE days (id int PRIMARY KEY, year int, month int);
+             INSERT INTO days SELECT g, g / 365, g % 365 / 31 FROM generate_series(0, 72999) g;
+             CREATE TABLE clients (id int PRIMARY KEY, code text, name text);
+             INSERT INTO clients SELECT g, 'code ' || g / 2, 'name ' || g / 2 FROM generate_series(0, 1999) g WHERE g % 20 <> 7;
+             CREATE TABLE sales (id int PRIMARY KEY, client int, day int, price numeric(7, 2), cost numeric(7, 2), units int);
+             INSERT INTO sales SELECT g, CASE WHEN g % 31 <> 0 THEN g * 7 % 1990 END, 40000 + g * 11 % 1800, g % 97, g % 13, g % 5
+                 FROM generate_series(1, 80000) g;
+             CHECKPOINT;",
+        )
+        .unwrap();
+    let from = "FROM clients c, sales s, days d WHERE c.id = s.client AND s.day = d.id";
+    let in_two_steps = [
+        format!(
+            "SELECT c.code, c.name, d.year, sum(((s.price - s.cost - s.cost) + s.price) / 2) {from} AND d.year = 110 \
+             GROUP BY c.code, c.name, d.year HAVING sum(s.price) > 100"
+        ),
+        format!(
+            "SELECT c.code, c.name, d.year, sum(s.price) {from} AND d.year IN (110, 111) GROUP BY c.code, c.name, d.year"
+        ),
+    ];
+    for sql in &in_two_steps {
+        let [above, below] = groups_around_join(&mut session, sql);
+        assert!(above > 0 && below > 0, "{above} above and {below} below: {sql}");
+    }
+    let late = format!(
+        "SELECT c.name, c.id, d.month, stddev_samp(s.units), avg(s.units) {from} AND d.year = 110 GROUP BY c.name, c.id, d.month"
+    );
+    assert!(joins_groups(&mut session, &late), "{late}");
+    for sql in in_two_steps.iter().chain([&late]) {
+        let [late, early] = both_ways(&mut session, sql);
+        assert_eq!(late, early, "{sql}");
+        assert!(!early.is_empty(), "{sql}");
+        session.execute("SET coeval.late_joins = on").unwrap();
+    }
+    // Nothing was sold that year.
+    let none = late.replace("110", "50");
+    assert!(!joins_groups(&mut session, &none), "{none}");
+}
+
 /// Sales of the item that is not there are those by whose units nothing can be divided, whose weights are beyond all floats together, and
 /// whose masses are beyond a `numeric` together, or multiplied. There are more items than groups: what the groups are looked up in may tell
 /// scans which rows have a partner, and then these alone are read.
