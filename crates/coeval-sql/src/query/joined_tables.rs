@@ -119,7 +119,8 @@ impl<'p> JoinedTables<'p> {
             let by_chance = (to.abs_diff(from) as f64 + 1.0) / (max.abs_diff(min) as f64 + 1.0);
             let (plan, column) = (&self.plans[place.relation], self.column(*place));
             let share = relation.share_between(plan, filters, &column, (from, to), config)?;
-            Some(share / by_chance)
+            // Each finds one partner at most.
+            Some((share / by_chance).min(relation.base_rows() / relation.rows))
         };
         equal.iter().filter_map(of_place).product()
     }
