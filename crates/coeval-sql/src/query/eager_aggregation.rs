@@ -16,7 +16,7 @@
 //! first.
 
 use super::join_order::{Cluster, Parts, Relation, is_inner_join};
-use super::late_joins::{cannot_fail, digits_before};
+use super::late_joins::{cannot_fail, has_room};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result};
@@ -36,9 +36,6 @@ const JOINED_PER_GROUP_MIN: f64 = 2.0;
 
 /// Fewer rows are not worth it.
 const ROWS_MIN: f64 = 10_000.0;
-
-/// Digits of numbers that may be added up in two steps: sums of up to 10^10 of them, in however many steps, have ten digits more.
-const DIGITS_MAX: u32 = 28;
 
 /// What the names of parts begin with.
 const PART: &str = "coeval_part";
@@ -96,11 +93,8 @@ impl<'a> Call<'a> {
         columns.sort();
         let is_exact = match func.name() {
             "sum" => match argument.get_type(input.schema())? {
-                DataType::Decimal128(digits, scale) => {
-                    let before = digits_before(argument, input.schema());
-                    before.map_or(u32::from(digits), |before| before + u32::from(scale.unsigned_abs()))
-                        <= DIGITS_MAX
-                }
+                // In however many steps, it is no longer.
+                DataType::Decimal128(..) => has_room("sum", argument, input.schema()),
                 // Four bytes were made eight: no sum of what fits into a table is longer.
                 DataType::Int64 => matches!(argument, Expr::Cast(_)),
                 // The same of whole numbers. Sums of floats may pass them, also where rows have no partner and no sum is asked for.

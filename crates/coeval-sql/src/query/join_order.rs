@@ -21,7 +21,7 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-pub(super) use estimate::Relation;
+pub(super) use estimate::{Relation, named_values};
 pub(super) use search::Set;
 
 /// With fewer relations there is nothing to order but the two sides, which DataFusion does.

@@ -20,8 +20,8 @@
 //! most one, or none: then the group is missing, as its rows were. And it follows from what is grouped by above (`joined_tables`), so the
 //! groups are not divided further than they were. Which tables these are is found out in `choice`.
 //!
-//! What is aggregated is now computed of rows that have no partner, too, so it must not fail (`unfailing`). What is grouped by and computed of
-//! the table is computed behind.
+//! What is aggregated is now computed of rows that have no partner, too, so neither it nor its sum may fail (`unfailing`, `digits`). What is
+//! grouped by and computed of the table is computed behind.
 //!
 //! And conditions on what is aggregated are asked of groups that have no partner, as DataFusion puts them below joins. So there is no late
 //! join below one that might fail, wherever it stands (`conditions`). What is selected or sorted by is computed behind, and may.
@@ -34,9 +34,14 @@
 //! # When it is done
 //! If the tables are estimated to have a partner for nearly all rows, and there are fewer groups than rows, or no texts of theirs to group
 //! by any more; in two steps, if there are a good deal fewer groups than rows. Joins that let little through are better done first.
+//!
+//! Rows are those that the joins before the aggregate are estimated to give, where a filter of a table counts by what it leaves of what is
+//! looked up there (`JoinedTables::partners_beyond_chance`). Groups are as many as there are values of what is grouped by, in each column
+//! those that its filters leave.
 
 mod choice;
 mod conditions;
+mod digits;
 mod nonzero;
 mod unfailing;
 
@@ -51,8 +56,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinConstraint, NullEquality, Result};
 use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+pub(super) use digits::has_room;
 use std::sync::Arc;
-pub(super) use unfailing::{cannot_fail, digits_before};
+pub(super) use unfailing::cannot_fail;
 
 /// The setting that switches it off.
 pub(super) const LATE_JOINS_SETTING: &str = "coeval.late_joins";

@@ -34,9 +34,15 @@ impl TableView {
             return Ok(TableSample { is_whole: batch.num_rows() == rows.delta().len(), batch });
         }
         let used = chunks.len().min(CHUNKS_MAX);
-        let picked = spread(chunks.len(), used);
+        let picked: Vec<&Chunk> = spread(chunks.len(), used).map(|index| chunks[index].as_ref()).collect();
+        let rows_of_picked = picked.iter().map(|chunk| chunk.rows()).sum::<usize>().max(1);
         let batches = picked
-            .map(|index| self.sample_of_chunk(chunks[index], &schema, projection, count.div_ceil(used)))
+            .into_iter()
+            .map(|chunk| {
+                // The last chunk is mostly shorter than the others: its rows count for no more than theirs.
+                let share = (count * chunk.rows()).div_ceil(rows_of_picked);
+                self.sample_of_chunk(chunk, &schema, projection, share)
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let batch = concat_batches(&schema, &batches)?;
         let is_whole = batch.num_rows() as u64 == rows.base_rows() && rows.delta().is_empty();

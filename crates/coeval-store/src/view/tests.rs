@@ -425,3 +425,18 @@ fn bounds_of_the_base_are_estimates_once_there_is_a_delta() {
     assert_eq!(after.columns[0].null_count, Some(0), "NOT NULL says so");
     assert_eq!(after.columns[1].null_count, None);
 }
+
+#[test]
+fn a_short_chunk_has_its_share_of_a_sample() {
+    let mut fixture = Fixture::new(4, 100);
+    fixture.insert_all(0..110);
+    fixture.checkpoint();
+    let reader = fixture.store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+    let sample = reader.view(fixture.def.id).unwrap().sample(&[0], 22).unwrap();
+    let ids: Vec<i64> = (0..sample.batch.num_rows())
+        .map(|row| value_at(sample.batch.column(0), row).as_i64().unwrap())
+        .collect();
+    assert!(!sample.is_whole);
+    assert!((20..=24).contains(&ids.len()), "{ids:?}");
+    assert!(ids.iter().filter(|id| **id >= 100).count() <= 3, "{ids:?}");
+}

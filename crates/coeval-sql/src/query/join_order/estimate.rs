@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How many rows a relation has and how many distinct values its columns, in the statement's snapshot.
 
+mod filtered;
+
 use crate::carried::Carry;
 use crate::provider::{
     Answers, CoevalTable, Question, StatementSnapshot, distinct_results, known_bounds, known_distinct_values,
@@ -17,6 +19,7 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, TableScan};
 use datafusion::optimizer::OptimizerConfig;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+pub(in crate::query) use filtered::named_values;
 use std::sync::Arc;
 
 /// Rows of what nothing is known of, such as a table function.

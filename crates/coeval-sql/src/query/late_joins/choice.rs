@@ -172,7 +172,7 @@ impl<'t, 'c> Behind<'t, 'c> {
     /// Whether it is estimated to pay.
     fn pays(&self, aggregate: &Aggregate, steps: Steps, config: &dyn OptimizerConfig) -> Result<bool> {
         let Tables { cluster, joined, .. } = self.tables;
-        let rows = cluster.sizes().rows_of(self.others());
+        let rows = self.tables.rows_of(self.others(), config);
         if rows < ROWS_MIN || self.kept() < KEPT_MIN {
             return Ok(false);
         }
@@ -189,7 +189,7 @@ impl<'t, 'c> Behind<'t, 'c> {
         let mut groups = 1.0;
         for value in &self.groups {
             let Expr::Column(column) = value else { return Ok(false) };
-            let Some(values) = joined.values_of(cluster.place(column)?, config)? else { return Ok(false) };
+            let Some(values) = joined.values_left(cluster.place(column)?, config)? else { return Ok(false) };
             groups *= values;
         }
         Ok(groups * rows_per_group <= rows)
@@ -248,6 +248,15 @@ impl<'c> Tables<'c> {
         }
         let told = joined.with_followers(groups);
         Ok(Self { cluster, joined, told })
+    }
+
+    /// About how many rows the joins of these relations give.
+    fn rows_of(&self, set: Set, config: &dyn OptimizerConfig) -> f64 {
+        let of_class = |class: &Vec<Place>| {
+            let places = class.iter().copied().filter(|place| set >> place.relation & 1 == 1);
+            self.joined.partners_beyond_chance(&places.collect::<Vec<_>>(), config)
+        };
+        self.cluster.sizes().rows_of(set) * self.joined.classes.iter().map(of_class).product::<f64>()
     }
 
     /// The tables that may come behind: they keep nearly all their rows, what is named of them are equations, which have a key, and groups

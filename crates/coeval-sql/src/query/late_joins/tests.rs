@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// Queries of which some table is joined behind the aggregate.
-const LATE: [&str; 24] = [
+const LATE: [&str; 26] = [
     // The item follows from the key of the sale.
     "SELECT i.name, s.id, count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.name, s.id",
     "SELECT i.id, i.name, sum(s.amount), count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
@@ -37,6 +37,7 @@ const LATE: [&str; 24] = [
     "SELECT i.id, i.name, sum(s.amount * (1 - s.rate)) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
     "SELECT i.id, i.name, sum(CASE WHEN s.day = 1 THEN s.amount ELSE 0 END) FROM sales s JOIN items i ON s.item = i.id \
      GROUP BY i.id, i.name",
+    "SELECT i.id, i.name, sum(s.amount / nullif(s.units, 0)) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
     "SELECT DISTINCT i.id, i.name, s.day FROM sales s JOIN items i ON s.item = i.id",
     "SELECT i.name, i.id, s.day > 2, count(*) FROM sales s JOIN items i USING (item_id) GROUP BY i.id, i.name, s.day > 2",
     // What is computed of the table.
@@ -56,6 +57,8 @@ const LATE: [&str; 24] = [
      ON s.item = i.id GROUP BY i.id, i.name) g WHERE CASE mean WHEN 0 THEN 0 ELSE deviation / mean END >= 0",
     "SELECT id, name FROM (SELECT i.id, i.name, stddev(s.units) * 1.000 AS deviation FROM sales s JOIN items i \
      ON s.item = i.id GROUP BY i.id, i.name) g WHERE deviation >= 0",
+    "SELECT id, name FROM (SELECT i.id, i.name, stddev(s.units) * 1.000 AS deviation, avg(s.units) AS mean FROM sales s JOIN items i \
+     ON s.item = i.id GROUP BY i.id, i.name) g WHERE CASE mean WHEN 0 THEN 0 ELSE deviation / mean END >= 0",
 ];
 
 /// Queries that group by a key and, behind the join, once more by what the groups are.
@@ -263,16 +266,65 @@ fn tables_that_are_joined_by_a_key_of_the_groups_come_behind() {
     }
 }
 
-/// Sales of the item that is not there are those by whose units nothing can be divided, and whose weights are beyond all floats together.
+/// Of the days of two centuries those of one year are few; of those of five years, to which all sales belong, they are a fifth. Clients have
+/// their codes in pairs, some sales have no client, and some clients no sales.
+#[test]
+fn filters_count_by_what_they_leave_of_what_is_looked_up() {
+    let mut session = session();
+    session
+        .execute(
+            "CREATE TABLE days (id int PRIMARY KEY, year int, month int);
+             INSERT INTO days SELECT g, g / 365, g % 365 / 31 FROM generate_series(0, 72999) g;
+             CREATE TABLE clients (id int PRIMARY KEY, code text, name text);
+             INSERT INTO clients SELECT g, 'code ' || g / 2, 'name ' || g / 2 FROM generate_series(0, 1999) g WHERE g % 20 <> 7;
+             CREATE TABLE sales (id int PRIMARY KEY, client int, day int, price numeric(7, 2), cost numeric(7, 2), units int);
+             INSERT INTO sales SELECT g, CASE WHEN g % 31 <> 0 THEN g * 7 % 1990 END, 40000 + g * 11 % 1800, g % 97, g % 13, g % 5
+                 FROM generate_series(1, 80000) g;
+             CHECKPOINT;",
+        )
+        .unwrap();
+    let from = "FROM clients c, sales s, days d WHERE c.id = s.client AND s.day = d.id";
+    let in_two_steps = [
+        format!(
+            "SELECT c.code, c.name, d.year, sum(((s.price - s.cost - s.cost) + s.price) / 2) {from} AND d.year = 110 \
+             GROUP BY c.code, c.name, d.year HAVING sum(s.price) > 100"
+        ),
+        format!(
+            "SELECT c.code, c.name, d.year, sum(s.price) {from} AND d.year IN (110, 111) GROUP BY c.code, c.name, d.year"
+        ),
+    ];
+    for sql in &in_two_steps {
+        let [above, below] = groups_around_join(&mut session, sql);
+        assert!(above > 0 && below > 0, "{above} above and {below} below: {sql}");
+    }
+    let late = format!(
+        "SELECT c.name, c.id, d.month, stddev_samp(s.units), avg(s.units) {from} AND d.year = 110 GROUP BY c.name, c.id, d.month"
+    );
+    assert!(joins_groups(&mut session, &late), "{late}");
+    for sql in in_two_steps.iter().chain([&late]) {
+        let [late, early] = both_ways(&mut session, sql);
+        assert_eq!(late, early, "{sql}");
+        assert!(!early.is_empty(), "{sql}");
+        session.execute("SET coeval.late_joins = on").unwrap();
+    }
+    // Nothing was sold that year.
+    let none = late.replace("110", "50");
+    assert!(!joins_groups(&mut session, &none), "{none}");
+}
+
+/// Sales of the item that is not there are those by whose units nothing can be divided, whose weights are beyond all floats together, and
+/// whose masses are beyond a `numeric` together, or multiplied. There are more items than groups: what the groups are looked up in may tell
+/// scans which rows have a partner, and then these alone are read.
 #[test]
 fn nothing_that_fails_is_computed_of_rows_without_a_partner() {
     let mut session = session();
     session
         .execute(
             "CREATE TABLE items (id int PRIMARY KEY, name text);
-             INSERT INTO items SELECT g, 'name' FROM generate_series(0, 99) g WHERE g <> 50;
-             CREATE TABLE sales (id int PRIMARY KEY, item int, units int, weight float8);
-             INSERT INTO sales SELECT g, g % 100, g % 100 - 50, CASE WHEN g % 100 = 50 THEN '1e308'::float8 ELSE 1 END
+             INSERT INTO items SELECT g, 'name' FROM generate_series(0, 29999) g WHERE g <> 50;
+             CREATE TABLE sales (id int PRIMARY KEY, item int, units int, weight float8, mass numeric(38, 0));
+             INSERT INTO sales SELECT g, g % 100, g % 100 - 50, CASE WHEN g % 100 = 50 THEN '1e308'::float8 ELSE 1 END,
+                 CASE WHEN g % 100 = 50 THEN 90000000000000000000000000000000000000 ELSE 1 END::numeric(38, 0)
                  FROM generate_series(1, 20000) g;
              CHECKPOINT;",
         )
@@ -289,6 +341,26 @@ fn nothing_that_fails_is_computed_of_rows_without_a_partner() {
              GROUP BY i.id, i.name) groups"
         );
         assert_eq!(lines(&mut session, &sql), ["99"], "{function}");
+    }
+    let fail = [
+        "sum(100 / s.units)",
+        "sum(s.mass)",
+        "count(s.mass * s.mass)",
+        "max(s.mass / 0.1)",
+        "var_pop(s.mass)",
+    ];
+    let counted = |value: &str| {
+        format!(
+            "SELECT count(value) FROM (SELECT i.id, i.name, {value} AS value FROM sales s JOIN items i ON s.item = i.id \
+             GROUP BY i.id, i.name) groups"
+        )
+    };
+    for value in fail {
+        assert_eq!(lines(&mut session, &counted(value)), ["99"], "{value}");
+    }
+    session.execute("INSERT INTO items VALUES (50, 'name')").unwrap();
+    for value in fail {
+        assert!(session.execute(&counted(value)).is_err(), "{value}: the item is there");
     }
 }
 

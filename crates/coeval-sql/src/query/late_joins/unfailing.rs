@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What may be computed of rows that a join would have left out: columns, comparisons, conditions, what decimals have enough digits for, and
-//! quotients whose divisor cannot be zero ([`nonzero`](super::nonzero)). Whatever else is said of a row might fail: other divisions, casts of
-//! texts, sums of integers.
+//! What may be computed of rows that a join would have left out: columns, comparisons, conditions, what decimals have enough digits for
+//! ([`digits`](super::digits)), and quotients whose divisor cannot be zero ([`nonzero`](super::nonzero)). Whatever else is said of a row
+//! might fail: other divisions, casts of texts, sums of integers. Means, and quotients of which nothing more is computed, are taken to be
+//! within their type where they are compared.
 
+use super::digits::{self, CHOICES};
 use super::nonzero::{Branch, Divisors, division_of};
 use crate::guarded::is_condition;
 use crate::query::arithmetic::checked_operators;
@@ -13,16 +15,12 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Aggregate, BinaryExpr, Cast, Expr, ExprSchemable, Operator};
 
-/// Aggregates that depend on the values of a group alone, not on their order. Sums of whole numbers and decimals are taken to be within
-/// their type, as means and quotients are.
+/// Aggregates that depend on the values of a group alone, not on their order.
 const FUNCTIONS: [&str; 11] =
     ["avg", "bool_and", "bool_or", "count", "max", "min", "stddev", "stddev_pop", "sum", "var", "var_pop"];
 
 /// Those of them that add nothing up.
 const WITHOUT_SUMS: [&str; 5] = ["bool_and", "bool_or", "count", "max", "min"];
-
-/// Digits that a decimal has room for.
-const DIGITS_MAX: u32 = 38;
 
 /// Whether all that is aggregated may be computed of more rows than it is asked for, whose groups are left out behind.
 pub(super) fn may_come_first(aggregate: &Aggregate) -> bool {
@@ -39,14 +37,18 @@ fn is_plain(whole: &Expr, schema: &DFSchema) -> bool {
     let AggregateFunctionParams { args, distinct: _, filter, order_by, null_treatment: None } = params else {
         return false;
     };
+    let has_room = |argument: &Expr| {
+        let is_added = !WITHOUT_SUMS.contains(&func.name());
+        (!is_added || has_sums(argument, schema)) && digits::has_room(func.name(), argument, schema)
+    };
     FUNCTIONS.contains(&func.name())
         && order_by.is_empty()
         && args.iter().chain(filter.as_deref()).all(|argument| cannot_fail(argument, schema))
-        && (WITHOUT_SUMS.contains(&func.name()) || args.iter().all(|argument| has_sums(argument, schema)))
+        && args.iter().all(has_room)
 }
 
-/// Whether the values of an expression, and their squares, have sums. Those of floats may be beyond all floats, unless they were other
-/// numbers before.
+/// Whether the values of an expression, and their squares, have sums, as far as floats go: these may be beyond all floats, unless they were
+/// other numbers before.
 fn has_sums(expression: &Expr, schema: &DFSchema) -> bool {
     match expression {
         Expr::Alias(alias) => has_sums(&alias.expr, schema),
@@ -54,9 +56,6 @@ fn has_sums(expression: &Expr, schema: &DFSchema) -> bool {
         other => other.get_type(schema).is_ok_and(|ty| !ty.is_floating()),
     }
 }
-
-/// Functions that choose among their arguments.
-const CHOICES: [&str; 2] = ["coalesce", "nullif"];
 
 /// Whether an expression has a value for any row. One that is volatile, or a subquery that names columns of the row, is not among them; any
 /// other subquery is computed before, whatever rows there are.
@@ -99,7 +98,7 @@ fn cannot_fail_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) 
             cannot_fail(left) && cannot_fail(right)
         }
         Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
-            cannot_fail(left) && cannot_fail(right) && digits(expression, schema).is_some()
+            cannot_fail(left) && cannot_fail(right) && digits::fits(expression, schema)
         }
         Expr::Cast(cast) => cannot_fail(&cast.expr) && is_widening(expression, cast, schema),
         _ => false,
@@ -132,7 +131,9 @@ fn is_widening(whole: &Expr, cast: &Cast, schema: &DFSchema) -> bool {
     let to = cast.field.data_type();
     let is_number = from.is_signed_integer() || matches!(from, DataType::Decimal128(..));
     match to {
-        DataType::Decimal128(..) => digits(whole, schema).is_some(),
+        // Beside a `numeric`, a float is cast to what it is already.
+        to if *to == from => true,
+        DataType::Decimal128(..) => digits::fits(whole, schema),
         DataType::Float64 => is_number || from == DataType::Float32,
         to if to.is_string() => from.is_string(),
         to => {
@@ -141,18 +142,6 @@ fn is_widening(whole: &Expr, cast: &Cast, schema: &DFSchema) -> bool {
                 && from.primitive_width() <= to.primitive_width()
         }
     }
-}
-
-/// How many digits the values of a decimal may have before and behind the point.
-#[derive(Clone, Copy)]
-struct Digits {
-    before: u32,
-    behind: u32,
-}
-
-/// How many digits the values of a decimal may have before the point; `None` if it is no decimal.
-pub(in crate::query) fn digits_before(expression: &Expr, schema: &DFSchema) -> Option<u32> {
-    digits(expression, schema).map(|digits| digits.before)
 }
 
 fn is_one(factor: &Expr) -> bool {
@@ -165,69 +154,4 @@ fn is_one(factor: &Expr) -> bool {
         }
         _ => false,
     }
-}
-
-/// Whether a divisor is a number whose quotients are no longer than what is divided.
-fn is_one_at_least(divisor: &Expr) -> bool {
-    match divisor {
-        Expr::Alias(alias) => is_one_at_least(&alias.expr),
-        Expr::Cast(cast) => is_one_at_least(&cast.expr),
-        Expr::Literal(ScalarValue::Decimal128(Some(value), _, scale), _) => {
-            u32::try_from(*scale).is_ok_and(|scale| value.unsigned_abs() >= 10_u128.pow(scale))
-        }
-        Expr::Literal(ScalarValue::Int64(Some(value)), _) => *value != 0,
-        Expr::Literal(ScalarValue::Int32(Some(value)), _) => *value != 0,
-        _ => false,
-    }
-}
-
-/// Those of an expression; `None` if it is no decimal, or its type may have no room for them.
-fn digits(expression: &Expr, schema: &DFSchema) -> Option<Digits> {
-    let DataType::Decimal128(precision, scale) = expression.get_type(schema).ok()? else { return None };
-    let behind = u32::try_from(scale).ok()?;
-    let room = u32::from(precision).checked_sub(behind)?;
-    let found = match expression {
-        Expr::Column(_) => Digits { before: room, behind },
-        Expr::Literal(ScalarValue::Decimal128(value, ..), _) => {
-            let whole = value.map_or(0, |value| value.unsigned_abs() / 10_u128.pow(behind));
-            Digits { before: whole.checked_ilog10().map_or(0, |last| last + 1), behind }
-        }
-        Expr::Alias(alias) => digits(&alias.expr, schema)?,
-        Expr::Cast(cast) => digits_of_number(&cast.expr, schema)?,
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let (left, right) = (digits(left, schema)?, digits(right, schema)?);
-            match op {
-                Operator::Plus | Operator::Minus => Digits {
-                    before: left.before.max(right.before) + 1,
-                    behind: left.behind.max(right.behind),
-                },
-                Operator::Multiply => {
-                    Digits { before: left.before + right.before, behind: left.behind + right.behind }
-                }
-                _ => return None,
-            }
-        }
-        Expr::ScalarFunction(_)
-            if division_of(expression).is_some_and(|(_, divisor)| is_one_at_least(divisor)) =>
-        {
-            let (dividend, _) = division_of(expression)?;
-            Digits { before: digits_of_number(dividend, schema)?.before, behind }
-        }
-        // All that their types have room for.
-        Expr::Case(_) | Expr::ScalarFunction(_) | Expr::ScalarSubquery(_) => Digits { before: room, behind },
-        _ => return None,
-    };
-    let fits = found.before <= room && found.behind <= behind && found.before + behind <= DIGITS_MAX;
-    fits.then_some(Digits { before: found.before, behind })
-}
-
-/// Those of a whole number or a decimal.
-fn digits_of_number(expression: &Expr, schema: &DFSchema) -> Option<Digits> {
-    let before = match expression.get_type(schema).ok()? {
-        DataType::Int16 => 5,
-        DataType::Int32 => 10,
-        DataType::Int64 => 19,
-        _ => return digits(expression, schema),
-    };
-    Some(Digits { before, behind: 0 })
 }
