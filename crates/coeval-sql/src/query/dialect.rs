@@ -362,8 +362,12 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
             })
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
-            let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
-            Some(similar(expr, op, pattern, escape_char.as_ref()))
+            let found = similar(expr, pattern, escape_char.as_ref());
+            Some(if *negated {
+                Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(found) }
+            } else {
+                found
+            })
         }
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
             in_array(left, right, sets::Quantifier::Any)
@@ -493,12 +497,11 @@ fn part_by_pattern(input: &Expr, pattern: &Expr, escape: Option<&Expr>) -> Optio
     Some(call("array_element", vec![found, number("1")]))
 }
 
-/// `SIMILAR TO` as a regular expression.
-fn similar(input: &Expr, op: BinaryOperator, pattern: &Expr, escape: Option<&ValueWithSpan>) -> Expr {
+/// `SIMILAR TO` as the search for a regular expression.
+fn similar(input: &Expr, pattern: &Expr, escape: Option<&ValueWithSpan>) -> Expr {
     let escape = escape.map_or_else(|| text("\\"), |escape| Expr::Value(escape.clone()));
     let pattern = call("coeval_similar_pattern", vec![pattern.clone(), escape]);
-    let matched = Expr::BinaryOp { left: Box::new(input.clone()), op, right: Box::new(pattern) };
-    Expr::Nested(Box::new(matched))
+    call("regexp_like", vec![input.clone(), pattern])
 }
 
 fn nested(expression: &Expr) -> Expr {

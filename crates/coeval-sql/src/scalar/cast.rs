@@ -20,7 +20,7 @@ pub(crate) enum Cast {
     /// A decimal to an integer, rounded.
     DecimalToInteger { divisor: i128, ty: ColumnType },
     /// A decimal to a float.
-    DecimalToFloat { divisor: f64, ty: ColumnType },
+    DecimalToFloat { scale: i8, ty: ColumnType },
     /// A float or integer to a float.
     Float(ColumnType),
     /// A float to an integer, rounded half to even.
@@ -148,9 +148,7 @@ fn to_integer(from: ColumnType, to: ColumnType) -> CastPlan {
 fn to_float(from: ColumnType, to: ColumnType) -> CastPlan {
     match from {
         from if is_integer(from) || is_float(from) => CastPlan::Do(Cast::Float(to)),
-        ColumnType::Numeric { scale, .. } => {
-            CastPlan::Do(Cast::DecimalToFloat { divisor: 10_f64.powi(i32::from(scale)), ty: to })
-        }
+        ColumnType::Numeric { scale, .. } => CastPlan::Do(Cast::DecimalToFloat { scale, ty: to }),
         _ => CastPlan::Refused,
     }
 }
@@ -194,7 +192,7 @@ impl Cast {
                 within(value, limit, precision, scale)
             }
             Self::DecimalToInteger { divisor, ty } => narrow(divide_rounded(as_i128(input), divisor), ty),
-            Self::DecimalToFloat { divisor, ty } => float(as_i128(input) as f64 / divisor, ty),
+            Self::DecimalToFloat { scale, ty } => float(types::decimal_to_float(as_i128(input), scale), ty),
             Self::Float(ty) => float(as_f64(input), ty),
             Self::FloatToInteger(ty) => {
                 let rounded = as_f64(input).round_ties_even();

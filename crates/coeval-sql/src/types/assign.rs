@@ -157,8 +157,15 @@ fn to_float(value: ValueRef<'_>, from: ColumnType, to: ColumnType) -> Result<Val
     real_of(wide).map(Value::Float32)
 }
 
-/// The nearest float to a decimal, by way of its text, so that it is the one its digits parse to.
+/// Powers of ten up to this one are floats without a loss.
+const EXACT_POWER_MAX: i8 = 22;
+
+/// The nearest float to a decimal: the one that its digits parse to.
 pub(crate) fn decimal_to_float(unscaled: i128, scale: i8) -> f64 {
+    // Both are floats without a loss, so the quotient is the nearest one.
+    if unscaled.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS && (0..=EXACT_POWER_MAX).contains(&scale) {
+        return unscaled as f64 / 10_f64.powi(i32::from(scale));
+    }
     let mut text = String::new();
     super::numeric::format_decimal(unscaled, scale, &mut text);
     text.parse().unwrap_or(f64::NAN)

@@ -58,8 +58,8 @@ const TOLD: [&str; 11] = [
     "SELECT s.*, w.item FROM sold s JOIN wanted w ON s.far = w.far",
     // One of the keys is computed: the other one by itself.
     "SELECT * FROM wanted w WHERE w.item = (SELECT min(s.item) FROM sold s WHERE s.far = w.far)",
-    "SELECT * FROM returned r WHERE r.amount = 43 AND (r.item, r.amount) IN
-     (SELECT s.item, max(s.price) FROM sold s WHERE s.customer > 9 GROUP BY s.item)",
+    "SELECT w.item FROM wanted w WHERE (w.far, w.item) IN
+     (SELECT s.far, max(s.item) FROM sold s WHERE s.customer > 9 GROUP BY s.far)",
     "SELECT w.item, s.n FROM wanted w JOIN (SELECT far, item + 1 AS next, count(*) AS n FROM sold GROUP BY far, item) s
      ON s.far = w.far AND s.next = w.item + 1",
     "SELECT w.item FROM wanted w WHERE NOT EXISTS

@@ -215,7 +215,12 @@ fn parts(units: &Units, values: &ArrayRef, of: Of, zone: Tz) -> Result<Vec<Optio
             })
         }
         Of::Date | Of::Timestamp => {
-            let moments = micros(values, ColumnType::Timestamp)?;
+            let ty = ColumnType::Timestamp;
+            let moments = match values.data_type() {
+                DataType::Timestamp(..) => micros(values, ty)?,
+                // Dates, of which some are infinite.
+                _ => micros(&crate::scalar::cast_function::cast_array(values, ty, zone)?, ty)?,
+            };
             units.each(&moments, |row, unit| {
                 let local = moments.value(row);
                 if is_infinite(local) {
