@@ -370,12 +370,18 @@ fn shortest(numbers: &ArrayRef) -> ArrayRef {
     builder.finish()
 }
 
+/// The elements of arrays, each cast to this type.
+///
+/// # Errors
+/// As [`cast_array`].
+pub(crate) fn cast_members(elements: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
+    let values = cast_array(elements, to, zone)?;
+    Ok(if to == ColumnType::AnyNumeric { shortest(&values) } else { values })
+}
+
 /// The arrays with each element cast.
 fn cast_elements(lists: &ListArray, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
-    let mut values = cast_array(lists.values(), to, zone)?;
-    if to == ColumnType::AnyNumeric {
-        values = shortest(&values);
-    }
+    let values = cast_members(lists.values(), to, zone)?;
     let field = Arc::new(Field::new_list_field(to.arrow(), true));
     Ok(Arc::new(ListArray::try_new(field, lists.offsets().clone(), values, lists.nulls().cloned())?))
 }

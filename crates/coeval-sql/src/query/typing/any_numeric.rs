@@ -35,7 +35,7 @@ pub(in crate::query) fn is_any_numeric(ty: &DataType) -> bool {
 }
 
 /// Whether values of a type are exact numbers of another type.
-fn is_other_exact(ty: &DataType) -> bool {
+pub(super) fn is_other_exact(ty: &DataType) -> bool {
     ty.is_integer() || ty.is_decimal()
 }
 
