@@ -13,6 +13,7 @@ mod date_tokens;
 mod datetime;
 mod facts;
 mod float_range;
+mod given;
 mod interval_scaled;
 mod interval_text;
 pub(crate) mod json;
@@ -47,6 +48,8 @@ pub(crate) use facts::{
     facts_of_view_column,
 };
 pub(crate) use float_range::{float_overflow, float_underflow, real_of};
+pub use given::column_type_of_given;
+pub(crate) use given::without_large_bytes;
 pub(crate) use interval_scaled::scaled_interval;
 pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_interval, read_interval_in};
 pub use marks::column_type_of_field;
