@@ -25,6 +25,7 @@ mod documents;
 mod domains;
 mod float_extremes;
 mod float_frames;
+mod float_functions;
 mod float_moments;
 mod float_spreads;
 mod float_sums;
@@ -152,7 +153,8 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     {
         state.register_udf(Arc::new(function))?;
     }
-    for function in number_functions::functions(&state)? {
+    let of_numbers = number_functions::functions(&state)?;
+    for function in of_numbers.into_iter().chain(float_functions::functions(&state)?) {
         state.register_udf(Arc::new(function))?;
     }
     for (name, members) in [(INT_SERIES, Members::Int), (BIGINT_SERIES, Members::BigInt)] {

@@ -10,6 +10,7 @@ use super::arrays::{FOUND, MISSING};
 use super::choice_by_key::Choice;
 use super::comparisons::is_text_literal;
 use super::operators::no_operator;
+use super::{float_functions, number_functions};
 use crate::error::SqlError;
 use crate::functions::{
     NUMBER_DIFFERENCE, NUMBER_NEGATED, NUMBER_ORDER, NUMBER_PRODUCT, NUMBER_QUOTIENT, NUMBER_REMAINDER,
@@ -136,8 +137,8 @@ const OF_ELEMENTS: [&str; 10] = [
 
 const POSITION: &str = "array_position";
 
-/// A call with floats beside such numbers as one of floats, and one with arrays of such numbers, or such numbers beside arrays, with
-/// elements like those of arrays.
+/// A call with floats beside such numbers, or of a function of floats, as one of floats, and one with arrays of such numbers, or such
+/// numbers beside arrays, with elements like those of arrays.
 fn settled_call(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     let types = call.args.iter().map(|argument| argument.get_type(schema)).collect::<Result<Vec<_>>>();
     let Ok(types) = types else { return Ok(None) };
@@ -147,9 +148,10 @@ fn settled_call(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>
         return Ok(None);
     }
     if !OF_ELEMENTS.contains(&call.name()) {
-        let is_of_floats =
-            super::number_functions::is_one(call.name()) && types.iter().any(DataType::is_floating);
-        return if is_of_floats { of_floats(call, &types).map(Some) } else { Ok(None) };
+        let has_floats = types.iter().any(DataType::is_floating);
+        let takes_floats =
+            float_functions::is_one(call.name()) || (has_floats && number_functions::is_one(call.name()));
+        return if has_numbers && takes_floats { of_floats(call, &types).map(Some) } else { Ok(None) };
     }
     let is_subscript = |place: usize| call.name() == POSITION && place > 1;
     let arguments = call.args.iter().zip(&types).enumerate().map(|(place, (argument, ty))| match ty {
