@@ -44,6 +44,7 @@ mod merged;
 mod moments;
 mod negated;
 mod number_functions;
+mod number_pairs;
 mod number_spreads;
 mod number_sums;
 mod numbers;
@@ -164,7 +165,8 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     state.register_udaf(joined::string_agg())?;
     state.register_udaf(ordered_set::ordered_set())?;
     state.register_udaf(sums::sum())?;
-    for function in number_spreads::functions(&state)? {
+    let of_pairs = number_pairs::functions(&state)?;
+    for function in number_spreads::functions(&state)?.into_iter().chain(of_pairs) {
         state.register_udaf(function)?;
     }
     for function in row_offsets::functions() {
