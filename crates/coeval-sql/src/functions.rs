@@ -260,7 +260,7 @@ impl Function {
         let inputs = inputs.collect::<Result<Vec<_>, SqlError>>()?;
         let types: Vec<_> = inputs.iter().map(|input| input.ty).collect();
         // One number of very many digits may take as long as many other values.
-        let is_slow = result == ColumnType::AnyNumeric;
+        let is_slow = result == ColumnType::AnyNumeric || types.contains(&ColumnType::AnyNumeric);
         for row in 0..rows {
             if is_slow {
                 meter.look()?;
