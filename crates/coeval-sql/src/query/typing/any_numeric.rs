@@ -257,6 +257,40 @@ fn as_any_numeric(number: &Expr, ty: &DataType) -> Result<Expr, SqlError> {
     }
 }
 
+/// Operands among which there are arrays of such numbers, with arrays of other exact numbers as such; `None` if they are right as they are.
+///
+/// # Errors
+/// If there is no function for it: a bug.
+pub(super) fn alike_arrays(operands: &[Expr], types: &[DataType]) -> Result<Option<Vec<Expr>>, SqlError> {
+    let is_of = |ty: &DataType, is: fn(&DataType) -> bool| match ty {
+        DataType::List(item) => is(item.data_type()),
+        _ => false,
+    };
+    let has = |is: fn(&DataType) -> bool| types.iter().any(|ty| is_of(ty, is));
+    if !has(is_any_numeric) || !has(is_other_exact) {
+        return Ok(None);
+    }
+    let alike = operands.iter().zip(types).map(|(operand, ty)| match is_of(ty, is_other_exact) {
+        true => called(operand.clone(), ColumnType::Array(ElementType::AnyNumeric)),
+        false => Ok(operand.clone()),
+    });
+    alike.collect::<Result<Vec<_>, SqlError>>().map(Some)
+}
+
+/// A number that stands beside an array of such numbers as one of its elements; all else as it is.
+///
+/// # Errors
+/// If there is no function for it: a bug.
+pub(super) fn alike_element(element: Expr, array: &DataType, schema: &DFSchema) -> Result<Expr> {
+    let is_of_numbers = matches!(array, DataType::List(item) if is_any_numeric(item.data_type()));
+    match element.get_type(schema) {
+        Ok(ty) if is_of_numbers && (is_any_numeric(&ty) || is_other_exact(&ty)) => {
+            Ok(shortest(as_any_numeric(&element, &ty)?)?)
+        }
+        _ => Ok(element),
+    }
+}
+
 /// Operands of a comparison, all of one type and without zeros at their ends; `None` if none is such a number, or all are right as they
 /// are.
 ///
@@ -265,6 +299,9 @@ fn as_any_numeric(number: &Expr, ty: &DataType) -> Result<Expr, SqlError> {
 pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     let types = operands.iter().map(|operand| operand.get_type(schema)).collect::<Result<Vec<_>>>();
     let Ok(types) = types else { return Ok(None) };
+    if let Some(alike) = alike_arrays(operands, &types)? {
+        return Ok(Some(alike));
+    }
     if !types.iter().any(is_any_numeric) {
         return Ok(None);
     }
