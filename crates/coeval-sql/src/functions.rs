@@ -320,6 +320,7 @@ fn heap_bytes(value: &Value) -> usize {
     match value {
         Value::Text(text) => text.len(),
         Value::Bytes(bytes) | Value::List(bytes) => bytes.len(),
+        Value::Number(number) => number.borrow().as_bytes().len(),
         _ => 0,
     }
 }
