@@ -118,3 +118,20 @@ fn a_request_between_statements_concerns_none() {
     session.cancel_handle().cancel();
     assert_eq!(session.execute("SELECT count(*) FROM generate_series(1, 1000) AS t(i)").unwrap(), 1);
 }
+
+#[test]
+fn casts_of_numbers_with_many_digits_are_cancelled_between_two_of_them() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    let setup = "CREATE TABLE long (x numeric);
+        INSERT INTO long SELECT ('0.' || repeat('37', 8191))::numeric FROM generate_series(1, 8000)";
+    session.run(setup).unwrap();
+    session.execute("SET statement_timeout = '100ms'").unwrap();
+    // One batch of rows takes many seconds.
+    for cast in ["x::float8 > 5", "x::int > 5", "x::numeric(10,2) > 5"] {
+        let began = Instant::now();
+        let error = session.execute(&format!("SELECT count(*) FROM long WHERE {cast}")).unwrap_err();
+        assert_eq!(error.state(), SqlState::QueryCanceled, "{cast}: {error}");
+        assert!(began.elapsed() < Duration::from_secs(2), "{cast} ended after {:?}", began.elapsed());
+    }
+}

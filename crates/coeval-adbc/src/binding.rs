@@ -8,7 +8,7 @@ use crate::results::Batches;
 use adbc_core::error::{Error, Result};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema};
-use coeval::{ColumnType, Prepared, SqlState, Value, column_type_of_field};
+use coeval::{ColumnType, Prepared, SqlState, Value, column_type_of_given};
 
 /// A statement that was planned, with the types that its parameters have.
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl Plans {
             _ if !says_nothing(index) => None,
             DataType::Null => nulls,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => texts,
-            _ => column_type_of_field(field).filter(|ty| *ty != ColumnType::Text),
+            _ => column_type_of_given(field).filter(|ty| *ty != ColumnType::Text),
         });
         let own: Vec<_> = own.collect();
         let prepared = match inferred {

@@ -9,7 +9,7 @@ use adbc_core::error::{Error, Result, Status};
 use adbc_core::options::IngestMode;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
-use coeval::{ColumnType, SqlError, SqlState, column_type_of_field};
+use coeval::{ColumnType, SqlError, SqlState, column_type_of_field, column_type_of_given};
 use std::collections::HashMap;
 
 /// What the session knows a group of batches by.
@@ -169,7 +169,7 @@ fn declared_type(field: &Field) -> Result<String> {
     if field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == EXTENSION_JSON) {
         return Ok(ColumnType::Json.to_string());
     }
-    match column_type_of_field(field) {
+    match column_type_of_given(field) {
         Some(ty) => Ok(ty.to_string()),
         None => {
             let (column, ty) = (field.name(), field.data_type());

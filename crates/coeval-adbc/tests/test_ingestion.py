@@ -137,13 +137,16 @@ def test_types_of_made_columns_are_those_of_arrow(db, run):
         "j": pyarrow.ExtensionArray.from_storage(pyarrow.json_(), pyarrow.array(['{"a":1}'])),
         "k": pyarrow.ExtensionArray.from_storage(pyarrow.uuid(), pyarrow.array([uuid.UUID(int=1).bytes], pyarrow.binary(16))),
         "l": pyarrow.nulls(1),
+        "o": pyarrow.array([b"x"], pyarrow.large_binary()),
+        "p": pyarrow.array([[b"x"]], pyarrow.large_list(pyarrow.large_binary())),
     })
     ingest(db, "t", rows)
     types = run(db, "SELECT data_type FROM information_schema.columns WHERE table_name = 't' ORDER BY ordinal_position")
     assert [ty for (ty,) in types] == [
         "smallint", "bigint", "real", "text", "bytea", "timestamp with time zone", "text", "interval", "ARRAY", "json",
-        "uuid", "text",
+        "uuid", "text", "bytea", "ARRAY",
     ]
+    assert run(db, "SELECT o, p[1] FROM t") == [(b"x", b"x")]
     assert run(db, "SELECT d, g, h::text, i, j->>'a', l FROM t") == [("x", "x", "00:00:05", [1, 2], "1", None)]
     with pytest.raises(dbapi.NotSupportedError, match='column "m"'):
         ingest(db, "u", pyarrow.table({"m": pyarrow.array([{"x": 1}])}))

@@ -264,7 +264,7 @@ impl Function {
         let inputs = inputs.collect::<Result<Vec<_>, SqlError>>()?;
         let types: Vec<_> = inputs.iter().map(|input| input.ty).collect();
         // One number of very many digits may take as long as many other values.
-        let is_slow = result == ColumnType::AnyNumeric;
+        let is_slow = result == ColumnType::AnyNumeric || types.contains(&ColumnType::AnyNumeric);
         for row in 0..rows {
             if is_slow {
                 meter.look()?;
@@ -324,6 +324,7 @@ fn heap_bytes(value: &Value) -> usize {
     match value {
         Value::Text(text) => text.len(),
         Value::Bytes(bytes) | Value::List(bytes) => bytes.len(),
+        Value::Number(number) => number.borrow().as_bytes().len(),
         _ => 0,
     }
 }

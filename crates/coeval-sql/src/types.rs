@@ -14,6 +14,7 @@ mod date_tokens;
 mod datetime;
 mod facts;
 mod float_range;
+mod given;
 mod interval_iso;
 mod interval_parts;
 mod interval_scaled;
@@ -51,6 +52,8 @@ pub(crate) use facts::{
     facts_of_view_column,
 };
 pub(crate) use float_range::{float_overflow, float_underflow, real_of};
+pub use given::column_type_of_given;
+pub(crate) use given::without_large_bytes;
 pub(crate) use interval_parts::Unit as IntervalUnit;
 pub(crate) use interval_scaled::scaled_interval;
 pub(crate) use interval_text::{format_interval, read_interval, read_interval_in};

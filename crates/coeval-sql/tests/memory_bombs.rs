@@ -93,6 +93,10 @@ const BOMBS: &[(&str, &[SqlState])] = &[
     ),
     ("SELECT sum(n) OVER () FROM generate_series(1, 100000000) s(n)", NO_MEMORY),
     (
+        "SELECT sum(length((repeat('7', 131000)::numeric - n)::text)) FROM generate_series(1, 100000) s(n)",
+        NO_MEMORY,
+    ),
+    (
         "SELECT count(overlay(repeat('x', 1000000) placing n::text from 5)) FROM generate_series(1, 100000) s(n)",
         NO_MEMORY,
     ),

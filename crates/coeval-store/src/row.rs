@@ -322,7 +322,7 @@ impl Row {
                 }
                 let is_whole = match slot.physical {
                     Physical::Text => std::str::from_utf8(&bytes[end..next]).is_ok(),
-                    Physical::Number => AnyNumberRef::check(&bytes[end..next]),
+                    Physical::Number => is_null(bytes, column) || AnyNumberRef::check(&bytes[end..next]),
                     Physical::List(element) => check_list(&bytes[end..next], element),
                     _ => true,
                 };

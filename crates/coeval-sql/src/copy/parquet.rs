@@ -6,13 +6,14 @@
 
 use super::stream::Stream;
 use crate::error::{SqlError, SqlState};
-use crate::types::assign_array;
+use crate::types::{assign_array, without_large_bytes};
 use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use ::parquet::errors::ParquetError;
 use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use chrono_tz::Tz;
 use coeval_store::{CHUNK_ROWS, TableDef};
@@ -118,6 +119,12 @@ fn with_views(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
+/// A column of a file, with bytes in the place of large ones: here they would be numbers.
+fn with_bytes(array: &ArrayRef) -> Result<ArrayRef, SqlError> {
+    let ty = without_large_bytes(array.data_type());
+    if ty == *array.data_type() { Ok(Arc::clone(array)) } else { Ok(cast(array, &ty)?) }
+}
+
 fn read_group(
     def: &TableDef,
     matched: &Match,
@@ -149,7 +156,8 @@ fn read_group(
             .zip(&matched.table)
             .map(|(array, &index)| {
                 let column = &def.columns[index];
-                assign_array(array, column.ty, zone).map_err(|mut error| {
+                let assigned = with_bytes(array).and_then(|array| assign_array(&array, column.ty, zone));
+                assigned.map_err(|mut error| {
                     error
                         .detail
                         .get_or_insert_with(|| format!("COPY {}, column {}", def.name.name, column.name));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operators as the parser does not know them: in front of a sign (`x->-1` is `x -> -1`, where the tokenizer sees an operator
-//! `->-`), by their full names in front of ANY and ALL (`x OPERATOR(pg_catalog.=) ANY (list)`), and `:=` behind the name of an
+//! Operators as the parser does not know them: in front of a sign (`x>=-1` is `x >= -1`, where the tokenizer sees an operator
+//! `>=-`), by their full names in front of ANY and ALL (`x OPERATOR(pg_catalog.=) ANY (list)`), and `:=` behind the name of an
 //! argument, which is `=>` and which it takes for an assignment.
 
 use super::element_targets::skip_space;
@@ -14,27 +14,45 @@ pub(super) fn spell_named(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// Takes the sign off operators that end in one. In PostgreSQL no operator of these characters does.
+/// Takes signs off operators that end in some: `x>=-1` is `x >= -1`.
 pub(super) fn split_signs(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let operator = |token: &Token| match token {
-        Token::CustomBinaryOperator(text) if text == "->-" => Some(Token::Arrow),
-        Token::CustomBinaryOperator(text) if text == "->>-" => Some(Token::LongArrow),
-        _ => None,
-    };
-    if !tokens.iter().any(|token| operator(&token.token).is_some()) {
+    if !tokens.iter().any(|token| parted(&token.token).is_some()) {
         return tokens;
     }
     let mut split = Vec::with_capacity(tokens.len() + 1);
     for token in tokens {
-        match operator(&token.token) {
-            Some(operator) => {
-                split.push(TokenWithSpan { token: operator, span: token.span });
-                split.push(TokenWithSpan { token: Token::Minus, span: token.span });
-            }
+        match parted(&token.token) {
+            Some(parts) => split.extend(parts.into_iter().map(|part| TokenWithSpan::new(part, token.span))),
             None => split.push(token),
         }
     }
     split
+}
+
+/// An operator, if there is one, and the signs that its characters end in; `None` of other tokens. In PostgreSQL no operator of the
+/// characters of comparisons and arithmetic alone ends in a sign. Two dashes begin a comment there.
+fn parted(token: &Token) -> Option<Vec<Token>> {
+    let Token::CustomBinaryOperator(text) = token else { return None };
+    let operator = text.trim_end_matches(['+', '-']);
+    let signs = &text[operator.len()..];
+    if signs.is_empty() || signs.contains("--") {
+        return None;
+    }
+    let operator = match operator {
+        "" => None,
+        "<" => Some(Token::Lt),
+        "<=" => Some(Token::LtEq),
+        "<>" => Some(Token::Neq),
+        ">" => Some(Token::Gt),
+        ">=" => Some(Token::GtEq),
+        "<<" => Some(Token::ShiftLeft),
+        ">>" => Some(Token::ShiftRight),
+        "->" => Some(Token::Arrow),
+        "->>" => Some(Token::LongArrow),
+        _ => return None,
+    };
+    let signs = signs.chars().map(|sign| if sign == '-' { Token::Minus } else { Token::Plus });
+    Some(operator.into_iter().chain(signs).collect())
 }
 
 /// Spells operators by themselves that stand by their full names in front of ANY, ALL or SOME, which the parser knows
@@ -81,6 +99,24 @@ mod tests {
     fn spelled(sql: &str) -> String {
         let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location().unwrap();
         spell_operators(tokens).iter().map(|token| token.token.to_string()).collect()
+    }
+
+    #[test]
+    fn a_sign_behind_an_operator_is_no_part_of_it() {
+        let split = |sql: &str| {
+            let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location().unwrap();
+            let parts = split_signs(tokens).into_iter().map(|token| token.token.to_string());
+            parts.collect::<Vec<_>>().join(" ")
+        };
+        for operator in ["<", "<=", "<>", "=", ">", ">=", "<<", ">>", "->", "->>"] {
+            assert_eq!(split(&format!("a{operator}-1")), format!("a {operator} - 1"));
+            assert_eq!(split(&format!("a{operator}+1")), format!("a {operator} + 1"));
+            assert_eq!(split(&format!("a{operator}-+b")), format!("a {operator} - + b"));
+        }
+        // These are operators in PostgreSQL as well, if unknown ones.
+        for unknown in ["%-", "||-"] {
+            assert_eq!(split(&format!("a{unknown}b")), format!("a {unknown} b"));
+        }
     }
 
     #[test]

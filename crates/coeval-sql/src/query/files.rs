@@ -8,8 +8,9 @@
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState, cannot_read, not_plain};
 use crate::rights::insufficient;
-use crate::types::column_type_of_field;
+use crate::types::{column_type_of_field, without_large_bytes};
 use arrow::datatypes::{Field, Schema};
+use coeval_store::ColumnType;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::{Column, TableReference};
@@ -130,7 +131,9 @@ fn in_sql(
 ) -> Result<Arc<dyn TableProvider>, SqlError> {
     let table = TableReference::bare(name);
     let shown = |field: &Arc<Field>| {
-        let ty = column_type_of_field(field).ok_or_else(|| {
+        // Large bytes as elements would be taken for numbers; those of columns are views by now.
+        let is_known = |_: &ColumnType| without_large_bytes(field.data_type()) == *field.data_type();
+        let ty = column_type_of_field(field).filter(is_known).ok_or_else(|| {
             let (column, ty) = (field.name(), field.data_type());
             SqlError::unsupported(format_args!("the column \"{column}\" of type {ty} in \"{name}\""))
         })?;

@@ -25,6 +25,7 @@ mod documents;
 mod domains;
 mod float_extremes;
 mod float_frames;
+mod float_functions;
 mod float_moments;
 mod float_spreads;
 mod float_sums;
@@ -43,6 +44,7 @@ mod merged;
 mod moments;
 mod negated;
 mod number_functions;
+mod number_pairs;
 mod number_spreads;
 mod number_sums;
 mod numbers;
@@ -154,7 +156,8 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     {
         state.register_udf(Arc::new(function))?;
     }
-    for function in number_functions::functions(&state)? {
+    let of_numbers = number_functions::functions(&state)?;
+    for function in of_numbers.into_iter().chain(float_functions::functions(&state)?) {
         state.register_udf(Arc::new(function))?;
     }
     for (name, members) in [(INT_SERIES, Members::Int), (BIGINT_SERIES, Members::BigInt)] {
@@ -164,7 +167,8 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     state.register_udaf(joined::string_agg())?;
     state.register_udaf(ordered_set::ordered_set())?;
     state.register_udaf(sums::sum())?;
-    for function in number_spreads::functions(&state)? {
+    let of_pairs = number_pairs::functions(&state)?;
+    for function in number_spreads::functions(&state)?.into_iter().chain(of_pairs) {
         state.register_udaf(function)?;
     }
     for function in row_offsets::functions() {

@@ -7,6 +7,7 @@
 use super::cast::{CastPlan, plan as cast_plan};
 use super::datum::Datum;
 use super::environment::Environment;
+use crate::cancel;
 use crate::constants::made_of;
 use crate::error::SqlError;
 use crate::parse::{is_clock_word, meant_at};
@@ -392,6 +393,7 @@ fn parsed(texts: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlErr
     let texts = arrow::compute::cast(texts, &DataType::Utf8View)?;
     let mut builder = ColumnBuilder::new(to, texts.len());
     for text in texts.as_string_view() {
+        cancel::check()?;
         match text {
             Some(text) => builder.push(parse_value(text, to, zone)?.borrow()),
             None => builder.push(ValueRef::Null),
@@ -401,23 +403,33 @@ fn parsed(texts: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlErr
 }
 
 /// Numbers of any number of digits without zeros at their ends, as arrays have them.
-fn shortest(numbers: &ArrayRef) -> ArrayRef {
+///
+/// # Errors
+/// That of a cancelled statement.
+fn shortest(numbers: &ArrayRef) -> Result<ArrayRef, SqlError> {
     let mut builder = ColumnBuilder::new(ColumnType::AnyNumeric, numbers.len());
     for row in 0..numbers.len() {
+        cancel::check()?;
         match value_at(numbers, row) {
             ValueRef::Number(number) => builder.push(ValueRef::Number(number.shortest().borrow())),
             other => builder.push(other),
         }
     }
-    builder.finish()
+    Ok(builder.finish())
+}
+
+/// The elements of arrays, each cast to this type.
+///
+/// # Errors
+/// As [`cast_array`].
+pub(crate) fn cast_members(elements: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
+    let values = cast_array(elements, to, zone)?;
+    if to == ColumnType::AnyNumeric { shortest(&values) } else { Ok(values) }
 }
 
 /// The arrays with each element cast.
 fn cast_elements(lists: &ListArray, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
-    let mut values = cast_array(lists.values(), to, zone)?;
-    if to == ColumnType::AnyNumeric {
-        values = shortest(&values);
-    }
+    let values = cast_members(lists.values(), to, zone)?;
     let field = Arc::new(Field::new_list_field(to.arrow(), true));
     Ok(Arc::new(ListArray::try_new(field, lists.offsets().clone(), values, lists.nulls().cloned())?))
 }
@@ -425,7 +437,7 @@ fn cast_elements(lists: &ListArray, to: ColumnType, zone: Tz) -> Result<ArrayRef
 /// Each value cast to this type, as an explicit cast does it.
 ///
 /// # Errors
-/// `42846` if there is no such cast, what it finds wrong with a value.
+/// `42846` if there is no such cast, what it finds wrong with a value; that of a cancelled statement.
 pub(crate) fn cast_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let (source, steps) = match way(array.data_type(), to)? {
@@ -447,6 +459,8 @@ pub(crate) fn cast_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<A
     let environment = Zone(zone);
     let mut builder = ColumnBuilder::new(to, plain.len());
     for row in 0..plain.len() {
+        // One number of very many digits may take as long as many other values.
+        cancel::check()?;
         let value = value_at(&plain, row);
         if value.is_null() {
             builder.push(ValueRef::Null);

@@ -6,11 +6,11 @@ use super::{Session, State};
 use crate::error::SqlError;
 use crate::names::{resolve, split_name};
 use crate::open_objects::LentFrames;
-use crate::types::column_type_of_field;
+use crate::types::column_type_of_given;
 use crate::walk::each_relation;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::AccessMode;
 use coeval_txn::Isolation;
 use datafusion::catalog::TableProvider;
@@ -46,26 +46,13 @@ impl LentFrames for Frames {
 /// The columns as columns of SQL.
 fn schema_in_sql(schema: &Schema) -> Result<SchemaRef, SqlError> {
     let fields = schema.fields().iter().map(|field| {
-        let given = field.as_ref().clone().with_data_type(without_large_bytes(field.data_type()));
-        let ty = column_type_of_field(&given).ok_or_else(|| {
+        let ty = column_type_of_given(field).ok_or_else(|| {
             let (column, ty) = (field.name(), field.data_type());
             SqlError::unsupported(format_args!("the column \"{column}\" of type {ty}"))
         })?;
         Ok(Field::new(field.name(), ty.arrow(), true).with_metadata(field.metadata().clone()))
     });
     Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>, SqlError>>()?)))
-}
-
-/// The type of what a program lends: its large bytes are bytes. Here the type is one of numbers.
-fn without_large_bytes(ty: &DataType) -> DataType {
-    match ty {
-        DataType::LargeBinary => DataType::BinaryView,
-        DataType::List(item) => {
-            let element = without_large_bytes(item.data_type());
-            DataType::List(Arc::new(item.as_ref().clone().with_data_type(element)))
-        }
-        other => other.clone(),
-    }
 }
 
 /// The rows with these types. What has its type already is not copied.

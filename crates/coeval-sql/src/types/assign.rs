@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Assignment casts: what happens to a value of one type on its way into a column of another.
 
+use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::types::any_numeric::{AnyNumeric, number_of_decimal};
 use crate::types::column_type_of_arrow;
@@ -337,6 +338,7 @@ fn assign_each(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, S
         cast_with_options(array, &from.arrow(), &CastOptions { safe: false, ..CastOptions::default() })?;
     let mut builder = ColumnBuilder::new(to, plain.len());
     for index in 0..plain.len() {
+        cancel::check()?;
         match (value_at(&plain, index), to) {
             (ValueRef::Text(text), ColumnType::Varchar(length)) => {
                 builder.push(ValueRef::Text(fit_varchar(text, length)?));

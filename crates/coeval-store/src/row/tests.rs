@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
-use crate::value::Value;
+use crate::value::{AnyNumber, Value};
 use proptest::prelude::*;
 
 fn any_value() -> impl Strategy<Value = (Physical, Value)> {
@@ -17,8 +17,11 @@ fn any_value() -> impl Strategy<Value = (Physical, Value)> {
         any::<(i32, i32, i64)>().prop_map(|(months, days, nanoseconds)| {
             (Physical::Interval, Value::Interval(IntervalValue { months, days, nanoseconds }))
         }),
+        any::<u16>().prop_map(|scale| (Physical::Number, Value::Number(AnyNumber::zero(scale % 16_384)))),
+        Just((Physical::Number, Value::Number(AnyNumber::nan()))),
         Just((Physical::Text, Value::Null)),
         Just((Physical::Int32, Value::Null)),
+        Just((Physical::Number, Value::Null)),
     ]
 }
 
@@ -168,6 +171,18 @@ fn a_column_that_was_dropped_takes_no_byte_once_another_was_added() {
         write(&[text, text], &[ValueRef::Text("a"), ValueRef::Null]),
         "no column was added yet"
     );
+}
+
+#[test]
+fn null_in_a_column_of_numbers_is_no_damage() {
+    let layout = Layout::new([Physical::Int32, Physical::Number, Physical::Text]);
+    let mut writer = RowWriter::new(&layout);
+    writer.push(ValueRef::Int32(1)).unwrap();
+    writer.push(ValueRef::Null).unwrap();
+    writer.push(ValueRef::Text("a")).unwrap();
+    let row = writer.finish();
+    assert!(Row::check(row.as_bytes(), &layout));
+    assert_eq!(row.get(&layout, 1), Some(ValueRef::Null));
 }
 
 #[test]

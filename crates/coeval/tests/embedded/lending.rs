@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Batches that a program lends a session, as tables of its statements.
 
-use arrow::array::{Array, AsArray, Int64Array, RecordBatch, StringArray, StructArray, UInt64Array};
+use arrow::array::{
+    Array, AsArray, Int64Array, LargeBinaryArray, LargeListArray, RecordBatch, StringArray, StructArray,
+    UInt64Array,
+};
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Int64Type};
 use coeval::{Database, Session, SqlState};
 use std::sync::Arc;
@@ -89,6 +93,19 @@ fn what_sql_cannot_hold_is_refused_and_changes_nothing() {
     assert_eq!(number(&mut session, "SELECT n FROM n"), 1);
     lend(&mut session, "n", &batch("n", UInt64Array::from(vec![7]))).unwrap();
     assert_eq!(number(&mut session, "SELECT n FROM n"), 7);
+}
+
+#[test]
+fn large_bytes_are_bytes_as_elements_too() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    let bytes = LargeBinaryArray::from_iter_values([b"\x04\x80", b"ab"]);
+    lend(&mut session, "n", &batch("n", bytes.clone())).unwrap();
+    assert_eq!(number(&mut session, "SELECT count(*) FROM n WHERE n = '\\x6162'::bytea"), 1);
+    let item = Arc::new(Field::new_list_field(DataType::LargeBinary, true));
+    let lists = LargeListArray::new(item, OffsetBuffer::from_lengths([2]), Arc::new(bytes), None);
+    lend(&mut session, "n", &batch("n", lists)).unwrap();
+    assert_eq!(number(&mut session, "SELECT count(*) FROM n WHERE n[2] = '\\x6162'::bytea"), 1);
 }
 
 #[test]

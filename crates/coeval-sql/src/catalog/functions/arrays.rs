@@ -310,7 +310,7 @@ fn cast_elements(lists: &ListArray, ty: &DataType, zone: Tz) -> Result<ArrayRef>
     let element = element_type(ty);
     let values = match crate::types::column_type_of_arrow(&element) {
         Some(column) if *lists.values().data_type() != element => {
-            let cast_values = crate::scalar::cast_function::cast_array(lists.values(), column, zone)?;
+            let cast_values = crate::scalar::cast_function::cast_members(lists.values(), column, zone)?;
             cast(&cast_values, &element)?
         }
         _ => cast(lists.values(), &element)?,

@@ -141,8 +141,8 @@ fn of_sliding_truths(call: &WindowFunction) -> Option<Arc<AggregateUDF>> {
 /// What is computed of pairs of numbers, and the pair as floats; `None` if it is something else.
 fn regression(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<(Regression, Vec<Expr>)> {
     let regression = Regression::of(function)?;
-    let is_number =
-        |argument: &Expr| argument.get_type(schema).is_ok_and(|ty| ty.is_numeric() || ty.is_null());
+    let is_of_number = |ty: &DataType| ty.is_numeric() || ty.is_null() || any_numeric::is_any_numeric(ty);
+    let is_number = |argument: &Expr| argument.get_type(schema).is_ok_and(|ty| is_of_number(&ty));
     (arguments.len() == 2 && arguments.iter().all(is_number))
         .then(|| (regression, doubles(arguments, schema)))
 }

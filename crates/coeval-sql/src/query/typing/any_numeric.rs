@@ -10,6 +10,7 @@ use super::arrays::{FOUND, MISSING};
 use super::choice_by_key::Choice;
 use super::comparisons::is_text_literal;
 use super::operators::no_operator;
+use super::{float_functions, number_functions};
 use crate::error::SqlError;
 use crate::functions::{
     NUMBER_DIFFERENCE, NUMBER_NEGATED, NUMBER_ORDER, NUMBER_PRODUCT, NUMBER_QUOTIENT, NUMBER_REMAINDER,
@@ -35,7 +36,7 @@ pub(in crate::query) fn is_any_numeric(ty: &DataType) -> bool {
 }
 
 /// Whether values of a type are exact numbers of another type.
-fn is_other_exact(ty: &DataType) -> bool {
+pub(super) fn is_other_exact(ty: &DataType) -> bool {
     ty.is_integer() || ty.is_decimal()
 }
 
@@ -136,8 +137,8 @@ const OF_ELEMENTS: [&str; 10] = [
 
 const POSITION: &str = "array_position";
 
-/// A call with floats beside such numbers as one of floats, and one with arrays of such numbers, or such numbers beside arrays, with
-/// elements like those of arrays.
+/// A call with floats beside such numbers, or of a function of floats, as one of floats, and one with arrays of such numbers, or such
+/// numbers beside arrays, with elements like those of arrays.
 fn settled_call(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     let types = call.args.iter().map(|argument| argument.get_type(schema)).collect::<Result<Vec<_>>>();
     let Ok(types) = types else { return Ok(None) };
@@ -147,9 +148,10 @@ fn settled_call(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>
         return Ok(None);
     }
     if !OF_ELEMENTS.contains(&call.name()) {
-        let is_of_floats =
-            super::number_functions::is_one(call.name()) && types.iter().any(DataType::is_floating);
-        return if is_of_floats { of_floats(call, &types).map(Some) } else { Ok(None) };
+        let has_floats = types.iter().any(DataType::is_floating);
+        let takes_floats =
+            float_functions::is_one(call.name()) || (has_floats && number_functions::is_one(call.name()));
+        return if has_numbers && takes_floats { of_floats(call, &types).map(Some) } else { Ok(None) };
     }
     let is_subscript = |place: usize| call.name() == POSITION && place > 1;
     let arguments = call.args.iter().zip(&types).enumerate().map(|(place, (argument, ty))| match ty {
@@ -255,6 +257,40 @@ fn as_any_numeric(number: &Expr, ty: &DataType) -> Result<Expr, SqlError> {
     }
 }
 
+/// Operands among which there are arrays of such numbers, with arrays of other exact numbers as such; `None` if they are right as they are.
+///
+/// # Errors
+/// If there is no function for it: a bug.
+pub(super) fn alike_arrays(operands: &[Expr], types: &[DataType]) -> Result<Option<Vec<Expr>>, SqlError> {
+    let is_of = |ty: &DataType, is: fn(&DataType) -> bool| match ty {
+        DataType::List(item) => is(item.data_type()),
+        _ => false,
+    };
+    let has = |is: fn(&DataType) -> bool| types.iter().any(|ty| is_of(ty, is));
+    if !has(is_any_numeric) || !has(is_other_exact) {
+        return Ok(None);
+    }
+    let alike = operands.iter().zip(types).map(|(operand, ty)| match is_of(ty, is_other_exact) {
+        true => called(operand.clone(), ColumnType::Array(ElementType::AnyNumeric)),
+        false => Ok(operand.clone()),
+    });
+    alike.collect::<Result<Vec<_>, SqlError>>().map(Some)
+}
+
+/// A number that stands beside an array of such numbers as one of its elements; all else as it is.
+///
+/// # Errors
+/// If there is no function for it: a bug.
+pub(super) fn alike_element(element: Expr, array: &DataType, schema: &DFSchema) -> Result<Expr> {
+    let is_of_numbers = matches!(array, DataType::List(item) if is_any_numeric(item.data_type()));
+    match element.get_type(schema) {
+        Ok(ty) if is_of_numbers && (is_any_numeric(&ty) || is_other_exact(&ty)) => {
+            Ok(shortest(as_any_numeric(&element, &ty)?)?)
+        }
+        _ => Ok(element),
+    }
+}
+
 /// Operands of a comparison, all of one type and without zeros at their ends; `None` if none is such a number, or all are right as they
 /// are.
 ///
@@ -263,6 +299,9 @@ fn as_any_numeric(number: &Expr, ty: &DataType) -> Result<Expr, SqlError> {
 pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     let types = operands.iter().map(|operand| operand.get_type(schema)).collect::<Result<Vec<_>>>();
     let Ok(types) = types else { return Ok(None) };
+    if let Some(alike) = alike_arrays(operands, &types)? {
+        return Ok(Some(alike));
+    }
     if !types.iter().any(is_any_numeric) {
         return Ok(None);
     }

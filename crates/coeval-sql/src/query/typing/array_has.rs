@@ -2,6 +2,7 @@
 //! `array_has` as DataFusion has it, but also of arrays of enums, which its kernels do not compare. A literal is a label of
 //! theirs, and a value of other elements' type, once [`settle`](super::settle) has read it.
 
+use super::any_numeric::{is_any_numeric, is_other_exact};
 use super::arrays::with_one_zero;
 use crate::allowance::Meter;
 use crate::constants::made_of;
@@ -90,6 +91,12 @@ fn argument_with_one_zero(argument: ColumnarValue) -> Result<ColumnarValue> {
     })
 }
 
+/// Whether one of two types is that of numbers without digits and the other one of other exact numbers: these become such numbers once the
+/// plan is settled.
+fn are_settled_as_numbers(member: &DataType, sought: &DataType) -> bool {
+    (is_any_numeric(member) && is_other_exact(sought)) || (is_other_exact(member) && is_any_numeric(sought))
+}
+
 /// Types of a list and an element of other numbers, as one: DataFusion looks for no integer among decimals.
 fn numbers_of_one_type(types: &[DataType]) -> Option<Vec<DataType>> {
     let [DataType::List(item), element] = types else { return None };
@@ -109,6 +116,11 @@ impl ScalarUDFImpl for ArrayHas {
         if let [list, element] = types
             && let Some(ty) = enum_of_elements(list)
             && (element.is_string() || *element == ty.arrow())
+        {
+            return Ok(types.to_vec());
+        }
+        if let [DataType::List(item), element] = types
+            && are_settled_as_numbers(item.data_type(), element)
         {
             return Ok(types.to_vec());
         }

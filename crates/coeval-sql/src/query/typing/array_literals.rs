@@ -26,7 +26,7 @@ pub(super) fn function() -> ScalarUDF {
 /// The type of elements that stay of several types until they are settled: texts beside others, and numbers beside numerics without digits.
 fn type_of_unlike<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
     if let Some(number) = types.clone().find(|ty| is_any_numeric(ty))
-        && types.clone().all(|ty| ty == number || (ty.is_numeric() && !ty.is_floating()))
+        && types.clone().all(|ty| ty == number || ty.is_null() || (ty.is_numeric() && !ty.is_floating()))
     {
         return Some(number.clone());
     }
@@ -69,8 +69,11 @@ impl ScalarUDFImpl for MakeArray {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         require_common_type("ARRAY", types.iter().filter(|ty| !ty.is_string()))?;
-        if type_of_unlike(types.iter()).is_some() {
-            return Ok(types.to_vec());
+        if let Some(element) = type_of_unlike(types.iter()) {
+            // NULL is one of such numbers by itself, without being settled.
+            let is_number = |ty: &DataType| ty.is_null() && is_any_numeric(&element);
+            let known = |ty: &DataType| if is_number(ty) { element.clone() } else { ty.clone() };
+            return Ok(types.iter().map(known).collect());
         }
         self.general.coerce_types(types)
     }

@@ -8,6 +8,7 @@
 //! | `array_length`, `cardinality`, `array_position` | `int` | an unsigned number |
 //! | `array_length('{}', 1)` | NULL | 0 |
 
+use super::any_numeric::{alike_arrays, alike_element};
 use super::comparisons;
 use crate::allowance::Meter;
 use crate::catalog::array_of_text;
@@ -397,7 +398,14 @@ pub(super) fn planned(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<Plann
     // NULL without a type is an array, and no element.
     let is_missing =
         |side: &Expr| told.is_none() && matches!(side, Expr::Literal(scalar, _) if scalar.is_null());
-    let lists = (list(&raw.left), list(&raw.right));
+    let mut lists = (list(&raw.left), list(&raw.right));
+    if let (Some(left), Some(right)) = lists.clone()
+        && let Some(alike) = alike_arrays(&[raw.left.clone(), raw.right.clone()], &[left, right])?
+        && let Ok([left, right]) = <[Expr; 2]>::try_from(alike)
+    {
+        (raw.left, raw.right) = (left, right);
+        lists = (list(&raw.left), list(&raw.right));
+    }
     if lists != (None, None) && matches!(told, Some(Told::Ordered(_))) {
         // Arguments of a function are no operands any more.
         comparisons::require(&raw.left, &raw.op, &raw.right, schema)?;
@@ -406,8 +414,8 @@ pub(super) fn planned(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<Plann
         (None, None) => return Ok(PlannerResult::Original(raw)),
         (Some(_), None) if is_missing(&raw.right) => return Ok(PlannerResult::Planned(raw.left)),
         (None, Some(_)) if is_missing(&raw.left) => return Ok(PlannerResult::Planned(raw.right)),
-        (Some(ty), None) => raw.right = as_list(raw.right, &ty)?,
-        (None, Some(ty)) => raw.left = as_list(raw.left, &ty)?,
+        (Some(ty), None) => raw.right = alike_element(as_list(raw.right, &ty)?, &ty, schema)?,
+        (None, Some(ty)) => raw.left = alike_element(as_list(raw.left, &ty)?, &ty, schema)?,
         (Some(_), Some(_)) => {}
     }
     let Some(told) = told else { return Ok(PlannerResult::Original(raw)) };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coalesce` and its like as DataFusion has them, but with literals of arrays, enums and `uuid` among their arguments,
-//! `coalesce(tags, '{}')`, with dates and times of several types, and with literals among numbers, `coalesce(n, '0')`.
+//! `coalesce(tags, '{}')`, with dates and times of several types, with literals among numbers, `coalesce(n, '0')`, and with other numbers
+//! beside those without digits.
 //!
 //! While a query is planned such a literal is still a text; [`settle`](super::settle) makes an array, a label or a number of it then, and
 //! refuses texts that are no literals.
@@ -67,11 +68,16 @@ impl ScalarUDFImpl for Coalesce {
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let mut types = arguments.arg_fields.iter().map(|field| field.data_type());
-        if let Some(ty) = types.find(|ty| is_cast_from_no_text(ty)) {
+        let types = || arguments.arg_fields.iter().map(|field| field.data_type());
+        // Numbers beside those without digits are made of one type once the plan is settled.
+        let number = || {
+            let is_chosen = self.name() != "nullif" && types().any(is_any_numeric);
+            is_chosen.then(|| common_arrow_type(types().filter(|ty| !ty.is_string()))).flatten()
+        };
+        if let Some(ty) = types().find(|ty| is_cast_from_no_text(ty)).cloned().or_else(number) {
             let is_nullable =
                 self.name() == "nullif" || arguments.arg_fields.iter().all(|field| field.is_nullable());
-            return Ok(Arc::new(Field::new(self.name(), ty.clone(), is_nullable)));
+            return Ok(Arc::new(Field::new(self.name(), ty, is_nullable)));
         }
         // What Arrow does not tell of the type is the same of all that is known.
         let documents = arguments
@@ -113,6 +119,13 @@ impl ScalarUDFImpl for Coalesce {
         let others = types.iter().filter(|ty| !ty.is_string());
         require_common_type(&self.name().to_uppercase(), others)?;
         let common = common_arrow_type(types.iter().filter(|ty| !ty.is_string()));
+        if let Some(common) = &common
+            && types.iter().any(is_any_numeric)
+        {
+            // Arrow makes no such numbers of decimals, and no floats of them.
+            let known = |ty: &DataType| if ty.is_null() { common.clone() } else { ty.clone() };
+            return Ok(types.iter().map(known).collect());
+        }
         let has_texts = types.iter().any(DataType::is_string);
         match common.filter(|common| !has_texts || reads_texts(common)) {
             Some(common) => Ok(vec![common; types.len()]),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Values that are equal though they are kept differently: documents (`1` and `1.0`), intervals (`1 mon` and `30 days`), numbers of
-//! any number of digits (`1.0` and `1.00`).
+//! any number of digits (`1.0` and `1.00`), and rows of such values.
 //!
 //! What finds equal rows goes by a key of such a value: GROUP BY, DISTINCT, UNION, INTERSECT, EXCEPT, PARTITION BY and
 //! `count(DISTINCT x)`. Of a group the first value is shown.
@@ -19,12 +19,15 @@ use super::any_of_group::any_of_group;
 use super::intervals::length;
 use super::{any_numeric, array_keys, jsonb};
 use crate::error::SqlError;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Fields};
+use coeval_store::EnumType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result, get_required_group_by_exprs_indices};
+use datafusion::functions::core::expr_fn::{get_field, r#struct};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{
     Aggregate, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection, lit,
+    when,
 };
 use std::sync::Arc;
 
@@ -41,8 +44,30 @@ fn key_of(value: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     Ok(match value.get_type(schema) {
         Ok(DataType::Interval(_)) => Some(length(plain())),
         Ok(ty) if any_numeric::is_any_numeric(&ty) => any_numeric::key(plain())?,
+        Ok(ty) if EnumType::of_arrow(&ty).is_some() => None,
+        Ok(DataType::Struct(fields)) => key_of_row(&plain(), &fields, schema)?,
         _ => None,
     })
+}
+
+/// The row of the keys of a row's values; `None` if none of them has one.
+fn key_of_row(row: &Expr, fields: &Fields, schema: &DFSchema) -> Result<Option<Expr>> {
+    let written = match row {
+        Expr::ScalarFunction(call) if matches!(call.name(), "struct" | "row") => Some(&call.args),
+        _ => None,
+    };
+    let read = || fields.iter().map(|field| get_field(row.clone(), field.name().as_str())).collect();
+    let values: Vec<Expr> = written.cloned().unwrap_or_else(read);
+    let keys = values.iter().map(|value| key_of_any(value, schema)).collect::<Result<Vec<_>>>()?;
+    if keys.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let keyed = r#struct(keys.into_iter().zip(values).map(|(key, value)| key.unwrap_or(value)).collect());
+    if written.is_some() {
+        return Ok(Some(keyed));
+    }
+    // Of no row nothing is read, which is no row of NULLs.
+    when(row.clone().is_not_null(), keyed).end().map(Some)
 }
 
 /// The keys of values; `None` if no value has one.

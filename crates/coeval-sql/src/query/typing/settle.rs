@@ -174,6 +174,10 @@ pub(super) fn concatenation(left: &Expr, right: &Expr, schema: &DFSchema) -> Res
     let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
         return Ok(None);
     };
+    if any_numeric::is_any_numeric(&left_type) && any_numeric::is_any_numeric(&right_type) {
+        // DataFusion would join their bytes.
+        return Err(no_operator(&type_in_words(&left_type), &"||", &type_in_words(&right_type)).into());
+    }
     let is_bytes = |ty: &DataType| column_type_of_arrow(ty) == Some(ColumnType::Bytea);
     // A literal beside bytes is bytes.
     let is_bytes_literal = |side: &Expr, ty: &DataType, other: &DataType| {

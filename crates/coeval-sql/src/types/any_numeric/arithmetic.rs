@@ -5,7 +5,7 @@
 use super::super::numeric::overflow;
 use super::{AnyNumeric, Finite, power_of_ten};
 use crate::error::{SqlError, SqlState, division_by_zero};
-use coeval_store::NUMBER_SCALE_MAX;
+use coeval_store::{NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX};
 use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
 
@@ -13,8 +13,8 @@ use std::cmp::Ordering;
 pub(super) const SIGNIFICANT_DIGITS_MIN: i64 = 16;
 /// Digits behind the point that results have at most whose digits are not those of their operands.
 pub(super) const RESULT_SCALE_MAX: i64 = 1_000;
-/// How many digits a number can be rounded to.
-const ROUNDING_DIGITS_MAX: i64 = 2_000;
+/// The fewest digits behind the point that a number can be rounded to: one more in front of it than it has at most.
+const ROUNDING_SCALE_MIN: i64 = -(NUMBER_WHOLE_DIGITS_MAX as i64) - 1;
 /// Decimal digits in one of PostgreSQL's digits.
 const DIGITS_OF_ONE: i64 = 4;
 
@@ -278,7 +278,7 @@ impl AnyNumeric {
     pub(crate) fn with_scale(&self, scale: i64, mode: RoundingMode) -> Self {
         match self {
             Self::Finite(finite) => {
-                let scale = scale.clamp(-ROUNDING_DIGITS_MAX, ROUNDING_DIGITS_MAX);
+                let scale = scale.clamp(ROUNDING_SCALE_MIN, i64::from(NUMBER_SCALE_MAX));
                 Self::Finite(finite.with_scale(scale, mode))
             }
             other => other.clone(),

@@ -123,6 +123,13 @@ fn numbers_are_rounded_away_from_zero() {
     assert_eq!(with("-42.8", 0, RoundingMode::Floor), "-43");
     assert_eq!(with("0.0001", 0, RoundingMode::Ceiling), "1");
     assert_eq!(with("NaN", 0, RoundingMode::Floor), "NaN");
+    // At any place that a number has.
+    let sevens = "7".repeat(3_000);
+    let rounded = format!("78{}", "0".repeat(2_998));
+    assert_eq!(with(&sevens, -2_998, RoundingMode::HalfAwayFromZero), rounded);
+    assert_eq!(with("1e-3000", 3_500, RoundingMode::HalfAwayFromZero).len(), 3_502);
+    assert_eq!(with("1.5", i64::MAX, RoundingMode::Down).len(), 16_385);
+    assert_eq!(with("1.5", i64::MIN, RoundingMode::Down), "0");
 }
 
 #[test]
