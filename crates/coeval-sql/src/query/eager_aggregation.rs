@@ -8,14 +8,16 @@
 //! aggregated above the joins becomes the aggregate of these parts.
 //!
 //! It is right because the joins are inner: rows of the table that agree in all columns that are named elsewhere meet the
-//! same rows of the other tables and end in the same group, if nothing is volatile. What is aggregated is computed of rows that
-//! the joins would have left out, too, so it is a column, or something else that cannot fail.
+//! same rows of the other tables and end in the same group, if nothing is volatile. What is computed of a column that is named elsewhere must
+//! be the same of equal values, so these are of types whose equal values are the same (`joined_tables`). What is aggregated is computed of
+//! rows that the joins would have left out, too, so it is a column, or something else that cannot fail.
 //!
 //! It is done where it is estimated to pay: if the table has [`ROWS_PER_GROUP_MIN`] rows in each group, and what comes out
 //! of the joins is more than [`JOINED_PER_GROUP_MIN`] times the groups. Joins that let little through are better done
 //! first.
 
 use super::join_order::{Cluster, Parts, Relation, is_inner_join};
+use super::joined_tables::is_exact;
 use super::late_joins::{cannot_fail, digits_before};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -167,10 +169,7 @@ fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
     }
     let Some(chosen) = aggregated(&joins.relations, &calls) else { return Ok(None) };
     let chosen_plan = &joins.relations[chosen];
-    let mut named = joins.named();
-    named.extend(aggregate.group_expr.iter().flat_map(Expr::column_refs).cloned());
-    named.retain(|column| chosen_plan.schema().has_column(column));
-    let keys: Vec<Column> = named.into_iter().collect();
+    let Some(keys) = keys(&joins, aggregate, chosen_plan) else { return Ok(None) };
     // Without keys there is a row even if the table has none, and it would make groups of the other tables' rows.
     if keys.is_empty() && !aggregate.group_expr.is_empty() {
         return Ok(None);
@@ -184,6 +183,27 @@ fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
     let grouped = Aggregate::try_new(Arc::new(chosen_plan.clone()), keys, parts)?;
     let joined = with_relation(&aggregate.input, &mut chosen.clone(), &LogicalPlan::Aggregate(grouped))?;
     merged(aggregate, &calls, &names, joined).map(Some)
+}
+
+/// The columns of this relation that joins and groups name; `None` if they compute something of one whose equal values may differ.
+fn keys(joins: &Parts, aggregate: &Aggregate, relation: &LogicalPlan) -> Option<Vec<Column>> {
+    let schema = relation.schema();
+    let has_exact = |column: &Column| {
+        let place = schema.maybe_index_of_column(column);
+        place.is_some_and(|place| is_exact(schema.field(place).data_type()))
+    };
+    // Of what is grouped by as it is, any of the equal values will do.
+    let (plain, computed): (Vec<&Expr>, Vec<&Expr>) =
+        aggregate.group_expr.iter().partition(|value| matches!(value, Expr::Column(_)));
+    let mut named = joins.named();
+    named.extend(computed.into_iter().flat_map(Expr::column_refs).cloned());
+    named.retain(|column| schema.has_column(column));
+    if !named.iter().all(has_exact) {
+        return None;
+    }
+    let plain = plain.into_iter().flat_map(Expr::column_refs).cloned();
+    named.extend(plain.filter(|column| schema.has_column(column)));
+    Some(named.into_iter().collect())
 }
 
 /// Names for the parts of these.

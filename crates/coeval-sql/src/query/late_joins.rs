@@ -37,6 +37,7 @@
 
 mod choice;
 mod conditions;
+mod digits;
 mod nonzero;
 mod unfailing;
 
@@ -51,8 +52,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinConstraint, NullEquality, Result};
 use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+pub(super) use digits::digits_before;
 use std::sync::Arc;
-pub(super) use unfailing::{cannot_fail, digits_before};
+pub(super) use unfailing::cannot_fail;
 
 /// The setting that switches it off.
 pub(super) const LATE_JOINS_SETTING: &str = "coeval.late_joins";
