@@ -7,7 +7,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 /// Digits that a decimal has room for.
-const DIGITS_MAX: u32 = 38;
+pub(super) const DIGITS_MAX: u32 = 38;
 
 /// How many digits numbers may have before and behind the point.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 //! Whatever else is said of a row might fail: other divisions, casts of texts, sums of integers.
 
 use super::digits::{
-    Digits, digits, digits_of_number, digits_of_source, has_room_for_mean, has_room_for_quotient,
+    DIGITS_MAX, Digits, digits, digits_of_number, digits_of_source, has_room_for_mean, has_room_for_quotient,
     has_room_for_remainder,
 };
 use super::nonzero::{Branch, Divisors, bare, division_of, is_remainder};
@@ -13,7 +13,7 @@ use crate::query::arithmetic::checked_operators;
 use crate::query::typing::is_mean;
 use crate::stack::with_room;
 use arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Aggregate, BinaryExpr, Cast, Expr, ExprSchemable, Operator};
 
@@ -33,7 +33,7 @@ const SQUARED_DIGITS_MAX: u32 = 11;
 /// Digits in front of the point of decimals whose means have room for 16 behind it.
 const MEAN_DIGITS_MAX: u32 = 22;
 
-/// Digits of numbers of whose sums, means and deviations quotients are taken to be within their type.
+/// Digits of numbers of whose sums, means and deviations quotients are taken to be within their type. Those of sums of `int` are.
 const SHORT_DIGITS_MAX: u32 = 10;
 
 /// Floats up to this one have quotients that are floats, if they are not closer to zero than its reciprocal.
@@ -97,24 +97,36 @@ fn has_results(function: &str, argument: &Expr, schema: &DFSchema) -> bool {
 pub(super) fn may_fail_of_results(aggregate: &Aggregate, doubt: Doubt) -> bool {
     match doubt {
         Doubt::Nothing => false,
-        Doubt::Means => !values_have(aggregate, |digits| digits.before <= MEAN_DIGITS_MAX),
-        Doubt::Quotients => !values_have(aggregate, |digits| digits.count() <= SHORT_DIGITS_MAX),
+        Doubt::Means => !has_short_values(aggregate, MEAN_DIGITS_MAX, DIGITS_MAX),
+        Doubt::Quotients => !has_short_values(aggregate, SHORT_DIGITS_MAX, SHORT_DIGITS_MAX),
         Doubt::Values => true,
     }
 }
 
-/// Whether all numbers that are aggregated or grouped by have few digits. Where they are counted, any number is as good.
-fn values_have(aggregate: &Aggregate, are_few: impl Fn(Digits) -> bool) -> bool {
-    let schema: &DFSchema = aggregate.input.schema();
-    let has_few = |value: &Expr| match digits_of_source(value, schema) {
-        Some(digits) => are_few(digits),
-        // What is no number is not divided.
-        None => value.get_type(schema).is_ok_and(|ty| !ty.is_numeric()),
+/// Whether numbers that are aggregated or grouped by have at most so many digits in front of the point, and the columns that they are
+/// computed of so many in all. Where they are counted, any number is as good.
+fn has_short_values(aggregate: &Aggregate, before_max: u32, of_columns_max: u32) -> bool {
+    let schema = aggregate.input.schema();
+    let is_short_column = |column: &Column| {
+        let column = Expr::Column(column.clone());
+        has_digits(&column, schema, |digits| digits.count() <= of_columns_max)
     };
-    let is_of_few =
-        |call: &AggregateFunction| call.func.name() == "count" || call.params.args.iter().all(has_few);
-    aggregate.group_expr.iter().all(has_few)
-        && aggregate.aggr_expr.iter().all(|whole| call_of(whole).is_some_and(is_of_few))
+    let is_short = |value: &Expr| {
+        has_digits(value, schema, |digits| digits.before <= before_max)
+            && value.column_refs().into_iter().all(is_short_column)
+    };
+    let is_of_short =
+        |call: &AggregateFunction| call.func.name() == "count" || call.params.args.iter().all(is_short);
+    aggregate.group_expr.iter().all(is_short)
+        && aggregate.aggr_expr.iter().all(|whole| call_of(whole).is_some_and(is_of_short))
+}
+
+/// Whether a value has such digits, or is no number and is not divided.
+fn has_digits(value: &Expr, schema: &DFSchema, are_so: impl Fn(Digits) -> bool) -> bool {
+    match digits_of_source(value, schema) {
+        Some(digits) => are_so(digits),
+        None => value.get_type(schema).is_ok_and(|ty| !ty.is_numeric()),
+    }
 }
 
 /// Functions that choose among their arguments.
@@ -188,7 +200,8 @@ fn doubt_of_quotient(quotient: &Expr, (dividend, divisor): (&Expr, &Expr), schem
         Ok(ty) if ty.is_signed_integer() => {
             let fits =
                 is_remainder(quotient) || !may_be_minus_one(divisor) || !may_be_least(dividend, schema);
-            (fits, Doubt::Values)
+            // No sum of shorter numbers is the least one of 64 bits.
+            (fits, if ty == DataType::Int64 { Doubt::Quotients } else { Doubt::Values })
         }
         Ok(DataType::Decimal128(..)) if is_remainder(quotient) => {
             (has_room_for_remainder(quotient, schema), Doubt::Values)
