@@ -59,6 +59,12 @@ struct Groups {
     rows: Vec<u32>,
 }
 
+impl Groups {
+    fn bytes(&self) -> usize {
+        (self.starts.capacity() + self.rows.capacity()) * size_of::<u32>()
+    }
+}
+
 impl Table {
     /// The rows with these columns as their key, without those in which one is NULL; `None` if there is no row. It gives way to others now
     /// and then.
@@ -285,7 +291,9 @@ impl Entering<'_> {
     }
 
     async fn grouped<C: Code>(&mut self, places: &mut impl Enter<C>) -> Result<Groups> {
-        self.memory.try_grow(self.rows * 3 * size_of::<u32>())?;
+        // A number of each row's group, one that counts each group, for which there may be room for two, one that begins it, and the rows.
+        let reserved = self.rows * 5 * size_of::<u32>();
+        self.memory.try_grow(reserved)?;
         let mut group_of = vec![NONE; self.rows];
         let mut counts: Vec<u32> = Vec::new();
         for part in self.parts() {
@@ -321,7 +329,9 @@ impl Entering<'_> {
             }
             give_way().await;
         }
-        Ok(Groups { starts, rows })
+        let groups = Groups { starts, rows };
+        self.memory.shrink(reserved.saturating_sub(groups.bytes()));
+        Ok(groups)
     }
 
     fn parts(&self) -> impl Iterator<Item = Range<usize>> + use<> {

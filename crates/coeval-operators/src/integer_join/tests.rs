@@ -310,6 +310,23 @@ async fn table(columns: &[ArrayRef]) -> Option<Table> {
     Table::of(columns, &memory).await.unwrap()
 }
 
+/// To break it: reserve less than what finds groups takes, or keep all of that.
+#[tokio::test]
+async fn what_finds_groups_is_reserved_as_long_as_it_is_there() {
+    let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..1_000).chain([0])));
+    let (places, each_row) = (1_000 * size_of::<u32>(), 1_001 * size_of::<u32>());
+    let memory_of = |bytes| {
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(bytes));
+        MemoryConsumer::new("test").register(&pool)
+    };
+    let memory = memory_of(places + 5 * each_row);
+    let table = Table::of(&[Arc::clone(&keys)], &memory).await.unwrap();
+    assert!(table.is_some_and(|table| !table.is_unique()));
+    assert_eq!(memory.size(), places + 2 * each_row);
+    let less = memory_of(places + 5 * each_row - 1);
+    assert!(Table::of(&[keys], &less).await.is_err());
+}
+
 #[tokio::test]
 async fn values_at_the_ends_of_64_bits_are_told_apart() {
     let (least, most) = (i64::MIN, i64::MAX);

@@ -8,15 +8,17 @@
 //! aggregated above the joins becomes the aggregate of these parts.
 //!
 //! It is right because the joins are inner: rows of the table that agree in all columns that are named elsewhere meet the
-//! same rows of the other tables and end in the same group, if nothing is volatile. What is aggregated is computed of rows that
-//! the joins would have left out, too, so it is a column, or something else that cannot fail.
+//! same rows of the other tables and end in the same group, if nothing is volatile. What is computed of a column that is named elsewhere must
+//! be the same of equal values, so these are of types whose equal values are the same (`joined_tables`). What is aggregated is computed of
+//! rows that the joins would have left out, too, so it is a column, or something else that cannot fail.
 //!
 //! It is done where it is estimated to pay: if the table has [`ROWS_PER_GROUP_MIN`] rows in each group, and what comes out
 //! of the joins is more than [`JOINED_PER_GROUP_MIN`] times the groups. Joins that let little through are better done
 //! first.
 
 use super::join_order::{Cluster, Parts, Relation, is_inner_join};
-use super::late_joins::{cannot_fail, has_room};
+use super::joined_tables::is_exact;
+use super::late_joins::{cannot_fail, digits_before};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result};
@@ -36,6 +38,9 @@ const JOINED_PER_GROUP_MIN: f64 = 2.0;
 
 /// Fewer rows are not worth it.
 const ROWS_MIN: f64 = 10_000.0;
+
+/// Digits of numbers that may be added up in two steps: sums of up to 10^10 of them, in however many steps, have ten digits more.
+const DIGITS_MAX: u32 = 28;
 
 /// What the names of parts begin with.
 const PART: &str = "coeval_part";
@@ -93,8 +98,11 @@ impl<'a> Call<'a> {
         columns.sort();
         let is_exact = match func.name() {
             "sum" => match argument.get_type(input.schema())? {
-                // In however many steps, it is no longer.
-                DataType::Decimal128(..) => has_room("sum", argument, input.schema()),
+                DataType::Decimal128(digits, scale) => {
+                    let before = digits_before(argument, input.schema());
+                    before.map_or(u32::from(digits), |before| before + u32::from(scale.unsigned_abs()))
+                        <= DIGITS_MAX
+                }
                 // Four bytes were made eight: no sum of what fits into a table is longer.
                 DataType::Int64 => matches!(argument, Expr::Cast(_)),
                 // The same of whole numbers. Sums of floats may pass them, also where rows have no partner and no sum is asked for.
@@ -161,10 +169,7 @@ fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
     }
     let Some(chosen) = aggregated(&joins.relations, &calls) else { return Ok(None) };
     let chosen_plan = &joins.relations[chosen];
-    let mut named = joins.named();
-    named.extend(aggregate.group_expr.iter().flat_map(Expr::column_refs).cloned());
-    named.retain(|column| chosen_plan.schema().has_column(column));
-    let keys: Vec<Column> = named.into_iter().collect();
+    let Some(keys) = keys(&joins, aggregate, chosen_plan) else { return Ok(None) };
     // Without keys there is a row even if the table has none, and it would make groups of the other tables' rows.
     if keys.is_empty() && !aggregate.group_expr.is_empty() {
         return Ok(None);
@@ -178,6 +183,27 @@ fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
     let grouped = Aggregate::try_new(Arc::new(chosen_plan.clone()), keys, parts)?;
     let joined = with_relation(&aggregate.input, &mut chosen.clone(), &LogicalPlan::Aggregate(grouped))?;
     merged(aggregate, &calls, &names, joined).map(Some)
+}
+
+/// The columns of this relation that joins and groups name; `None` if they compute something of one whose equal values may differ.
+fn keys(joins: &Parts, aggregate: &Aggregate, relation: &LogicalPlan) -> Option<Vec<Column>> {
+    let schema = relation.schema();
+    let has_exact = |column: &Column| {
+        let place = schema.maybe_index_of_column(column);
+        place.is_some_and(|place| is_exact(schema.field(place).data_type()))
+    };
+    // Of what is grouped by as it is, any of the equal values will do.
+    let (plain, computed): (Vec<&Expr>, Vec<&Expr>) =
+        aggregate.group_expr.iter().partition(|value| matches!(value, Expr::Column(_)));
+    let mut named = joins.named();
+    named.extend(computed.into_iter().flat_map(Expr::column_refs).cloned());
+    named.retain(|column| schema.has_column(column));
+    if !named.iter().all(has_exact) {
+        return None;
+    }
+    let plain = plain.into_iter().flat_map(Expr::column_refs).cloned();
+    named.extend(plain.filter(|column| schema.has_column(column)));
+    Some(named.into_iter().collect())
 }
 
 /// Names for the parts of these.

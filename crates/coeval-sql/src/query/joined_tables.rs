@@ -158,13 +158,7 @@ impl<'p> JoinedTables<'p> {
 
     /// Whether values of this column that are equal are the same.
     pub(super) fn is_exact(&self, place: Place) -> bool {
-        let ty = self.type_of(place);
-        ty.is_integer()
-            || ty.is_string()
-            || matches!(
-                ty,
-                DataType::Boolean | DataType::Decimal128(..) | DataType::Date32 | DataType::Timestamp(..)
-            )
+        is_exact(self.type_of(place))
     }
 
     /// Whether a column may be NULL in what comes out of the joins.
@@ -172,6 +166,17 @@ impl<'p> JoinedTables<'p> {
         let field = self.plans[place.relation].schema().field(place.field);
         field.is_nullable() && !self.classes.iter().any(|class| class.contains(&place))
     }
+}
+
+/// Whether values of this type that are equal are the same. Of floats `0` and `-0` are equal, of lengths of time a month and 30 days, and of
+/// numbers without digits `1` and `1.0`.
+pub(super) fn is_exact(ty: &DataType) -> bool {
+    ty.is_integer()
+        || ty.is_string()
+        || matches!(
+            ty,
+            DataType::Boolean | DataType::Decimal128(..) | DataType::Date32 | DataType::Timestamp(..)
+        )
 }
 
 /// Whether a value may be another one each time it is computed of the same row.

@@ -56,7 +56,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinConstraint, NullEquality, Result};
 use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-pub(super) use digits::has_room;
+pub(super) use digits::digits_before;
 use std::sync::Arc;
 pub(super) use unfailing::cannot_fail;
 

@@ -33,6 +33,7 @@ mod group_keys;
 mod in_subquery;
 mod instants;
 mod interval_best;
+mod interval_sums;
 mod intervals;
 mod joined;
 mod jsonb;

@@ -6,11 +6,11 @@
 //! without a partner are left out. Of one that might fail (`HAVING 100 / sum(x) > 1`) that would be an error that nobody would have seen.
 //!
 //! So conditions are followed from the root of a plan down, to each place that they might come to in any pass of the optimizer: filters, what
-//! joins compare, and what is equal to their columns by a join. Of each is kept which columns it asks for, and whether it might fail, by
+//! joins compare, and what is equal to their columns by a join. Of each is kept which columns it asks for, and what may go wrong with it, by
 //! itself or by what computes a column of it. A limit holds all of them up. An aggregate lets those through that ask for its groups alone,
 //! and a window those that ask for columns of its input. Where a condition can go in parts, each part counts as the whole.
 
-use super::unfailing::cannot_fail;
+use super::unfailing::{Doubt, doubt_of, may_fail_of_results};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
@@ -27,22 +27,22 @@ type Places = BTreeSet<usize>;
 struct Condition {
     /// What it asks for.
     places: Places,
-    /// Whether there may be values for which it fails.
-    may_fail: bool,
+    /// What may go wrong where it is asked.
+    doubt: Doubt,
 }
 
 impl Condition {
     fn of(expression: &Expr, schema: &DFSchema) -> Self {
-        Self { places: named(expression, schema), may_fail: !cannot_fail(expression, schema) }
+        Self { places: named(expression, schema), doubt: doubt_of(expression, schema) }
     }
 
     /// The same of what its columns are computed by, of columns of this schema. What nothing is known of is left out.
     fn of_values<'v>(&self, value_of: &impl Fn(usize) -> Option<&'v Expr>, schema: &DFSchema) -> Self {
-        let mut condition = Self { places: Places::new(), may_fail: self.may_fail };
+        let mut condition = Self { places: Places::new(), doubt: self.doubt };
         for value in self.places.iter().filter_map(|place| value_of(*place)) {
             let value = Self::of(value, schema);
             condition.places.extend(value.places);
-            condition.may_fail |= value.may_fail;
+            condition.doubt = condition.doubt.max(value.doubt);
         }
         condition
     }
@@ -50,7 +50,7 @@ impl Condition {
     /// The same where columns are elsewhere. Those that are nowhere are left out.
     fn moved(&self, to: &impl Fn(usize) -> Option<usize>) -> Self {
         let places = self.places.iter().filter_map(|place| to(*place)).collect();
-        Self { places, may_fail: self.may_fail }
+        Self { places, doubt: self.doubt }
     }
 
     /// The same, which may be asked of equal columns too.
@@ -78,7 +78,7 @@ pub(super) struct Conditions(BTreeSet<Condition>);
 impl Conditions {
     /// Those of whoever compares the rows of a query with something.
     pub(super) fn comparing(query: &LogicalPlan) -> Self {
-        Self::of([Condition { places: all_places(query), may_fail: false }])
+        Self::of([Condition { places: all_places(query), doubt: Doubt::Nothing }])
     }
 
     /// Whether one that might fail asks for what an aggregate, which they are above, makes of its groups. One that asks for nothing but
@@ -89,7 +89,8 @@ impl Conditions {
     pub(super) fn may_fail_of(&self, aggregate: &Aggregate) -> Result<bool> {
         let groups = grouping_set_to_exprlist(&aggregate.group_expr)?.len();
         let may_fail = |condition: &Condition| {
-            condition.may_fail && condition.places.iter().any(|place| *place >= groups)
+            condition.places.iter().any(|place| *place >= groups)
+                && may_fail_of_results(aggregate, condition.doubt)
         };
         Ok(self.0.iter().any(may_fail))
     }
@@ -128,7 +129,7 @@ impl Conditions {
             other => {
                 let may_ask = !self.0.is_empty() || matches!(other, LogicalPlan::Extension(_));
                 let of_input = |input: &LogicalPlan| match may_ask {
-                    true => Self::of([Condition { places: all_places(input), may_fail: true }]),
+                    true => Self::of([Condition { places: all_places(input), doubt: Doubt::Values }]),
                     false => Self::default(),
                 };
                 other.inputs().into_iter().map(of_input).collect()
@@ -164,7 +165,7 @@ impl Conditions {
                 Ok(schema) => all.add(filter, &schema),
                 Err(_) => {
                     let places = (0..width + right_width).collect();
-                    all.0.insert(Condition { places, may_fail: true });
+                    all.0.insert(Condition { places, doubt: Doubt::Values });
                 }
             }
         }

@@ -27,6 +27,15 @@ pub(super) fn division_of(expression: &Expr) -> Option<(&Expr, &Expr)> {
     }
 }
 
+/// Whether a division gives what is left over.
+pub(super) fn is_remainder(division: &Expr) -> bool {
+    match division {
+        Expr::BinaryExpr(binary) => binary.op == Operator::Modulo,
+        Expr::ScalarFunction(call) => matches!(checked_operators(&call.func), Some([Operator::Modulo])),
+        _ => false,
+    }
+}
+
 /// Expressions that are known not to be zero where they are divided by. A cast of one is known as well, as far as it cannot fail: then it
 /// has room for all digits.
 #[derive(Clone, Debug, Default)]
@@ -155,7 +164,7 @@ fn sign(value: &ScalarValue) -> Option<Ordering> {
 }
 
 /// An expression without what gives it another name or type.
-fn bare(mut expression: &Expr) -> &Expr {
+pub(super) fn bare(mut expression: &Expr) -> &Expr {
     loop {
         expression = match expression {
             Expr::Alias(alias) => alias.expr.as_ref(),

@@ -53,6 +53,10 @@ const LATE: [&str; 26] = [
     "SELECT i.id, i.name FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name \
      HAVING CASE WHEN 0 < count(s.units) AND i.id > 1 THEN 100000 / count(s.units) END > 1",
     "SELECT i.id, i.name FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name HAVING 100000 / nullif(count(s.units), 0) > 1",
+    "SELECT i.id, i.name FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name \
+     HAVING CASE WHEN sum(s.units) > 0 THEN sum(s.amount) / sum(s.units) END > 1",
+    "SELECT i.id, i.name FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name \
+     HAVING CASE WHEN sum(s.units) > 0 THEN sum(CASE WHEN s.day > 2 THEN s.units ELSE 0 END) / sum(s.units) END >= 0",
     "SELECT id, name FROM (SELECT i.id, i.name, stddev(s.units) AS deviation, avg(s.units) AS mean FROM sales s JOIN items i \
      ON s.item = i.id GROUP BY i.id, i.name) g WHERE CASE mean WHEN 0 THEN 0 ELSE deviation / mean END >= 0",
     "SELECT id, name FROM (SELECT i.id, i.name, stddev(s.units) * 1.000 AS deviation FROM sales s JOIN items i \

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What may be computed of rows that a join would have left out: columns, comparisons, conditions, what decimals have enough digits for
-//! ([`digits`](super::digits)), and quotients whose divisor cannot be zero ([`nonzero`](super::nonzero)). Whatever else is said of a row
-//! might fail: other divisions, casts of texts, sums of integers. Means, and quotients of which nothing more is computed, are taken to be
-//! within their type where they are compared.
+//! ([`digits`](super::digits)), and quotients whose divisor cannot be zero ([`nonzero`](super::nonzero)) and which are within their type.
+//! Whatever else is said of a row might fail: other divisions, casts of texts, sums of integers.
 
-use super::digits::{self, CHOICES};
-use super::nonzero::{Branch, Divisors, division_of};
+use super::digits::{
+    DIGITS_MAX, Digits, digits, digits_of_number, digits_of_source, has_room_for_mean, has_room_for_quotient,
+    has_room_for_remainder,
+};
+use super::nonzero::{Branch, Divisors, bare, division_of, is_remainder};
 use crate::guarded::is_condition;
 use crate::query::arithmetic::checked_operators;
 use crate::query::typing::is_mean;
 use crate::stack::with_room;
 use arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Aggregate, BinaryExpr, Cast, Expr, ExprSchemable, Operator};
 
@@ -22,6 +24,35 @@ const FUNCTIONS: [&str; 11] =
 /// Those of them that add nothing up.
 const WITHOUT_SUMS: [&str; 5] = ["bool_and", "bool_or", "count", "max", "min"];
 
+/// Digits of decimals of which sums are taken to be within their type: a sum has 38, which are too few from ten million of them on.
+const SUMMED_DIGITS_MAX: u32 = 31;
+
+/// Digits in front of the point of numbers whose squares have room in a variance, which has 16 behind it.
+const SQUARED_DIGITS_MAX: u32 = 11;
+
+/// Digits in front of the point of decimals whose means have room for 16 behind it.
+const MEAN_DIGITS_MAX: u32 = 22;
+
+/// Digits of numbers of whose sums, means and deviations quotients are taken to be within their type. Those of sums of `int` are.
+const SHORT_DIGITS_MAX: u32 = 10;
+
+/// Floats up to this one have quotients that are floats, if they are not closer to zero than its reciprocal.
+const MODERATE_MAX: f64 = 1e100;
+
+/// What may go wrong where an expression is computed, the worst last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Doubt {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A mean may have more digits than its type has room for.
+    Means,
+    /// A quotient may have, or be beyond all floats.
+    Quotients,
+    /// Anything else.
+    Values,
+}
+
 /// Whether all that is aggregated may be computed of more rows than it is asked for, whose groups are left out behind.
 pub(super) fn may_come_first(aggregate: &Aggregate) -> bool {
     aggregate.aggr_expr.iter().all(|whole| is_plain(whole, aggregate.input.schema()))
@@ -29,78 +60,198 @@ pub(super) fn may_come_first(aggregate: &Aggregate) -> bool {
 
 /// Whether an aggregate is one of a known function, without an order, and of what cannot fail.
 fn is_plain(whole: &Expr, schema: &DFSchema) -> bool {
-    let AggregateFunction { func, params } = match whole {
-        Expr::AggregateFunction(call) => call,
-        Expr::Alias(alias) => return is_plain(&alias.expr, schema),
-        _ => return false,
-    };
+    let Some(AggregateFunction { func, params }) = call_of(whole) else { return false };
     let AggregateFunctionParams { args, distinct: _, filter, order_by, null_treatment: None } = params else {
         return false;
-    };
-    let has_room = |argument: &Expr| {
-        let is_added = !WITHOUT_SUMS.contains(&func.name());
-        (!is_added || has_sums(argument, schema)) && digits::has_room(func.name(), argument, schema)
     };
     FUNCTIONS.contains(&func.name())
         && order_by.is_empty()
         && args.iter().chain(filter.as_deref()).all(|argument| cannot_fail(argument, schema))
-        && args.iter().all(has_room)
+        && args.iter().all(|argument| has_results(func.name(), argument, schema))
 }
 
-/// Whether the values of an expression, and their squares, have sums, as far as floats go: these may be beyond all floats, unless they were
-/// other numbers before.
-fn has_sums(expression: &Expr, schema: &DFSchema) -> bool {
-    match expression {
-        Expr::Alias(alias) => has_sums(&alias.expr, schema),
-        Expr::Cast(cast) => has_sums(&cast.expr, schema),
-        other => other.get_type(schema).is_ok_and(|ty| !ty.is_floating()),
+fn call_of(whole: &Expr) -> Option<&AggregateFunction> {
+    match whole {
+        Expr::AggregateFunction(call) => Some(call),
+        Expr::Alias(alias) => call_of(&alias.expr),
+        _ => None,
     }
 }
+
+/// Whether the results of an aggregate are within their type, whatever values there are. Sums of floats may be beyond all floats, unless
+/// these were other numbers before, and sums of lengths of time beyond all of these.
+fn has_results(function: &str, argument: &Expr, schema: &DFSchema) -> bool {
+    if WITHOUT_SUMS.contains(&function) {
+        return true;
+    }
+    let Some(digits) = digits_of_source(argument, schema) else { return false };
+    let is_float = argument.get_type(schema).is_ok_and(|ty| ty.is_floating());
+    is_float
+        || match function {
+            "avg" | "sum" => digits.count() <= SUMMED_DIGITS_MAX,
+            _ => digits.before <= SQUARED_DIGITS_MAX,
+        }
+}
+
+/// Whether what is computed of the results of an aggregate may fail, if this is in doubt as far as their types tell.
+pub(super) fn may_fail_of_results(aggregate: &Aggregate, doubt: Doubt) -> bool {
+    match doubt {
+        Doubt::Nothing => false,
+        Doubt::Means => !has_short_values(aggregate, MEAN_DIGITS_MAX, DIGITS_MAX),
+        Doubt::Quotients => !has_short_values(aggregate, SHORT_DIGITS_MAX, SHORT_DIGITS_MAX),
+        Doubt::Values => true,
+    }
+}
+
+/// Whether numbers that are aggregated or grouped by have at most so many digits in front of the point, and the columns that they are
+/// computed of so many in all. Where they are counted, any number is as good.
+fn has_short_values(aggregate: &Aggregate, before_max: u32, of_columns_max: u32) -> bool {
+    let schema = aggregate.input.schema();
+    let is_short_column = |column: &Column| {
+        let column = Expr::Column(column.clone());
+        has_digits(&column, schema, |digits| digits.count() <= of_columns_max)
+    };
+    let is_short = |value: &Expr| {
+        has_digits(value, schema, |digits| digits.before <= before_max)
+            && value.column_refs().into_iter().all(is_short_column)
+    };
+    let is_of_short =
+        |call: &AggregateFunction| call.func.name() == "count" || call.params.args.iter().all(is_short);
+    aggregate.group_expr.iter().all(is_short)
+        && aggregate.aggr_expr.iter().all(|whole| call_of(whole).is_some_and(is_of_short))
+}
+
+/// Whether a value has such digits, or is no number and is not divided.
+fn has_digits(value: &Expr, schema: &DFSchema, are_so: impl Fn(Digits) -> bool) -> bool {
+    match digits_of_source(value, schema) {
+        Some(digits) => are_so(digits),
+        None => value.get_type(schema).is_ok_and(|ty| !ty.is_numeric()),
+    }
+}
+
+/// Functions that choose among their arguments.
+const CHOICES: [&str; 2] = ["coalesce", "nullif"];
 
 /// Whether an expression has a value for any row. One that is volatile, or a subquery that names columns of the row, is not among them; any
 /// other subquery is computed before, whatever rows there are.
 pub(in crate::query) fn cannot_fail(expression: &Expr, schema: &DFSchema) -> bool {
-    cannot_fail_with(expression, schema, &Divisors::default())
+    doubt_of(expression, schema) == Doubt::Nothing
+}
+
+/// What may go wrong where an expression is computed of any row.
+pub(super) fn doubt_of(expression: &Expr, schema: &DFSchema) -> Doubt {
+    doubt_with(expression, schema, &Divisors::default())
 }
 
 /// The same where it is known of some divisors that they are not zero.
-fn cannot_fail_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) -> bool {
-    let cannot_fail = |part: &Expr| with_room(|| cannot_fail_with(part, schema, known));
+fn doubt_with(expression: &Expr, schema: &DFSchema, known: &Divisors<'_>) -> Doubt {
+    let doubt = |part: &Expr| with_room(|| doubt_with(part, schema, known));
     if let Some((dividend, divisor)) = division_of(expression) {
-        return known.has(divisor) && cannot_fail(dividend) && cannot_fail(divisor);
+        let of_quotient = match known.has(divisor) {
+            true => doubt_of_quotient(expression, (dividend, divisor), schema),
+            false => Doubt::Values,
+        };
+        return of_quotient.max(doubt(dividend)).max(doubt(divisor));
     }
     if let Some(kept) = times_one(expression, schema) {
-        return cannot_fail(kept);
+        return doubt(kept);
     }
     match expression {
-        Expr::Column(_) | Expr::Literal(..) | Expr::Placeholder(_) => true,
-        Expr::ScalarSubquery(query) => query.outer_ref_columns.is_empty(),
-        Expr::Alias(alias) => cannot_fail(&alias.expr),
-        Expr::Not(part) | Expr::IsNull(part) | Expr::IsNotNull(part) => cannot_fail(part),
-        Expr::IsTrue(part) | Expr::IsNotTrue(part) => cannot_fail(part),
-        Expr::IsFalse(part) | Expr::IsNotFalse(part) => cannot_fail(part),
-        Expr::Between(between) => {
-            [&between.expr, &between.low, &between.high].into_iter().all(|part| cannot_fail(part))
-        }
-        Expr::InList(list) => cannot_fail(&list.expr) && list.list.iter().all(cannot_fail),
+        Expr::Column(_) | Expr::Literal(..) | Expr::Placeholder(_) => Doubt::Nothing,
+        Expr::ScalarSubquery(query) if query.outer_ref_columns.is_empty() => Doubt::Nothing,
+        Expr::Alias(alias) => doubt(&alias.expr),
+        Expr::Not(part) | Expr::IsNull(part) | Expr::IsNotNull(part) => doubt(part),
+        Expr::IsTrue(part) | Expr::IsNotTrue(part) => doubt(part),
+        Expr::IsFalse(part) | Expr::IsNotFalse(part) => doubt(part),
+        Expr::Between(between) => doubt(&between.expr).max(doubt(&between.low)).max(doubt(&between.high)),
+        Expr::InList(list) => worst(list.list.iter().map(doubt)).max(doubt(&list.expr)),
         Expr::Case(case) => {
-            case.expr.iter().all(|part| cannot_fail(part))
-                && known.branches(case).iter().all(|Branch { when, before, then, within }| {
-                    when.is_none_or(|when| with_room(|| cannot_fail_with(when, schema, before)))
-                        && with_room(|| cannot_fail_with(then, schema, within))
-                })
+            let branches = known.branches(case);
+            let of_branches = branches.iter().map(|Branch { when, before, then, within }| {
+                let of_when = when.map(|when| with_room(|| doubt_with(when, schema, before)));
+                of_when.unwrap_or_default().max(with_room(|| doubt_with(then, schema, within)))
+            });
+            worst(of_branches).max(worst(case.expr.iter().map(|part| doubt(part))))
         }
-        Expr::ScalarFunction(call) => {
-            let is_known = is_mean(&call.func) || CHOICES.contains(&call.name());
-            is_known && call.args.iter().all(cannot_fail)
+        Expr::ScalarFunction(call) if is_mean(&call.func) => {
+            let has_room = |sum: &Expr| has_room_for_mean(expression, sum, schema);
+            let of_mean = if call.args.first().is_some_and(has_room) { Doubt::Nothing } else { Doubt::Means };
+            worst(call.args.iter().map(doubt)).max(of_mean)
         }
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_condition(*op) => {
-            cannot_fail(left) && cannot_fail(right)
+        Expr::ScalarFunction(call) if CHOICES.contains(&call.name()) => worst(call.args.iter().map(doubt)),
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if is_condition(*op) || digits(expression, schema).is_some() =>
+        {
+            doubt(left).max(doubt(right))
         }
-        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
-            cannot_fail(left) && cannot_fail(right) && digits::fits(expression, schema)
+        Expr::Cast(cast) if is_widening(expression, cast, schema) => doubt(&cast.expr),
+        _ => Doubt::Values,
+    }
+}
+
+fn worst(doubts: impl IntoIterator<Item = Doubt>) -> Doubt {
+    doubts.into_iter().max().unwrap_or_default()
+}
+
+/// What may go wrong with a quotient, or what is left over, whose divisor is not zero.
+fn doubt_of_quotient(quotient: &Expr, (dividend, divisor): (&Expr, &Expr), schema: &DFSchema) -> Doubt {
+    let (fits, otherwise) = match quotient.get_type(schema) {
+        // The negative of the least number of a type is beyond the greatest one.
+        Ok(ty) if ty.is_signed_integer() => {
+            let fits =
+                is_remainder(quotient) || !may_be_minus_one(divisor) || !may_be_least(dividend, schema);
+            // No sum of shorter numbers is the least one of 64 bits.
+            (fits, if ty == DataType::Int64 { Doubt::Quotients } else { Doubt::Values })
         }
-        Expr::Cast(cast) => cannot_fail(&cast.expr) && is_widening(expression, cast, schema),
+        Ok(DataType::Decimal128(..)) if is_remainder(quotient) => {
+            (has_room_for_remainder(quotient, schema), Doubt::Values)
+        }
+        Ok(DataType::Decimal128(..)) => (has_room_for_quotient(quotient, schema), Doubt::Quotients),
+        Ok(DataType::Float64) => {
+            (is_moderate(dividend, schema) && is_moderate(divisor, schema), Doubt::Quotients)
+        }
+        _ => (false, Doubt::Values),
+    };
+    if fits { Doubt::Nothing } else { otherwise }
+}
+
+fn may_be_minus_one(divisor: &Expr) -> bool {
+    match bare(divisor) {
+        Expr::Literal(value, _) => matches!(
+            value,
+            ScalarValue::Int16(Some(-1)) | ScalarValue::Int32(Some(-1)) | ScalarValue::Int64(Some(-1))
+        ),
+        _ => true,
+    }
+}
+
+/// Whether a whole number may be the least one of its type.
+fn may_be_least(number: &Expr, schema: &DFSchema) -> bool {
+    match number {
+        Expr::Alias(alias) => may_be_least(&alias.expr, schema),
+        Expr::Literal(value, _) => matches!(
+            value,
+            ScalarValue::Int16(Some(i16::MIN))
+                | ScalarValue::Int32(Some(i32::MIN))
+                | ScalarValue::Int64(Some(i64::MIN))
+        ),
+        Expr::Cast(cast) => {
+            let from = cast.expr.get_type(schema).ok().and_then(|ty| ty.primitive_width());
+            let is_wider = from.is_some_and(|from| Some(from) < cast.field.data_type().primitive_width());
+            !is_wider && may_be_least(&cast.expr, schema)
+        }
+        _ => true,
+    }
+}
+
+/// Whether a float was a whole number or a decimal before, or is a constant that is neither near zero nor far from it.
+fn is_moderate(number: &Expr, schema: &DFSchema) -> bool {
+    match number {
+        Expr::Alias(alias) => is_moderate(&alias.expr, schema),
+        Expr::Literal(ScalarValue::Float64(Some(value)), _) => {
+            *value == 0.0 || (MODERATE_MAX.recip()..=MODERATE_MAX).contains(&value.abs())
+        }
+        Expr::Cast(cast) => digits_of_number(&cast.expr, schema).is_some(),
         _ => false,
     }
 }
@@ -133,7 +284,7 @@ fn is_widening(whole: &Expr, cast: &Cast, schema: &DFSchema) -> bool {
     match to {
         // Beside a `numeric`, a float is cast to what it is already.
         to if *to == from => true,
-        DataType::Decimal128(..) => digits::fits(whole, schema),
+        DataType::Decimal128(..) => digits(whole, schema).is_some(),
         DataType::Float64 => is_number || from == DataType::Float32,
         to if to.is_string() => from.is_string(),
         to => {

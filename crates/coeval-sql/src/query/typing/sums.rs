@@ -4,18 +4,21 @@
 //! DataFusion adds decimals modulo 2^128. That cannot be reached by values of up to 28 digits (there would have to be
 //! ten thousand million of them), so these keep its accumulators; values of more digits are added by those here. So are
 //! those of `bigint`, whose sum is a `numeric` of 38 digits, without each of them becoming one. Those of floats are [`float_sums`]',
-//! over a frame that moves [`float_frames`]'; those of `numeric` without digits [`number_sums`](super::number_sums)'.
+//! over a frame that moves [`float_frames`]'; those of intervals [`interval_sums`]'; those of `numeric` without digits
+//! [`number_sums`](super::number_sums)'.
 
 use super::any_numeric::is_any_numeric;
 use super::kept_rows::KeptRows;
 use super::number_functions::with_numbers;
 use super::number_sums::NumberSum;
-use super::{float_frames, float_sums};
+use super::{float_frames, float_sums, interval_sums};
 use crate::error::SqlError;
 use crate::types::numeric::{DECIMAL_LIMIT, overflow};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, FieldRef, Int64Type, UInt64Type};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, FieldRef, Int64Type, IntervalUnit, UInt64Type,
+};
 use coeval_operators::vector;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::sum::sum_udaf;
@@ -105,6 +108,12 @@ fn is_of_floats(arguments: &AccumulatorArgs<'_>) -> bool {
     arguments.return_field.data_type().is_floating() && !arguments.is_distinct
 }
 
+/// Whether it is a sum of intervals, of all of them.
+fn is_of_intervals(arguments: &AccumulatorArgs<'_>) -> bool {
+    *arguments.return_field.data_type() == DataType::Interval(IntervalUnit::MonthDayNano)
+        && !arguments.is_distinct
+}
+
 impl AggregateUDFImpl for Sum {
     fn name(&self) -> &str {
         self.plain.name()
@@ -135,6 +144,9 @@ impl AggregateUDFImpl for Sum {
         if is_of_floats(&arguments) {
             return Ok(float_sums::one());
         }
+        if is_of_intervals(&arguments) {
+            return Ok(interval_sums::one());
+        }
         let ty = arguments.return_field.data_type().clone();
         if !ty.is_floating() && !self.is_long(&arguments) {
             return self.plain.accumulator(arguments);
@@ -160,6 +172,9 @@ impl AggregateUDFImpl for Sum {
         if is_of_floats(&arguments) {
             return Ok(float_sums::of_groups());
         }
+        if is_of_intervals(&arguments) {
+            return Ok(interval_sums::of_groups());
+        }
         if !self.is_long(&arguments) {
             return self.plain.create_groups_accumulator(arguments);
         }
@@ -173,6 +188,9 @@ impl AggregateUDFImpl for Sum {
         }
         if is_of_floats(&arguments) {
             return Ok(float_frames::sum());
+        }
+        if is_of_intervals(&arguments) {
+            return Ok(interval_sums::one());
         }
         if !self.is_long(&arguments) || arguments.is_distinct {
             return self.plain.create_sliding_accumulator(arguments);
