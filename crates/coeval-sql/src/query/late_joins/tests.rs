@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// Queries of which some table is joined behind the aggregate.
-const LATE: [&str; 26] = [
+const LATE: [&str; 28] = [
     // The item follows from the key of the sale.
     "SELECT i.name, s.id, count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.name, s.id",
     "SELECT i.id, i.name, sum(s.amount), count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
