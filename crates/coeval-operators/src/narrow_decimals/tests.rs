@@ -3,9 +3,9 @@
 
 mod model;
 
-use super::{NarrowDecimals, with_narrow_decimals};
-use arrow::array::{ArrayRef, Decimal128Array, Int64Array, RecordBatch};
-use arrow::datatypes::{DataType, Schema};
+use super::{NarrowDecimals, wide_columns, with_narrow_decimals};
+use arrow::array::{Array, ArrayRef, AsArray, Decimal64Array, Decimal128Array, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Schema};
 use arrow::util::display::array_value_to_string;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -40,19 +40,61 @@ fn values_are_those_of_the_plain_expression() {
     assert!(narrow > 200 && wide > 200, "{narrow} batches were computed by 64-bit integers, {wide} were not");
 }
 
-/// An error is the same, too.
+/// An error is the same, too; so is all of columns that come as 64-bit integers.
 fn assert_same(ours: &NarrowDecimals, plain: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) {
     let rows = batch.num_rows();
-    let ours = ours.evaluate(batch).and_then(|values| values.into_array(rows));
-    let theirs = plain.evaluate(batch).and_then(|values| values.into_array(rows));
-    match (ours, theirs) {
-        (Ok(ours), Ok(theirs)) => {
-            assert_eq!(ours.data_type(), theirs.data_type(), "{plain}");
-            assert!(ours.as_ref() == theirs.as_ref(), "{plain}: {ours:?}, not {theirs:?}");
+    for given in [batch, &with_narrow_columns(batch)] {
+        let schemas = (given.schema(), batch.schema());
+        assert_eq!(ours.data_type(&schemas.0).ok(), plain.data_type(&schemas.1).ok(), "{plain}");
+        let ours = ours.evaluate(given).and_then(|values| values.into_array(rows));
+        let theirs = plain.evaluate(batch).and_then(|values| values.into_array(rows));
+        match (ours, theirs) {
+            (Ok(ours), Ok(theirs)) => {
+                assert_eq!(ours.data_type(), theirs.data_type(), "{plain}");
+                assert!(ours.as_ref() == theirs.as_ref(), "{plain}: {ours:?}, not {theirs:?}");
+            }
+            (Err(ours), Err(theirs)) => assert_eq!(ours.to_string(), theirs.to_string(), "{plain}"),
+            (ours, theirs) => panic!("{plain}: {ours:?}, not {theirs:?}"),
         }
-        (Err(ours), Err(theirs)) => assert_eq!(ours.to_string(), theirs.to_string(), "{plain}"),
-        (ours, theirs) => panic!("{plain}: {ours:?}, not {theirs:?}"),
     }
+}
+
+/// The rows with their decimals of few digits as 64-bit integers, column by column if all values fit.
+fn with_narrow_columns(batch: &RecordBatch) -> RecordBatch {
+    let narrow = |column: &ArrayRef| -> ArrayRef {
+        let DataType::Decimal128(precision @ ..=18, scale) = *column.data_type() else {
+            return Arc::clone(column);
+        };
+        let decimals = column.as_primitive::<Decimal128Type>();
+        // Where a value is NULL anything may stand.
+        let value = |value: Option<i128>| value.map_or(Some(i64::MIN), |value| i64::try_from(value).ok());
+        match decimals.iter().map(value).collect::<Option<Vec<i64>>>() {
+            Some(values) => {
+                let values = Decimal64Array::new(values.into(), decimals.nulls().cloned());
+                Arc::new(values.with_data_type(DataType::Decimal64(precision, scale)))
+            }
+            None => Arc::clone(column),
+        }
+    };
+    let columns: Vec<ArrayRef> = batch.columns().iter().map(narrow).collect();
+    let field = |(field, column): (&FieldRef, &ArrayRef)| {
+        field.as_ref().clone().with_data_type(column.data_type().clone())
+    };
+    let schema = batch.schema();
+    let fields: Vec<Field> = schema.fields().iter().zip(&columns).map(field).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).expect("columns of these types")
+}
+
+/// To break it: let what is read as it is come so, too.
+#[test]
+fn columns_that_are_read_for_more_are_wide() -> Result<()> {
+    let product = binary(column(0), Operator::Multiply, column(1));
+    let narrow: Arc<dyn PhysicalExpr> =
+        Arc::new(NarrowDecimals::in_place_of(&product, &schema())?.expect("arithmetic of decimals"));
+    assert_eq!(wide_columns(&product), [1, 0]);
+    assert_eq!(wide_columns(&narrow), [0; 0]);
+    assert_eq!(wide_columns(&binary(narrow, Operator::Gt, column(1))), [1]);
+    Ok(())
 }
 
 fn column(place: usize) -> Arc<dyn PhysicalExpr> {
