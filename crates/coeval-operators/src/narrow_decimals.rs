@@ -25,9 +25,11 @@
 //! values.rs     arrays as 64-bit integers, and back
 //! wide.rs       columns that come as 64-bit integers though decimals of 128 bits were planned
 //! plan.rs       where in a plan such expressions are put
+//! inlined.rs    what aggregates have in common, put back into each of them
 //! ```
 
 mod bounds;
+mod inlined;
 mod plan;
 #[cfg(test)]
 mod tests;

@@ -259,6 +259,33 @@ async fn rows_stay_in_their_order() -> Result<()> {
     Ok(())
 }
 
+/// To break it: leave the projection where it is, or put back what DataFusion computes.
+#[tokio::test]
+async fn what_aggregates_have_in_common_is_computed_for_each() -> Result<()> {
+    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+    context.register_table("t", Arc::new(table()?))?;
+    for (calls, is_put_back) in [
+        ("sum(a * (1 - b)), sum(a * (1 - b) * (1 + b)), count(*)", true),
+        ("sum(a * b), max(a * b) FILTER (WHERE k > 1), min(a * b), sum(b)", true),
+        ("sum(DISTINCT a * b), sum(DISTINCT a * b + a)", true),
+        ("sum(a * b), sum(CASE WHEN a * b > 3 THEN a END)", false),
+        ("sum(a * b), sum(a * b + a), sum(a * b - a), sum(a * b + b), sum(a * b - b)", false),
+    ] {
+        let query = format!("SELECT k, {calls} FROM t GROUP BY k");
+        let plain = context.sql(&query).await?.create_physical_plan().await?;
+        let narrow = with_narrow_decimals(Arc::clone(&plain))?;
+        let is_projected = |plan| shown(plan).contains(" as __common_expr");
+        assert!(is_projected(&plain), "{query}:\n{}", shown(&plain));
+        assert_eq!(!is_projected(&narrow), is_put_back, "{query}:\n{}", shown(&narrow));
+        assert_eq!(narrow.schema(), plain.schema(), "{query}");
+        let (mut ours, mut theirs) = (rows(narrow, &context).await?, rows(plain, &context).await?);
+        ours.sort_unstable();
+        theirs.sort_unstable();
+        assert_eq!(ours, theirs, "{query}");
+    }
+    Ok(())
+}
+
 fn shown(plan: &Arc<dyn ExecutionPlan>) -> String {
     displayable(plan.as_ref()).indent(false).to_string()
 }
