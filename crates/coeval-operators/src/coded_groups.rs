@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Texts may come as `Dictionary(UInt16, Utf8View)` where the aggregate was planned for `Utf8View` ([`CodedGroupsExec::grouped_texts`]): a
-//! text of a dictionary is then looked up once for all batches that have it in common. So may decimals of few digits that are added up or
-//! computed with as 64-bit integers ([`CodedGroupsExec::folded_decimals`]).
+//! text of a dictionary is then looked up once for all batches that have it in common. Decimals of few digits that are added up, or computed
+//! with by 64-bit integers, may come as such ([`CodedGroupsExec::folded_decimals`]).
 //!
 //! A first step may give a group several times: the second one merges. So the operator gives up without harm at any batch, and it does
 //! when the groups are too many, when they are nearly as many as rows, or when memory is refused: it gives the groups that it has, and

@@ -185,9 +185,9 @@ impl Scan {
         Some(scan)
     }
 
-    /// The same scan, which reads those of these columns of its output as 64-bit integers that are decimals of few digits in files, and of which
-    /// filters and joins ask nothing but comparisons, and those that only filters read; `None` if there are none but those that it reads so
-    /// already.
+    /// The same scan, which reads decimals of few digits that are in files as 64-bit integers: those among these columns of its output, and those
+    /// that only filters read, as far as filters do nothing but compare them, and joins look for none. `None` if there are no more than it
+    /// reads so already.
     pub(super) fn with_narrow(&self, columns: &[usize]) -> Option<Self> {
         let only_compared = self.output.fields().len()..self.source.fields().len();
         let is_narrow_in_files = |column: &usize| {
