@@ -130,7 +130,7 @@ impl PhysicalExpr for NarrowDecimals {
     }
 
     fn nullable(&self, schema: &Schema) -> Result<bool> {
-        self.plain.nullable(schema)
+        self.plain.nullable(planned_schema(schema).as_ref().unwrap_or(schema))
     }
 
     fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
