@@ -139,13 +139,6 @@ impl CodedGroupsExec {
         }))
     }
 
-    /// The columns of its input that may come as `Dictionary(UInt16, Utf8View)`, though the aggregate is planned for `Utf8View`: texts that
-    /// it groups by as they are, and reads for nothing else. Some of them may, or all; of one column all batches are of one type.
-    #[must_use]
-    pub fn grouped_texts(&self) -> Vec<usize> {
-        grouped_texts(&self.aggregate)
-    }
-
     /// The columns of its input that may come as `Decimal64`, though the aggregate is planned for `Decimal128` of as many digits: decimals that
     /// it reads for nothing but sums, least and greatest values, and what it computes by 64-bit integers. Some of them may, or all.
     #[must_use]
@@ -162,6 +155,13 @@ impl CodedGroupsExec {
             }
         }
         folded
+    }
+
+    /// The columns of its input that may come as `Dictionary(UInt16, Utf8View)`, though the aggregate is planned for `Utf8View`: texts that
+    /// it groups by as they are, and reads for nothing else. Some of them may, or all; of one column all batches are of one type.
+    #[must_use]
+    pub fn grouped_texts(&self) -> Vec<usize> {
+        grouped_texts(&self.aggregate)
     }
 
     /// The same that groups the rows that are left by packed keys, if it can.

@@ -5,6 +5,7 @@
 
 use crate::types::NUMERIC_PRECISION_SHORT_MAX;
 use arrow::array::{Array, ArrayRef, AsArray, Decimal64Array};
+use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType, Decimal128Type};
 use arrow::error::ArrowError;
 use std::sync::Arc;
@@ -43,8 +44,19 @@ pub(crate) fn narrowed(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
         let what = format!("a column of type {} has a value of more digits", column.data_type());
         return Err(ArrowError::InvalidArgumentError(what));
     }
-    let narrow = Decimal64Array::new(values.into(), decimals.nulls().cloned());
-    Ok(Arc::new(narrow.with_data_type(ty)))
+    Ok(Arc::new(of_integers(ty, values, decimals.nulls().cloned())?))
+}
+
+/// Decimals of this type of 64 bits, of which these are the integers.
+///
+/// # Errors
+/// If there are more or fewer marks of NULLs than integers.
+pub(crate) fn of_integers(
+    ty: DataType,
+    integers: Vec<i64>,
+    nulls: Option<NullBuffer>,
+) -> Result<Decimal64Array, ArrowError> {
+    Ok(Decimal64Array::try_new(integers.into(), nulls)?.with_data_type(ty))
 }
 
 #[cfg(test)]

@@ -31,10 +31,10 @@ mod packed;
 mod texts;
 mod words;
 
-use crate::narrow_decimals::narrow_decimal_type;
+use crate::narrow_decimals::{narrow_decimal_type, of_integers};
 use arrow::array::{
     Array, ArrayDataBuilder, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BinaryViewArray,
-    BooleanArray, Decimal64Array, LargeBinaryArray, ListArray, NullArray, StringViewArray, UInt16Array,
+    BooleanArray, LargeBinaryArray, ListArray, NullArray, StringViewArray, UInt16Array,
     UInt16DictionaryArray, make_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -153,8 +153,7 @@ pub(crate) fn decode_narrow(data_type: &DataType, rows: usize, bytes: &[u8]) -> 
         if cursor.byte()? == INTEGERS {
             let values = unpack(&mut cursor, rows, |value| value)?;
             at_its_end(&cursor)?;
-            let decimals = Decimal64Array::try_new(values.into(), nulls);
-            return made(decimals.map(|decimals| decimals.with_data_type(narrow)));
+            return made(of_integers(narrow, values, nulls));
         }
     }
     decode(data_type, rows, bytes)
