@@ -61,8 +61,7 @@ pub(super) fn inlined(aggregate: &AggregateExec) -> Result<Option<AggregateExec>
         functions.push(Arc::new(function));
     }
     let (keys, schema) = (PhysicalGroupBy::new_single(keys), Arc::clone(&inlining.schema));
-    let made =
-        AggregateExec::try_new(*aggregate.mode(), keys, functions, filters, Arc::clone(rows), schema)?;
+    let made = AggregateExec::try_new(*aggregate.mode(), keys, functions, filters, Arc::clone(rows), schema)?;
     let is_the_same =
         made.schema() == aggregate.schema() && made.input_order_mode() == aggregate.input_order_mode();
     Ok(is_the_same.then_some(made))

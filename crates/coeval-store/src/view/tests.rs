@@ -154,7 +154,8 @@ impl Fixture {
             let scan = view.scan(part, &projection, |_: &ChunkStats| true);
             for batch in scan.with_codes(&coded).with_narrow(&narrow) {
                 let batch = batch.unwrap();
-                let are_narrow = |place: &usize| batch.column(*place).data_type() == &DataType::Decimal64(12, 2);
+                let are_narrow =
+                    |place: &usize| batch.column(*place).data_type() == &DataType::Decimal64(12, 2);
                 assert!(narrow.iter().all(are_narrow));
                 assert!(batch.num_rows() > 0 && batch.num_rows() <= 2 * SCAN_BATCH_ROWS);
                 let columns: Vec<ArrayRef> =

@@ -62,7 +62,8 @@ fn filters(schema: &Schema) -> Vec<Vec<Arc<dyn PhysicalExpr>>> {
     let is_behind = with(column("p"), Operator::GtEq, decimal(50_000, 12));
     let is_more = with(column("p"), Operator::Gt, column("e"));
     let has_no_e = is_null(column("e")).unwrap();
-    let is_quarter = with(with(column("p"), Operator::Modulo, decimal(100, 12)), Operator::Eq, decimal(25, 12));
+    let is_quarter =
+        with(with(column("p"), Operator::Modulo, decimal(100, 12)), Operator::Eq, decimal(25, 12));
     vec![
         vec![],
         vec![Arc::clone(&is_small)],
