@@ -16,7 +16,8 @@
 //! ```
 //!
 //! Texts may come as `Dictionary(UInt16, Utf8View)` where the aggregate was planned for `Utf8View` ([`CodedGroupsExec::grouped_texts`]): a
-//! text of a dictionary is then looked up once for all batches that have it in common.
+//! text of a dictionary is then looked up once for all batches that have it in common. Decimals of few digits that are added up, or computed
+//! with by 64-bit integers, may come as such ([`CodedGroupsExec::folded_decimals`]).
 //!
 //! A first step may give a group several times: the second one merges. So the operator gives up without harm at any batch, and it does
 //! when the groups are too many, when they are nearly as many as rows, or when memory is refused: it gives the groups that it has, and
@@ -29,7 +30,7 @@
 //! values.rs      what is folded: decimals as 64-bit integers where they fit
 //! plan.rs        which aggregates are done here, and what of each is shared
 //! work.rs        one partition's groups and states
-//! coded_rows.rs  texts that come as numbers of a dictionary's texts
+//! coded_rows.rs  texts that come as numbers of a dictionary's texts, and decimals that come as 64-bit integers
 //! remainder.rs   the rows that are left to DataFusion's operator
 //! ```
 
@@ -52,7 +53,8 @@ mod work;
 use crate::inputs::{groups_and_calls, in_place_of_aggregate};
 use crate::packed_groups::{Expected, PackedGroupsExec, expected_values};
 use arrow::array::RecordBatch;
-use coded_rows::{grouped_texts, schema_with_texts, with_texts};
+use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType};
+use coded_rows::{as_planned, grouped_texts, schema_as_planned};
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
@@ -135,6 +137,24 @@ impl CodedGroupsExec {
             packs_rest: None,
             metrics: ExecutionPlanMetricsSet::new(),
         }))
+    }
+
+    /// The columns of its input that may come as `Decimal64`, though the aggregate is planned for `Decimal128` of as many digits: decimals that
+    /// it reads for nothing but sums, least and greatest values, and what it computes by 64-bit integers. Some of them may, or all.
+    #[must_use]
+    pub fn folded_decimals(&self) -> Vec<usize> {
+        let wide = self.plan.wide_columns();
+        let (schema, mut folded) = (self.aggregate.input().schema(), Vec::new());
+        for (index, field) in schema.fields().iter().enumerate() {
+            let has_few_digits = matches!(
+                field.data_type(),
+                DataType::Decimal128(precision, _) if *precision <= DECIMAL64_MAX_PRECISION
+            );
+            if has_few_digits && !wide.contains(&index) {
+                folded.push(index);
+            }
+        }
+        folded
     }
 
     /// The columns of its input that may come as `Dictionary(UInt16, Utf8View)`, though the aggregate is planned for `Utf8View`: texts that
@@ -293,14 +313,14 @@ impl Rest {
         rows: SendableRecordBatchStream,
         unadded: Option<RecordBatch>,
     ) -> Result<SendableRecordBatchStream> {
-        let expected = schema_with_texts(&rows.schema(), &self.aggregate);
+        let expected = schema_as_planned(&rows.schema(), &self.aggregate);
         let schema = expected.clone().unwrap_or_else(|| rows.schema());
         let left_rows = self.left_rows;
         let rows = stream::iter(unadded.map(Ok)).chain(rows).inspect(move |batch| {
             left_rows.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
         });
         let rows = rows.map(move |batch| match &expected {
-            Some(expected) => with_texts(&batch?, expected),
+            Some(expected) => as_planned(&batch?, expected),
             None => batch,
         });
         let rows = Box::pin(RecordBatchStreamAdapter::new(schema, rows));

@@ -8,7 +8,7 @@
 //! ```text
 //! l_extendedprice * (1 - l_discount)
 //!
-//! 1. narrow    each column's values become 64-bit integers, and the least and the greatest of them are found
+//! 1. narrow    each column's values become 64-bit integers, if they are not, and the least and the greatest of them are found
 //! 2. bounds    from those follows between which bounds each part of the expression is: does all of it fit into 64 bits?
 //! 3. compute   plain loops, which cannot overflow, so that nothing is checked in them
 //! ```
@@ -23,18 +23,24 @@
 //! tree.rs       the expression, as operations on columns; how it is computed
 //! bounds.rs     the least and the greatest value that a part can have
 //! values.rs     arrays as 64-bit integers, and back
+//! wide.rs       columns that come as 64-bit integers though decimals of 128 bits were planned
 //! plan.rs       where in a plan such expressions are put
+//! inlined.rs    what aggregates have in common, put back into each of them
 //! ```
 
 mod bounds;
+mod inlined;
 mod plan;
 #[cfg(test)]
 mod tests;
 mod tree;
 mod values;
+mod wide;
 
 pub use plan::with_narrow_decimals;
 pub use values::NarrowValues;
+pub use wide::wide_columns;
+pub(crate) use wide::{planned_schema, wide};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, FieldRef, Schema};
@@ -47,6 +53,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use tree::Tree;
+use wide::wide_rows;
 
 /// See the module.
 #[derive(Debug)]
@@ -62,7 +69,8 @@ pub struct NarrowDecimals {
 
 impl NarrowDecimals {
     /// The expression that does what this one does, for columns of these types; `None` if it is anything but additions, subtractions and
-    /// multiplications of decimals that are columns, literals, or casts of them that lose nothing.
+    /// multiplications of decimals that are columns, literals, or casts of them that lose nothing. Decimals of few digits may come as 64-bit
+    /// integers then, `Decimal64` of as many digits.
     ///
     /// # Errors
     ///
@@ -79,16 +87,19 @@ impl NarrowDecimals {
         Self { is_in_parentheses: true, ..self }
     }
 
-    /// What it stands for.
-    #[must_use]
-    pub fn plain(&self) -> &Arc<dyn PhysicalExpr> {
-        &self.plain
-    }
-
     /// Its values without their scale; `None` if not all that is computed for this batch fits into 64 bits.
     #[must_use]
     pub fn narrow(&self, batch: &RecordBatch) -> Option<NarrowValues> {
         self.tree.narrow(batch)
+    }
+
+    /// Its values, by the expression that it stands for.
+    ///
+    /// # Errors
+    ///
+    /// Those of that expression.
+    pub fn evaluate_plain(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        self.plain.evaluate(wide_rows(batch)?.as_ref().unwrap_or(batch))
     }
 }
 
@@ -115,21 +126,21 @@ impl fmt::Display for NarrowDecimals {
 
 impl PhysicalExpr for NarrowDecimals {
     fn data_type(&self, schema: &Schema) -> Result<DataType> {
-        self.plain.data_type(schema)
+        self.plain.data_type(planned_schema(schema).as_ref().unwrap_or(schema))
     }
 
     fn nullable(&self, schema: &Schema) -> Result<bool> {
-        self.plain.nullable(schema)
+        self.plain.nullable(planned_schema(schema).as_ref().unwrap_or(schema))
     }
 
     fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
-        self.plain.return_field(schema)
+        self.plain.return_field(planned_schema(schema).as_ref().unwrap_or(schema))
     }
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
         match self.narrow(batch) {
             Some(narrow) => Ok(ColumnarValue::Array(narrow.widened(&self.ty))),
-            None => self.plain.evaluate(batch),
+            None => self.evaluate_plain(batch),
         }
     }
 

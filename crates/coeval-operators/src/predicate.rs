@@ -520,11 +520,10 @@ fn text_of<'a>(literal: &'a ScalarValue, ty: &DataType) -> Option<&'a str> {
 /// whose order is not that of the numbers that are kept.
 fn number_of(literal: &ScalarValue, ty: &DataType) -> Option<(Width, i128)> {
     let value: i128 = match (literal, ty) {
-        (ScalarValue::Decimal128(Some(value), _, scale), DataType::Decimal128(_, of_column))
-            if scale == of_column =>
-        {
-            *value
-        }
+        (
+            ScalarValue::Decimal128(Some(value), _, scale),
+            DataType::Decimal128(_, of_column) | DataType::Decimal64(_, of_column),
+        ) if scale == of_column => *value,
         (ScalarValue::Int16(Some(value)), DataType::Int16) => (*value).into(),
         (ScalarValue::Int32(Some(value)), DataType::Int32)
         | (ScalarValue::Date32(Some(value)), DataType::Date32) => (*value).into(),
@@ -548,7 +547,9 @@ impl Width {
         Some(match ty {
             DataType::Int16 => Self::Short,
             DataType::Int32 | DataType::Date32 => Self::Word,
-            DataType::Int64 | DataType::Time64(_) | DataType::Timestamp(_, _) => Self::Long,
+            DataType::Int64 | DataType::Time64(_) | DataType::Timestamp(_, _) | DataType::Decimal64(_, _) => {
+                Self::Long
+            }
             DataType::Decimal128(precision, _) if *precision <= LONG_DIGITS => Self::LowerHalf,
             DataType::Decimal128(_, _) => Self::Whole,
             DataType::Float32 => Self::Single,

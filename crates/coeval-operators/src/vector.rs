@@ -166,6 +166,29 @@ impl<F: BlockTest> Loop for Narrow<'_, F> {
     }
 }
 
+/// The least and the greatest of the values; of none, the greatest and the least that there could be.
+pub fn extremes(values: &[i64]) -> (i64, i64) {
+    vectorized(Extremes { values })
+}
+
+struct Extremes<'a> {
+    values: &'a [i64],
+}
+
+impl Loop for Extremes<'_> {
+    type Output = (i64, i64);
+
+    #[inline(always)]
+    fn run(self) -> (i64, i64) {
+        let (mut least, mut greatest) = (i64::MAX, i64::MIN);
+        for value in self.values {
+            least = least.min(*value);
+            greatest = greatest.max(*value);
+        }
+        (least, greatest)
+    }
+}
+
 /// The sum of all values.
 pub fn sum(values: &[i64]) -> i128 {
     vectorized(Sum { values })
@@ -267,6 +290,18 @@ mod tests {
                     let bits = BooleanBuffer::from(kept.clone()).slice(from, length - from);
                     assert_eq!(sum_where(&values[from..], &bits), expected, "{length} {step} {from}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn extremes_are_those_one_by_one() {
+        for length in LENGTHS {
+            for step in 1..5 {
+                let values = values(length, step);
+                let least = values.iter().copied().min().unwrap_or(i64::MAX);
+                let greatest = values.iter().copied().max().unwrap_or(i64::MIN);
+                assert_eq!(extremes(&values), (least, greatest), "{length} {step}");
             }
         }
     }

@@ -6,6 +6,7 @@
 //! whose chunks have keys and no further columns.
 
 mod codes;
+mod narrow;
 
 use crate::allocations::for_everybody;
 use crate::chunk_stats::{ChunkStats, column_stats};
@@ -17,6 +18,7 @@ use crate::segment::{Segment, SegmentChunk};
 use crate::value::{ValueRef, value_at};
 use arrow::array::{Array, ArrayRef};
 use codes::KeptCodes;
+use narrow::KeptNarrow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -57,13 +59,15 @@ pub struct ChunkPlace {
 /// by one when they are first asked for. Whoever reads rows calls [`check_whole`](Self::check_whole) first, so that damage is
 /// an error; what has been read then stays for as long as the chunk. A scan of columns calls
 /// [`read_columns`](Self::read_columns), which keeps what it reads only if there is room, or
-/// `read_coded` for texts that it groups by.
+/// `read_coded` for texts that it groups by and `read_narrow` for decimals that it computes with.
 #[derive(Debug)]
 pub struct Chunk {
     keys: OnceLock<KeyColumn>,
     columns: Box<[OnceLock<ArrayRef>]>,
     /// Of each column.
     codes: Box<[KeptCodes]>,
+    /// Of each column, too.
+    narrow: Box<[KeptNarrow]>,
     stats: ChunkStats,
     first_key: Key,
     last_key: Key,
@@ -110,6 +114,7 @@ impl Chunk {
         let column_stats = columns.iter().map(|column| column_stats(column.as_ref())).collect();
         Self {
             codes: columns.iter().map(|_| KeptCodes::default()).collect(),
+            narrow: columns.iter().map(|_| KeptNarrow::default()).collect(),
             stats: ChunkStats { rows: keys.len(), columns: column_stats },
             first_key: Key::from_slice(keys.get(0)),
             last_key: Key::from_slice(keys.get(keys.len() - 1)),
@@ -129,6 +134,7 @@ impl Chunk {
             keys: OnceLock::new(),
             columns: description.stats.columns.iter().map(|_| OnceLock::new()).collect(),
             codes: description.stats.columns.iter().map(|_| KeptCodes::default()).collect(),
+            narrow: description.stats.columns.iter().map(|_| KeptNarrow::default()).collect(),
             stats: description.stats.clone(),
             first_key: description.first_key.clone(),
             last_key: description.last_key.clone(),
@@ -297,7 +303,8 @@ impl Chunk {
         let of_keys = self.keys.get().map_or(0, |_| source.memory_bytes(0));
         let columns = self.columns.iter().enumerate().filter(|(_, cell)| cell.get().is_some());
         let of_columns: u64 = columns.map(|(column, _)| source.memory_bytes(column + 1)).sum();
-        of_keys + of_columns + self.codes.iter().map(KeptCodes::bytes).sum::<u64>()
+        let of_codes: u64 = self.codes.iter().map(KeptCodes::bytes).sum();
+        of_keys + of_columns + of_codes + self.narrow.iter().map(KeptNarrow::bytes).sum::<u64>()
     }
 
     /// The same chunk, of which nothing has been read yet; `None` if it has no file.

@@ -102,6 +102,7 @@ mod manifest;
 mod memory_accounts;
 #[cfg(test)]
 mod model_workload;
+mod narrow_decimals;
 mod options;
 mod pieces;
 mod pipeline;
@@ -203,6 +204,7 @@ pub use machine::{machine_memory, process_memory};
 pub use manifest::FORMAT_VERSION;
 pub use memory_accounts::{MemoryAccount, MemoryAccounts};
 #[doc(hidden)]
+pub use narrow_decimals::narrow_decimal_type;
 pub use options::SafeLogging;
 pub use options::{CheckpointPolicy, DamagedTables, Durability, StoreOptions, Trials};
 pub use promises::{LogStanding, Promise};

@@ -21,6 +21,7 @@ use crate::catalog::TableDef;
 use crate::chunk_stats::ChunkStats;
 use crate::error::StoreError;
 use crate::key::Key;
+use crate::narrow_decimals::narrow_decimal_type;
 use crate::pieces::Piece;
 use crate::table::{RowRef, Table};
 use crate::table_summary::TableSummary;
@@ -111,6 +112,19 @@ impl TableView {
         let chunks = self.table.pieces().iter().filter_map(Piece::chunk);
         let few = chunks.filter(|chunk| chunk.has_few_texts(column));
         let rows: u64 = few.map(|chunk| chunk.rows() as u64).sum();
+        rows > 0 && rows * 2 >= self.row_count()
+    }
+
+    /// Whether this is a column of decimals of few digits that most rows have in a file, where they are integers: then it pays to have scans
+    /// give them [so](BatchScan::with_narrow). Of rows that are in memory alone integers are made anew for each scan.
+    #[must_use]
+    pub fn has_narrow_decimals(&self, column: usize) -> bool {
+        if narrow_decimal_type(&self.def().columns[column].ty.arrow()).is_none() {
+            return false;
+        }
+        let chunks = self.table.pieces().iter().filter_map(Piece::chunk);
+        let with_files = chunks.filter(|chunk| chunk.segment().is_some());
+        let rows: u64 = with_files.map(|chunk| chunk.rows() as u64).sum();
         rows > 0 && rows * 2 >= self.row_count()
     }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rows whose texts come as numbers of the texts of a dictionary, though the operator was planned for the texts themselves.
+//! Rows whose texts come as numbers of the texts of a dictionary, and whose decimals come as 64-bit integers, though the operator was
+//! planned for the texts themselves and for decimals of 128 bits.
 //!
-//! What the operator gives does not tell how rows came: its aggregate stays as it was planned. Who is left the rest of the rows gets texts.
+//! What the operator gives does not tell how rows came: its aggregate stays as it was planned. Who is left the rest of the rows gets them
+//! as they were planned, too.
 
+use crate::narrow_decimals::{planned_schema, wide};
 use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, RecordBatch, RecordBatchOptions, UInt16Array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef, UInt16Type};
@@ -40,27 +43,29 @@ fn column_of(key: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     key.downcast_ref::<Column>().map(Column::index)
 }
 
-/// The schema of an aggregate's rows, with texts in the place of numbers of texts in what it groups by; `None` if there are none.
-/// Dictionaries have no codes, so that whoever groups by one was planned for its texts.
-pub(super) fn schema_with_texts(rows: &SchemaRef, aggregate: &AggregateExec) -> Option<SchemaRef> {
-    let mut fields: Vec<FieldRef> = rows.fields().iter().cloned().collect();
-    let mut has_numbers = false;
+/// The schema that an aggregate's rows were planned with: with texts in the place of numbers of texts in what it groups by, and decimals of
+/// 128 bits in the place of 64-bit integers; `None` if it is theirs. Dictionaries have no codes, so that whoever groups by one was planned for
+/// its texts.
+pub(super) fn schema_as_planned(rows: &SchemaRef, aggregate: &AggregateExec) -> Option<SchemaRef> {
+    let planned = planned_schema(rows);
+    let mut is_other = planned.is_some();
+    let mut fields: Vec<FieldRef> = planned.as_ref().unwrap_or(rows).fields().iter().cloned().collect();
     for index in aggregate.group_expr().expr().iter().filter_map(|(key, _)| column_of(key)) {
         if let DataType::Dictionary(_, texts) = rows.field(index).data_type() {
-            has_numbers = true;
+            is_other = true;
             fields[index] = Arc::new(rows.field(index).clone().with_data_type(texts.as_ref().clone()));
         }
     }
-    has_numbers.then(|| Arc::new(Schema::new_with_metadata(fields, rows.metadata().clone())))
+    is_other.then(|| Arc::new(Schema::new_with_metadata(fields, rows.metadata().clone())))
 }
 
-/// The rows with texts where this schema has them and numbers of texts have come.
-pub(super) fn with_texts(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+/// The rows with texts and decimals of 128 bits where this schema has them and others have come.
+pub(super) fn as_planned(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let column = |(column, field): (&ArrayRef, &FieldRef)| {
         let is_expected = column.data_type() == field.data_type();
         match column.as_dictionary_opt::<UInt16Type>().filter(|_| !is_expected) {
             Some(coded) => text_of_each_row(coded),
-            None => Ok(Arc::clone(column)),
+            None => Ok(wide(column)),
         }
     };
     let columns = rows.columns().iter().zip(schema.fields()).map(column);

@@ -4,13 +4,15 @@
 use super::folds::{Fold, Kind};
 use super::keys::key_codes;
 use super::values::Values;
+use crate::narrow_decimals::wide_columns;
 use crate::predicate::{Predicate, where_true};
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::datatypes::{DataType, Schema};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion::physical_expr::expressions::{CastExpr, Literal};
+use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::InputOrderMode;
 use datafusion::physical_plan::PhysicalExpr;
@@ -115,6 +117,28 @@ impl Plan {
             plan.calls.push(call);
         }
         Ok(Some(plan))
+    }
+
+    /// The columns that it reads as they were planned, and maybe for more: what it groups by, what filters ask, and what goes to
+    /// accumulators of DataFusion's. What is folded as it is, or computed by 64-bit integers, may come as such.
+    pub(super) fn wide_columns(&self) -> Vec<usize> {
+        let mut columns: Vec<usize> = self.keys.iter().flat_map(wide_columns).collect();
+        let mut filters: Vec<&Filter> = Vec::new();
+        for input in &self.inputs {
+            let computed = input.argument.iter().filter(|argument| !argument.is::<Column>());
+            columns.extend(computed.flat_map(wide_columns));
+            filters.extend(&input.filter);
+        }
+        for call in &self.calls {
+            if let Call::General { arguments, filter, .. } = call {
+                columns.extend(arguments.iter().flat_map(wide_columns));
+                filters.extend(filter);
+            }
+        }
+        for filter in filters {
+            columns.extend(collect_columns(&filter.plain).iter().map(Column::index));
+        }
+        columns
     }
 
     fn call(

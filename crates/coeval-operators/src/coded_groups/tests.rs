@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The operator beside DataFusion's own, over random rows: the model is what it stands in the place of.
 
+mod narrow;
 mod numbered;
 
 use super::groups::Groups;
@@ -12,6 +13,7 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
+use narrow::with_narrow_rows;
 use numbered::{numbered, with_numbered_texts};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -27,7 +29,12 @@ fn by_numbered_texts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
     with_numbered_texts(by_codes(plan)?)
 }
 
-const WAYS: [Rule; 2] = [by_codes, by_numbered_texts];
+/// The same, with decimals as a scan gives them, too.
+fn of_narrow_decimals(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    with_narrow_rows(by_numbered_texts(plan)?)
+}
+
+const WAYS: [Rule; 3] = [by_codes, by_numbered_texts, of_narrow_decimals];
 
 /// Columns to group by; `model.rs` says what is in them.
 const KEYS: [&str; 14] = [
@@ -47,7 +54,7 @@ const KEYS: [&str; 14] = [
     "small % 3, word",
 ];
 
-const CALLS: [&str; 15] = [
+const CALLS: [&str; 17] = [
     "count(*), count(small), count(text)",
     "sum(small), sum(tiny), min(small), max(small)",
     "sum(wide), min(wide), max(wide)",
@@ -62,6 +69,8 @@ const CALLS: [&str; 15] = [
     "corr(real, small), count(real)",
     "sum(amount * (1 - amount)), min(amount * amount), max(amount * amount), sum(amount * amount)",
     "sum(long), min(long), max(long), count(long)",
+    "sum(amount), max(amount), count(amount) FILTER (WHERE flag), sum(amount * 2 - amount) FILTER (WHERE tiny > 1)",
+    "sum(amount) FILTER (WHERE amount > 20), avg(amount), stddev(amount)",
     "sum(long) FILTER (WHERE flag), sum(long + amount), sum(long - amount) FILTER (WHERE tiny > 1)",
 ];
 
@@ -70,7 +79,7 @@ async fn groups_are_those_of_datafusion() -> Result<()> {
     for seed in 0..40 {
         let mut random = SmallRng::seed_from_u64(seed);
         let rows = Rows::random(&mut random);
-        for way in WAYS.into_iter().cycle().take(8) {
+        for way in WAYS.into_iter().cycle().take(9) {
             let keys = KEYS[random.random_range(0..KEYS.len())];
             let calls = CALLS[random.random_range(0..CALLS.len())];
             let query = format!("SELECT {keys}, {calls} FROM t GROUP BY {keys}");
@@ -115,7 +124,12 @@ async fn what_is_not_for_it_stays_as_it_is() -> Result<()> {
 async fn groups_that_do_not_make_rows_fewer_are_left_to_datafusion() -> Result<()> {
     let (judged_rows, _) = JUDGED[0];
     let rows = Rows::distinct(judged_rows * 3);
-    for (keys, call) in [("wide", "max(text)"), ("text", "max(wide)"), ("wide, text", "max(wide)")] {
+    for (keys, call) in [
+        ("wide", "max(text)"),
+        ("text", "max(wide)"),
+        ("wide, text", "max(wide)"),
+        ("wide", "sum(amount), min(amount * 2), count(amount)"),
+    ] {
         let query = format!("SELECT {keys}, count(*), sum(small), {call} FROM t GROUP BY {keys}");
         for way in WAYS {
             let (ours, theirs) = both_ways(&rows, &query, way, None).await?;
@@ -141,6 +155,26 @@ async fn texts_that_are_read_for_more_come_as_they_are() -> Result<()> {
         let coded = over_other_rows::<CodedGroupsExec>(&rows, query, by_codes).await?;
         let coded: &CodedGroupsExec = coded[0].downcast_ref().expect("it is of its kind");
         assert_eq!(coded.grouped_texts().len(), numbered, "{query}");
+    }
+    Ok(())
+}
+
+/// To break it: leave out what else an aggregate reads.
+#[tokio::test]
+async fn decimals_that_are_read_for_more_come_as_they_are() -> Result<()> {
+    let rows = Rows::random(&mut SmallRng::seed_from_u64(1));
+    for (query, narrow) in [
+        ("SELECT tiny, sum(amount), min(amount), max(amount), count(amount) FROM t GROUP BY tiny", 1),
+        ("SELECT tiny, sum(amount * amount), sum(amount) FROM t GROUP BY tiny", 1),
+        ("SELECT tiny, sum(amount + tiny) FILTER (WHERE flag) FROM t GROUP BY tiny", 1),
+        ("SELECT tiny, sum(long), sum(long + 1) FROM t GROUP BY tiny", 0),
+        ("SELECT amount, sum(amount) FROM t GROUP BY amount", 0),
+        ("SELECT tiny, sum(amount) FILTER (WHERE amount > 20) FROM t GROUP BY tiny", 0),
+        ("SELECT tiny, sum(amount), stddev(amount) FROM t GROUP BY tiny", 0),
+    ] {
+        let coded = over_other_rows::<CodedGroupsExec>(&rows, query, by_codes).await?;
+        let coded: &CodedGroupsExec = coded[0].downcast_ref().expect("it is of its kind");
+        assert_eq!(coded.folded_decimals().len(), narrow, "{query}");
     }
     Ok(())
 }

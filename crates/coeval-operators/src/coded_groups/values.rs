@@ -16,16 +16,20 @@ pub(super) enum Values {
 }
 
 impl Values {
-    /// Those of this expression. Decimals that are computed by 64-bit integers stay what they are.
+    /// Those of this expression. Decimals that are computed by 64-bit integers, or come so, stay what they are.
     pub(super) fn of(expression: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<Self> {
-        let plain = match expression.downcast_ref::<NarrowDecimals>() {
+        let values = match expression.downcast_ref::<NarrowDecimals>() {
             Some(decimals) => match decimals.narrow(batch) {
                 Some(narrow) => return Ok(Self::Narrow(narrow)),
-                None => decimals.plain(),
+                None => decimals.evaluate_plain(batch)?,
             },
-            None => expression,
+            None => expression.evaluate(batch)?,
         };
-        Ok(Self::Array(plain.evaluate(batch)?.into_array(batch.num_rows())?))
+        let array = values.into_array(batch.num_rows())?;
+        Ok(match NarrowValues::as_they_are(&array) {
+            Some(narrow) => Self::Narrow(narrow),
+            None => Self::Array(array),
+        })
     }
 
     /// Decimals as 64-bit integers, if all of them fit.

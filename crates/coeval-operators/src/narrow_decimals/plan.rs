@@ -5,6 +5,7 @@
 //! is not equal to the one that it stands for, so a node that tells less with it stays as it is.
 
 use super::NarrowDecimals;
+use super::inlined::inlined;
 use arrow::datatypes::Schema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
@@ -31,7 +32,9 @@ pub fn with_narrow_decimals(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Exec
         } else if let Some(filter) = node.downcast_ref::<FilterExec>() {
             of_filter(filter)?
         } else if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-            of_aggregate(aggregate)?
+            let over_rows = inlined(aggregate)?;
+            let narrowed = of_aggregate(over_rows.as_ref().unwrap_or(aggregate))?;
+            narrowed.or_else(|| over_rows.map(|aggregate| Arc::new(aggregate) as _))
         } else {
             None
         };

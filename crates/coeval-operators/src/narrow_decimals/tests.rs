@@ -3,9 +3,9 @@
 
 mod model;
 
-use super::{NarrowDecimals, with_narrow_decimals};
-use arrow::array::{ArrayRef, Decimal128Array, Int64Array, RecordBatch};
-use arrow::datatypes::{DataType, Schema};
+use super::{NarrowDecimals, wide_columns, with_narrow_decimals};
+use arrow::array::{Array, ArrayRef, AsArray, Decimal64Array, Decimal128Array, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Schema};
 use arrow::util::display::array_value_to_string;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -40,19 +40,61 @@ fn values_are_those_of_the_plain_expression() {
     assert!(narrow > 200 && wide > 200, "{narrow} batches were computed by 64-bit integers, {wide} were not");
 }
 
-/// An error is the same, too.
+/// An error is the same, too; so is all of columns that come as 64-bit integers.
 fn assert_same(ours: &NarrowDecimals, plain: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) {
     let rows = batch.num_rows();
-    let ours = ours.evaluate(batch).and_then(|values| values.into_array(rows));
-    let theirs = plain.evaluate(batch).and_then(|values| values.into_array(rows));
-    match (ours, theirs) {
-        (Ok(ours), Ok(theirs)) => {
-            assert_eq!(ours.data_type(), theirs.data_type(), "{plain}");
-            assert!(ours.as_ref() == theirs.as_ref(), "{plain}: {ours:?}, not {theirs:?}");
+    for given in [batch, &with_narrow_columns(batch)] {
+        let schemas = (given.schema(), batch.schema());
+        assert_eq!(ours.data_type(&schemas.0).ok(), plain.data_type(&schemas.1).ok(), "{plain}");
+        let ours = ours.evaluate(given).and_then(|values| values.into_array(rows));
+        let theirs = plain.evaluate(batch).and_then(|values| values.into_array(rows));
+        match (ours, theirs) {
+            (Ok(ours), Ok(theirs)) => {
+                assert_eq!(ours.data_type(), theirs.data_type(), "{plain}");
+                assert!(ours.as_ref() == theirs.as_ref(), "{plain}: {ours:?}, not {theirs:?}");
+            }
+            (Err(ours), Err(theirs)) => assert_eq!(ours.to_string(), theirs.to_string(), "{plain}"),
+            (ours, theirs) => panic!("{plain}: {ours:?}, not {theirs:?}"),
         }
-        (Err(ours), Err(theirs)) => assert_eq!(ours.to_string(), theirs.to_string(), "{plain}"),
-        (ours, theirs) => panic!("{plain}: {ours:?}, not {theirs:?}"),
     }
+}
+
+/// The rows with their decimals of few digits as 64-bit integers, column by column if all values fit.
+fn with_narrow_columns(batch: &RecordBatch) -> RecordBatch {
+    let narrow = |column: &ArrayRef| -> ArrayRef {
+        let DataType::Decimal128(precision @ ..=18, scale) = *column.data_type() else {
+            return Arc::clone(column);
+        };
+        let decimals = column.as_primitive::<Decimal128Type>();
+        // Where a value is NULL anything may stand.
+        let value = |value: Option<i128>| value.map_or(Some(i64::MIN), |value| i64::try_from(value).ok());
+        match decimals.iter().map(value).collect::<Option<Vec<i64>>>() {
+            Some(values) => {
+                let values = Decimal64Array::new(values.into(), decimals.nulls().cloned());
+                Arc::new(values.with_data_type(DataType::Decimal64(precision, scale)))
+            }
+            None => Arc::clone(column),
+        }
+    };
+    let columns: Vec<ArrayRef> = batch.columns().iter().map(narrow).collect();
+    let field = |(field, column): (&FieldRef, &ArrayRef)| {
+        field.as_ref().clone().with_data_type(column.data_type().clone())
+    };
+    let schema = batch.schema();
+    let fields: Vec<Field> = schema.fields().iter().zip(&columns).map(field).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).expect("columns of these types")
+}
+
+/// To break it: let what is read as it is come so, too.
+#[test]
+fn columns_that_are_read_for_more_are_wide() -> Result<()> {
+    let product = binary(column(0), Operator::Multiply, column(1));
+    let narrow: Arc<dyn PhysicalExpr> =
+        Arc::new(NarrowDecimals::in_place_of(&product, &schema())?.expect("arithmetic of decimals"));
+    assert_eq!(wide_columns(&product), [1, 0]);
+    assert_eq!(wide_columns(&narrow), [0; 0]);
+    assert_eq!(wide_columns(&binary(narrow, Operator::Gt, column(1))), [1]);
+    Ok(())
 }
 
 fn column(place: usize) -> Arc<dyn PhysicalExpr> {
@@ -214,6 +256,33 @@ async fn rows_stay_in_their_order() -> Result<()> {
     let narrow = with_narrow_decimals(Arc::clone(&plain))?;
     assert_eq!(shown(&narrow), shown(&plain));
     assert_eq!(rows(narrow, &context).await?, rows(plain, &context).await?);
+    Ok(())
+}
+
+/// To break it: leave the projection where it is, or put back what DataFusion computes.
+#[tokio::test]
+async fn what_aggregates_have_in_common_is_computed_for_each() -> Result<()> {
+    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+    context.register_table("t", Arc::new(table()?))?;
+    for (calls, is_put_back) in [
+        ("sum(a * (1 - b)), sum(a * (1 - b) * (1 + b)), count(*)", true),
+        ("sum(a * b), max(a * b) FILTER (WHERE k > 1), min(a * b), sum(b)", true),
+        ("sum(DISTINCT a * b), sum(DISTINCT a * b + a)", true),
+        ("sum(a * b), sum(CASE WHEN a * b > 3 THEN a END)", false),
+        ("sum(a * b), sum(a * b + a), sum(a * b - a), sum(a * b + b), sum(a * b - b)", false),
+    ] {
+        let query = format!("SELECT k, {calls} FROM t GROUP BY k");
+        let plain = context.sql(&query).await?.create_physical_plan().await?;
+        let narrow = with_narrow_decimals(Arc::clone(&plain))?;
+        let is_projected = |plan| shown(plan).contains(" as __common_expr");
+        assert!(is_projected(&plain), "{query}:\n{}", shown(&plain));
+        assert_eq!(!is_projected(&narrow), is_put_back, "{query}:\n{}", shown(&narrow));
+        assert_eq!(narrow.schema(), plain.schema(), "{query}");
+        let (mut ours, mut theirs) = (rows(narrow, &context).await?, rows(plain, &context).await?);
+        ours.sort_unstable();
+        theirs.sort_unstable();
+        assert_eq!(ours, theirs, "{query}");
+    }
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 
 use super::bounds::Bounds;
 use super::values::{NarrowValues, narrowed};
+use super::wide::planned_type;
 use arrow::array::{Array, RecordBatch};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL128_MAX_SCALE, DataType, Schema};
@@ -93,7 +94,8 @@ impl Tree {
         let mut bounds = Vec::with_capacity(self.leaves.len());
         for leaf in &self.leaves {
             let array = batch.columns().get(leaf.column)?;
-            if array.data_type() != &leaf.ty {
+            let ty = array.data_type();
+            if ty != &leaf.ty && planned_type(ty).as_ref() != Some(&leaf.ty) {
                 return None;
             }
             let (column, of_column) = narrowed(array)?;
@@ -106,6 +108,7 @@ impl Tree {
             Operand::Column(values) => values.to_vec(),
             Operand::Made(values) => values,
         };
+        let values = values.into();
         let nulls = NullBuffer::union_many(columns.iter().map(|column| column.nulls.as_ref()));
         Some(NarrowValues { values, nulls })
     }

@@ -4,6 +4,7 @@ use arrow::array::{
     Date32Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array, Int16Array, Int32Array,
     Int64Array, NullArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
+use arrow::compute::cast;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::physical_expr::expressions::{binary, col, in_list, is_not_null, is_null, lit, not};
 use rand::rngs::StdRng;
@@ -93,7 +94,25 @@ fn evaluated(predicate: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> BooleanBu
     where_true(as_boolean_array(&answers).expect("a condition is true or false"))
 }
 
+/// The same rows, with decimals of few digits as 64-bit integers.
+fn with_narrow_decimals(rows: &RecordBatch) -> RecordBatch {
+    let schema = rows.schema();
+    let columns = schema.fields().iter().zip(rows.columns()).map(|(field, column)| {
+        let column = match column.data_type() {
+            DataType::Decimal128(precision @ ..=LONG_DIGITS, scale) => {
+                cast(column, &DataType::Decimal64(*precision, *scale)).expect("they are small")
+            }
+            _ => Arc::clone(column),
+        };
+        (field.name().clone(), column, true)
+    });
+    RecordBatch::try_from_iter_with_nullable(columns).expect("the columns are of one length")
+}
+
 fn check(predicate: &Arc<dyn PhysicalExpr>, all: &RecordBatch) {
+    let narrow = with_narrow_decimals(all);
+    let of_narrow = Predicate::of(predicate, &narrow.schema()).unwrap_or_else(|| panic!("{predicate}"));
+    assert_eq!(of_narrow.passing(&narrow, None), evaluated(predicate, all), "64-bit integers: {predicate}");
     let compiled = Predicate::of(predicate, &all.schema()).unwrap_or_else(|| panic!("{predicate}"));
     for rows in [all.clone(), all.slice(7, 100), all.slice(64, 64), all.slice(3, 0), all.slice(70, 1)] {
         let expected = evaluated(predicate, &rows);

@@ -4,7 +4,7 @@
 use crate::error::SqlError;
 use crate::guarded::GuardConditions;
 use crate::pieces::PushPieces;
-use crate::provider::{BEGIN_BRICK_AGGREGATES, JOIN_KEYS, TEXT_CODES};
+use crate::provider::{BEGIN_BRICK_AGGREGATES, JOIN_KEYS, NARROW_SCANS, TEXT_CODES};
 use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CooperativeLeaves,
     CountSpreading, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameExclusions,
@@ -186,7 +186,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 /// their group are dropped before they are sorted, what can be done where the bricks of spread tables are becomes pieces, grouping sets are
 /// made of the finest groups, aggregates of brick tables are begun at the bricks, decimals are computed by integers, other aggregates are
 /// begun by codes of their groups, what is left of them goes by packed keys, windows are computed batch by batch, scans ask what joins look
-/// for, and give texts as codes to who groups by them, filters ask one condition after the other, conditions guard each other, and joins by
+/// for, and give texts as codes to who groups by them and decimals as integers to who computes with them, filters ask one condition after the other, conditions guard each other, and joins by
 /// whole numbers go by theirs.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
@@ -206,7 +206,7 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         let own = clear.or_else(leaves);
         rules.push(own.unwrap_or(rule));
     }
-    let last: [PhysicalRule; 14] = [
+    let last: [PhysicalRule; 15] = [
         Arc::new(WHOLE_GROUPS),
         Arc::new(GROUP_TOP),
         Arc::clone(pieces) as _,
@@ -218,6 +218,7 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         Arc::new(RUNNING_WINDOWS),
         Arc::new(JOIN_KEYS),
         Arc::new(TEXT_CODES),
+        Arc::new(NARROW_SCANS),
         Arc::new(STEPWISE_FILTERS),
         Arc::new(GuardConditions),
         Arc::new(INTEGER_JOINS),

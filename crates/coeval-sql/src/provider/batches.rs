@@ -36,12 +36,14 @@ pub(super) enum RowOrder {
 pub(super) struct ScanTask {
     pub(super) view: TableView,
     pub(super) columns: Arc<[SourceColumn]>,
-    /// What is read, with the marks of types that Arrow does not tell apart: filters go by them.
+    /// What is read, with the marks of types that Arrow does not tell apart, codes and 64-bit integers: filters go by them.
     pub(super) source: SchemaRef,
     /// How many of the columns go out; those behind them are only for filters.
     pub(super) output: SchemaRef,
     /// The places of the texts that come as codes, and go out so.
     pub(super) coded: Arc<[usize]>,
+    /// The places of the decimals that are read as 64-bit integers, those behind the output included.
+    pub(super) narrow: Arc<[usize]>,
     pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
     pub(super) join_keys: Vec<ScanKeys>,
     pub(super) limit: Option<usize>,
@@ -87,7 +89,8 @@ impl Batches {
                 && join_keys.iter().all(|keys| keys.may_match(stats, &columns))
         });
         let indexes: Vec<usize> = task.columns.iter().map(|column| column.index).collect();
-        let scan = task.view.scan(part, &indexes, may_match).with_codes(&task.coded);
+        let scan = task.view.scan(part, &indexes, may_match);
+        let scan = scan.with_codes(&task.coded).with_narrow(&task.narrow);
         let (mut filters, mut others) = (Vec::new(), Vec::new());
         for filter in fixed {
             match TextFilter::of(&filter, &task.source, &task.coded)? {

@@ -5,6 +5,7 @@ use super::answers::{Answers, AskedScan};
 use super::batches::{Batches, RowOrder, ScanTask};
 use super::coded_columns::with_codes;
 use super::join_keys::ScanKeys;
+use super::narrow_columns::{retain_compared, with_narrow};
 use super::prune::SourceColumn;
 use super::request::ScanRequest;
 use super::scan_metrics::ScanMetrics;
@@ -13,7 +14,7 @@ use super::statistics;
 use super::text_filter::is_of_text;
 use crate::types::has_elements;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
-use coeval_store::{ColumnType, ScanPart, TableView};
+use coeval_store::{ColumnType, ScanPart, TableView, narrow_decimal_type};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
@@ -57,11 +58,13 @@ pub(super) struct Scan {
     view: TableView,
     /// What goes out: the first columns of `source`.
     output: SchemaRef,
-    /// What is read, without codes; filters are over these.
+    /// What is read, without codes and 64-bit integers in the place of decimals; filters are over these.
     source: SchemaRef,
     columns: Arc<[SourceColumn]>,
     /// The texts that come as codes, and go out so if they are of the output: filters read them for nothing that is not asked of texts.
     coded: Arc<[usize]>,
+    /// The decimals of the source that are read, and go out, as 64-bit integers: filters compare them, and ask nothing else.
+    narrow: Arc<[usize]>,
     filters: Vec<Arc<dyn PhysicalExpr>>,
     /// What joins on several columns look for. Hints like filters that move: rows without them are never missed.
     join_keys: Vec<ScanKeys>,
@@ -115,6 +118,7 @@ impl Scan {
             source,
             columns,
             coded: Arc::default(),
+            narrow: Arc::default(),
             filters,
             join_keys: Vec::new(),
             rows_max: limit,
@@ -197,6 +201,31 @@ impl Scan {
         fields.into_iter().any(|field| *field.data_type() == DataType::Utf8View)
     }
 
+    /// The same scan, which reads decimals of few digits that are in files as 64-bit integers: those among these columns of its output, and those
+    /// that only filters read, as far as filters do nothing but compare them, and joins look for none. `None` if there are no more than it
+    /// reads so already.
+    pub(super) fn with_narrow(&self, columns: &[usize]) -> Option<Self> {
+        let only_compared = self.output.fields().len()..self.source.fields().len();
+        let is_narrow_in_files = |column: &usize| {
+            narrow_decimal_type(self.source.field(*column).data_type()).is_some()
+                && !self.join_keys.iter().any(|keys| keys.columns().contains(column))
+                && self.view.has_narrow_decimals(self.columns[*column].index)
+        };
+        let more = columns.iter().copied().chain(only_compared).filter(is_narrow_in_files);
+        let mut narrow: Vec<usize> = self.narrow.iter().copied().chain(more).collect();
+        narrow.sort_unstable();
+        narrow.dedup();
+        retain_compared(&mut narrow, &self.filters, &self.source);
+        if narrow[..] == self.narrow[..] {
+            return None;
+        }
+        let mut scan = self.clone();
+        scan.output = with_narrow(&self.output, &narrow);
+        scan.properties = Arc::new(properties(&scan.view, &scan.output, &scan.columns, scan.parts.len()));
+        scan.narrow = narrow.into();
+        Some(scan)
+    }
+
     /// Its filters, which are over its [source](Self::source).
     pub(super) fn filters(&self) -> &[Arc<dyn PhysicalExpr>] {
         &self.filters
@@ -244,7 +273,7 @@ impl Scan {
             let of_column = |column: &Column| has_elements(self.output.field(column.index()).data_type());
             collect_columns(filter).iter().any(of_column)
         };
-        if self.coded.iter().any(|column| reads(filter, *column)) {
+        if self.coded.iter().chain(&*self.narrow).any(|column| reads(filter, *column)) {
             return FilterUse::Above;
         }
         if !is_moving(filter) {
@@ -406,6 +435,11 @@ impl DisplayAs for Scan {
                     let coded: Vec<&str> = self.coded.iter().map(name).collect();
                     write!(f, ", codes=[{}]", coded.join(", "))?;
                 }
+                if !self.narrow.is_empty() {
+                    let name = |column: &usize| self.source.field(*column).name().as_str();
+                    let narrow: Vec<&str> = self.narrow.iter().map(name).collect();
+                    write!(f, ", narrow=[{}]", narrow.join(", "))?;
+                }
                 if !filters.is_empty() {
                     write!(f, ", filter={}", filters.join(" AND "))?;
                 }
@@ -464,9 +498,10 @@ impl ExecutionPlan for Scan {
         let task = ScanTask {
             view: self.view.clone(),
             columns: Arc::clone(&self.columns),
-            source: with_codes(&self.source, &self.coded),
+            source: with_narrow(&with_codes(&self.source, &self.coded), &self.narrow),
             output: self.output.clone(),
             coded: Arc::clone(&self.coded),
+            narrow: Arc::clone(&self.narrow),
             filters: self.filters.clone(),
             join_keys: self.join_keys.clone(),
             limit: self.limit.or(self.rows_max),

@@ -570,7 +570,7 @@ impl Carry for StatementEnvironment {
 }
 
 /// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule), or a rule for logical plans.
-const RULE_SETTINGS: [&str; 13] = [
+const RULE_SETTINGS: [&str; 14] = [
     "coeval.coded_groups",
     "coeval.group_top",
     "coeval.grouping_sets",
@@ -578,6 +578,7 @@ const RULE_SETTINGS: [&str; 13] = [
     "coeval.join_keys",
     LATE_JOINS_SETTING,
     "coeval.narrow_decimals",
+    "coeval.narrow_scans",
     "coeval.packed_groups",
     "coeval.running_windows",
     SHORT_GROUPS_SETTING,

@@ -134,6 +134,11 @@ pub(super) const KNOWN: &[Known] = &[
         "Whether decimals are computed by 64-bit integers where they fit.",
     ),
     switch(
+        "coeval.narrow_scans",
+        "on",
+        "Whether decimals of up to 18 digits come from tables as 64-bit integers where these are added up, computed with or compared.",
+    ),
+    switch(
         "coeval.packed_groups",
         "on",
         "Whether GROUP BY takes several integers, dates and times as one value where they fit into 128 bits.",

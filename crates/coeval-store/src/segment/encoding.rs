@@ -18,7 +18,8 @@
 //!
 //! # In memory
 //! The array has Arrow's usual layout. Texts of a dictionary share its entries, so they take 16 bytes each and the entries
-//! once. Whoever groups by texts gets the entries of a dictionary and which of them each row has ([`decode_coded`]): two bytes a row.
+//! once. Whoever groups by texts gets the entries of a dictionary and which of them each row has ([`decode_coded`]): two bytes a row. Whoever
+//! computes with decimals of few digits gets them as the integers that they are here ([`decode_narrow`]): eight bytes a row.
 //!
 //! # Damage
 //! Checksums are compared before anything is decoded. Whatever the bytes are, decoding gives an array or an error. Lengths are
@@ -30,6 +31,7 @@ mod packed;
 mod texts;
 mod words;
 
+use crate::narrow_decimals::{narrow_decimal_type, of_integers};
 use arrow::array::{
     Array, ArrayDataBuilder, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BinaryViewArray,
     BooleanArray, LargeBinaryArray, ListArray, NullArray, UInt16Array, UInt16DictionaryArray, UInt32Array,
@@ -135,6 +137,23 @@ pub(crate) fn decode_coded(data_type: &DataType, rows: usize, bytes: &[u8]) -> R
             at_its_end(&cursor)?;
             let entries = view_array(data_type, entries, None)?;
             return made(UInt16DictionaryArray::try_new(UInt16Array::new(codes.into(), nulls), entries));
+        }
+    }
+    decode(data_type, rows, bytes)
+}
+
+/// As [`decode`], but decimals of few digits that are integers here stay such, `Decimal64`.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn decode_narrow(data_type: &DataType, rows: usize, bytes: &[u8]) -> Result<ArrayRef, String> {
+    if let Some(narrow) = narrow_decimal_type(data_type) {
+        let mut cursor = Cursor::new(bytes);
+        let nulls = take_nulls(&mut cursor, rows)?;
+        if cursor.byte()? == INTEGERS {
+            let values = unpack(&mut cursor, rows, |value| value)?;
+            at_its_end(&cursor)?;
+            return made(of_integers(narrow, values, nulls));
         }
     }
     decode(data_type, rows, bytes)

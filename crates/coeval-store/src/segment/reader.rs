@@ -183,6 +183,14 @@ impl Segment {
         self.read_part(batch, column + 1, encoding::decode_coded)
     }
 
+    /// The same, but decimals of few digits that the file has as integers are `Decimal64`.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if it is damaged.
+    pub(crate) fn read_narrow(&self, batch: u32, column: usize) -> Result<ArrayRef, StoreError> {
+        self.read_part(batch, column + 1, encoding::decode_narrow)
+    }
+
     fn read_part(&self, batch: u32, part: usize, decode: Decode) -> Result<ArrayRef, StoreError> {
         let chunk = self.chunk(batch);
         let offset = chunk.part_offset(part);

@@ -149,6 +149,48 @@ fn codes_of_texts_are_counted_as_what_they_take() {
     settle(&store);
 }
 
+/// To break it: count the integers as the decimals that they are in the place of.
+#[test]
+fn decimals_as_integers_are_counted_as_what_they_take() {
+    let files = SimulatedFiles::new(1);
+    let store = open(&files, 1 << 20);
+    let price = ColumnType::Numeric { precision: 12, scale: 2 };
+    let columns = vec![ColumnDef::new("id", ColumnType::BigInt), ColumnDef::new("price", price)];
+    let def = TableDef::new(store.new_space_id(), QualifiedName::new("public", "prices"), columns, vec![0]);
+    let mut tx = begin(&store);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    for id in 0..ROWS {
+        let mut row = RowWriter::new(def.layout());
+        row.push(ValueRef::Int64(id)).unwrap();
+        row.push(ValueRef::Decimal(i128::from(id) * 125)).unwrap();
+        tx.insert(def.id, row.finish()).unwrap();
+    }
+    tx.commit().unwrap();
+    store.checkpoint().unwrap();
+    let tx = begin(&store);
+    let view = tx.view(def.id).unwrap();
+    assert!(view.has_narrow_decimals(1) && !view.has_narrow_decimals(0));
+    let scan_prices = || -> usize {
+        let parts = view.partition(1).into_iter();
+        let batches = parts.flat_map(|part| view.scan(part, &[1], |_| true).with_narrow(&[0]));
+        batches.map(|batch| batch.unwrap().num_rows()).sum()
+    };
+    let before = kept(&store);
+    assert_eq!(scan_prices(), ROWS as usize);
+    settle(&store);
+    let with_integers = kept(&store);
+    assert!(with_integers > before, "integers are kept");
+    assert_eq!(scan_prices(), ROWS as usize);
+    assert_eq!(kept(&store), with_integers, "what is there is not read again");
+    scan(&tx, &def).unwrap();
+    settle(&store);
+    assert!(kept(&store) > with_integers, "decimals are kept beside them");
+    drop(view);
+    drop(tx);
+    store.data_memory().unwrap().let_go();
+    settle(&store);
+}
+
 #[test]
 fn who_needs_the_memory_has_half_of_it_let_go_of_once() {
     let files = SimulatedFiles::new(1);

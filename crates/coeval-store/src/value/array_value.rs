@@ -5,8 +5,9 @@ use super::place::{PLACE_SIZE, kept_place};
 use super::{AnyNumberRef, IntervalValue, ListRef, ValueRef};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+    DataType, Date32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
+    Int64Type, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit,
+    TimestampMicrosecondType,
 };
 
 /// Bytes of a `uuid`.
@@ -28,6 +29,9 @@ pub fn value_at(array: &dyn Array, index: usize) -> ValueRef<'_> {
         DataType::Int64 => ValueRef::Int64(array.as_primitive::<Int64Type>().value(index)),
         DataType::Float32 => ValueRef::Float32(array.as_primitive::<Float32Type>().value(index)),
         DataType::Float64 => ValueRef::Float64(array.as_primitive::<Float64Type>().value(index)),
+        DataType::Decimal64(_, _) => {
+            ValueRef::Decimal(array.as_primitive::<Decimal64Type>().value(index).into())
+        }
         DataType::Decimal128(_, _) => ValueRef::Decimal(array.as_primitive::<Decimal128Type>().value(index)),
         DataType::Boolean => ValueRef::Boolean(array.as_boolean().value(index)),
         DataType::Utf8View => ValueRef::Text(array.as_string_view().value(index)),

@@ -8,6 +8,7 @@ use crate::chunk::Chunk;
 use crate::chunk_stats::ChunkStats;
 use crate::column::constant_column;
 use crate::error::StoreError;
+use crate::narrow_decimals::{narrow_decimal_type, narrowed};
 use crate::pieces::{Changes, Piece};
 use crate::table::Table;
 use arrow::array::{ArrayRef, RecordBatch};
@@ -37,6 +38,8 @@ pub struct BatchScan<P> {
     table: Arc<Table>,
     shape: Arc<Shape>,
     projection: Box<[usize]>,
+    /// The places of decimals that go out as 64-bit integers.
+    narrow: Box<[usize]>,
     may_match: P,
     pieces: Arc<[Piece]>,
     /// Those that have not been opened.
@@ -71,6 +74,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             table,
             shape: Arc::new(Shape { schema, types, coded: Box::default() }),
             projection: projection.into(),
+            narrow: Box::default(),
             may_match,
             pieces: part.pieces,
             waiting: part.range,
@@ -93,6 +97,24 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         let fields: Vec<Arc<Field>> = self.shape.schema.fields().iter().enumerate().map(field).collect();
         let (schema, types) = (Arc::new(Schema::new(fields)), self.shape.types.clone());
         self.shape = Arc::new(Shape { schema, types, coded: places.into() });
+        self
+    }
+
+    /// The same scan, which gives the columns at these places of its projection as 64-bit integers, `Decimal64`, as far as they are decimals
+    /// of [few digits](narrow_decimal_type).
+    #[must_use]
+    pub fn with_narrow(mut self, places: &[usize]) -> Self {
+        let mut fields: Vec<Arc<Field>> = self.shape.schema.fields().iter().cloned().collect();
+        let mut narrow = Vec::new();
+        for &place in places {
+            if let Some(ty) = narrow_decimal_type(fields[place].data_type()) {
+                fields[place] = Arc::new(fields[place].as_ref().clone().with_data_type(ty));
+                narrow.push(place);
+            }
+        }
+        let (types, coded) = (self.shape.types.clone(), self.shape.coded.clone());
+        self.shape = Arc::new(Shape { schema: Arc::new(Schema::new(fields)), types, coded });
+        self.narrow = narrow.into();
         self
     }
 
@@ -125,6 +147,11 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         self.counters.chunks_read += usize::from(is_read);
         self.counters.chunks_pruned += usize::from(chunk.is_some() && !is_read);
         self.counters.delta_rows += new_rows;
+        if let Some(new) = &mut new {
+            for place in &self.narrow {
+                new[*place] = narrowed(&new[*place])?;
+            }
+        }
         for place in &self.shape.coded {
             let of_chunk = columns.as_mut().map(|columns| &mut columns[*place]);
             let of_new = new.as_mut().map(|columns| &mut columns[*place]);
@@ -138,14 +165,19 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
     fn chunk_columns(&self, chunk: &Chunk) -> Result<Vec<ArrayRef>, StoreError> {
         let mut columns = Vec::with_capacity(self.projection.len());
         for (place, &column) in self.projection.iter().enumerate() {
-            let array = match self.shape.coded.contains(&place) {
-                true => chunk.read_coded(column)?,
-                false => chunk.read_columns(&[column])?.pop().flatten(),
+            let is_narrow = self.narrow.contains(&place);
+            let array = if self.shape.coded.contains(&place) {
+                chunk.read_coded(column)?
+            } else if is_narrow {
+                chunk.read_narrow(column)?
+            } else {
+                chunk.read_columns(&[column])?.pop().flatten()
             };
-            columns.push(array.unwrap_or_else(|| {
+            let array = array.unwrap_or_else(|| {
                 let ty = self.table.def().columns[column].ty;
                 constant_column(ty.stored(), &self.table.missing()[column], chunk.rows())
-            }));
+            });
+            columns.push(if is_narrow { narrowed(&array)? } else { array });
         }
         Ok(columns)
     }

@@ -15,12 +15,15 @@ use crate::types::ColumnType;
 use crate::value::{Value, value_at};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::UInt16Type;
+use arrow::datatypes::{DataType, UInt16Type};
 use coeval_txn::Isolation;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// The column of decimals.
+const AMOUNT: usize = 2;
 
 /// The column of texts.
 const NAME: usize = 3;
@@ -135,7 +138,7 @@ impl Fixture {
         crate::checkpoint::run(&self.store.shared).unwrap();
     }
 
-    /// The scan of this transaction's view, in `parts` parts, against the model; names as codes or not.
+    /// The scan of this transaction's view, in `parts` parts, against the model; names as codes or not, and amounts as 64-bit integers or not.
     fn check(&mut self, tx: &Transaction, parts: usize) {
         let view = tx.view(self.def.id).unwrap();
         let mut projection: Vec<usize> = (0..self.def.columns.len()).collect();
@@ -144,10 +147,16 @@ impl Fixture {
         }
         let name = projection.iter().position(|column| *column == NAME);
         let coded: Vec<usize> = name.filter(|_| self.dice.random()).into_iter().collect();
+        let amount = projection.iter().position(|column| *column == AMOUNT);
+        let narrow: Vec<usize> = amount.filter(|_| self.dice.random()).into_iter().collect();
         let mut expected = self.model.iter();
         for part in view.partition(parts) {
-            for batch in view.scan(part, &projection, |_: &ChunkStats| true).with_codes(&coded) {
+            let scan = view.scan(part, &projection, |_: &ChunkStats| true);
+            for batch in scan.with_codes(&coded).with_narrow(&narrow) {
                 let batch = batch.unwrap();
+                let are_narrow =
+                    |place: &usize| batch.column(*place).data_type() == &DataType::Decimal64(12, 2);
+                assert!(narrow.iter().all(are_narrow));
                 assert!(batch.num_rows() > 0 && batch.num_rows() <= 2 * SCAN_BATCH_ROWS);
                 let columns: Vec<ArrayRef> =
                     batch.columns().iter().map(|column| texts_of(column).unwrap()).collect();
@@ -164,18 +173,19 @@ impl Fixture {
     }
 
     /// The windows of this transaction's view against the model: both sides of each together, and rows of both that the dice pick, without
-    /// codes and with them.
+    /// codes and with them, and with decimals of both kinds.
     fn check_windows(&mut self, tx: &Transaction) {
-        self.check_windows_with_codes(tx, &[]);
-        self.check_windows_with_codes(tx, &[NAME]);
+        self.check_windows_with(tx, &[], &[AMOUNT]);
+        self.check_windows_with(tx, &[NAME], &[]);
     }
 
-    fn check_windows_with_codes(&mut self, tx: &Transaction, coded: &[usize]) {
+    fn check_windows_with(&mut self, tx: &Transaction, coded: &[usize], narrow: &[usize]) {
         let view = tx.view(self.def.id).unwrap();
         let projection: Vec<usize> = (0..self.def.columns.len()).collect();
         let mut seen = BTreeMap::new();
         for part in view.partition(2) {
-            let mut scan = view.scan(part, &projection, |_: &ChunkStats| true).with_codes(coded);
+            let scan = view.scan(part, &projection, |_: &ChunkStats| true);
+            let mut scan = scan.with_codes(coded).with_narrow(narrow);
             while let Some(window) = scan.next_window().unwrap() {
                 let rows = window.rows();
                 let before = seen.len();

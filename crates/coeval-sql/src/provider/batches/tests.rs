@@ -2,6 +2,7 @@
 //! Scans of tables whose rows have changed give what they give behind a checkpoint, when nothing is left to merge.
 
 mod codes;
+mod narrow;
 
 use crate::engine::Engine;
 use crate::session::Session;

@@ -2,10 +2,11 @@
 //! Encoded columns come back as they were, take little where they are regular, and are an error where they are damaged.
 
 use super::texts::Texts;
-use super::{decode, decode_coded, encode};
+use super::{decode, decode_coded, decode_narrow, encode};
 use crate::chunk_stats::column_stats;
 use crate::column::ColumnBuilder;
 use crate::key_column::KeyColumnBuilder;
+use crate::narrow_decimals::narrowed;
 use crate::types::{ColumnType, ElementType};
 use crate::value::{IntervalValue, ListEncoder, Value};
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, NullArray, StringViewArray};
@@ -278,6 +279,31 @@ fn texts_of_a_dictionary_are_read_as_codes_of_its_entries() {
     let bytes = encoded(different.as_ref());
     let read = decode_coded(&DataType::Utf8View, ROWS, &bytes).unwrap();
     assert_eq!(read.to_data(), different.to_data(), "a text for each row is no dictionary");
+}
+
+#[test]
+fn decimals_of_few_digits_are_read_as_integers() {
+    let count = 3_000;
+    let ty = ColumnType::Numeric { precision: 15, scale: 2 };
+    let array = built(ty, count, |row| match row % 7 {
+        0 => Value::Null,
+        _ => Value::Decimal(row as i128 * 31 - 40_000),
+    });
+    let bytes = encoded(array.as_ref());
+    let read = decode_narrow(&ty.arrow(), count, &bytes).unwrap();
+    assert_eq!(read.data_type(), &DataType::Decimal64(15, 2));
+    assert_eq!(&read, &narrowed(&array).unwrap());
+    for end in (0..bytes.len()).step_by(7) {
+        assert!(decode_narrow(&ty.arrow(), count, &bytes[..end]).is_err(), "{end} bytes");
+    }
+    for seed in 0..200 {
+        let mut dice = StdRng::seed_from_u64(seed);
+        let (ty, rows) = (TYPES[dice.random_range(0..TYPES.len())], ROWS[dice.random_range(0..ROWS.len())]);
+        let array = column(&mut dice, ty, rows);
+        let read = decode_narrow(array.data_type(), rows, &encoded(array.as_ref())).unwrap();
+        let (ours, expected) = (narrowed(&read).unwrap(), narrowed(&array).unwrap());
+        assert_eq!(&ours, &expected, "seed {seed}, {rows} rows of {ty}");
+    }
 }
 
 /// No test has 4 GiB of texts. A chunk that had them was written, and could not be read.

@@ -93,6 +93,7 @@ fn scanned(
         source: with_codes(&source, coded),
         output: with_codes(&output, coded),
         coded: coded.into(),
+        narrow: Arc::default(),
         filters: filters.to_vec(),
         join_keys: Vec::new(),
         limit: None,
