@@ -68,6 +68,7 @@ mod sleep;
 mod subquery_order;
 mod subscripts;
 mod sums;
+mod text_extremes;
 mod time_bins;
 mod time_parts;
 mod trimmed;

@@ -24,7 +24,9 @@ use super::settle::doubles;
 use super::shifts::settle_shift;
 use super::unreversed::unreversed;
 use super::variances::Spread;
-use super::{any_numeric, array_keys, documents, float_spreads, group_keys, jsonb, window_keys};
+use super::{
+    any_numeric, array_keys, documents, float_spreads, group_keys, jsonb, text_extremes, window_keys,
+};
 use crate::error::{SqlError, SqlState};
 use crate::functions::ORDERED_SET;
 use arrow::datatypes::DataType;
@@ -175,13 +177,14 @@ fn spread(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Arc<A
     }
 }
 
-/// `min` or `max` of values whose order is not the one that DataFusion finds it by.
+/// `min` or `max` of values whose order is not the one that DataFusion finds it by, and of texts, of which it finds it slowly.
 fn extreme_by_order(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Arc<AggregateUDF>> {
-    let (interval, float) = (Best::of(function)?, Extreme::of(function)?);
+    let (interval, extreme) = (Best::of(function)?, Extreme::of(function)?);
     let [argument] = arguments else { return None };
     match argument.get_type(schema).ok()? {
         DataType::Interval(_) => Some(interval.function()),
-        DataType::Float32 | DataType::Float64 => Some(float.function()),
+        DataType::Float32 | DataType::Float64 => Some(extreme.function()),
+        DataType::Utf8View => Some(text_extremes::function(extreme)),
         _ => None,
     }
 }
