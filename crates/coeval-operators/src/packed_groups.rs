@@ -89,6 +89,12 @@ pub struct PackedGroupsExec {
 }
 
 impl PackedGroupsExec {
+    /// The operator that it stands for.
+    #[must_use]
+    pub fn aggregate(&self) -> &AggregateExec {
+        &self.aggregate
+    }
+
     /// The operator that does what this one does; `None` if it is of a kind that stays as it is: a single column to group by or columns
     /// that do not fit into a key, rows in their order, grouping sets, groups of which not all are wanted, aggregates with an order.
     ///

@@ -71,8 +71,12 @@ fn figure(expression: &Expr) -> Option<Figured> {
         Expr::AtTimeZone { .. } => kept("timezone"),
         Expr::Array(_) => kept("array"),
         Expr::CompoundFieldAccess { root, access_chain } => {
-            let is_subscript = |access: &AccessExpr| matches!(access, AccessExpr::Subscript(_));
-            if access_chain.iter().all(is_subscript) { figure(root) } else { None }
+            // The last field gives the name, whatever subscripts are behind it.
+            let field = access_chain.iter().rev().find_map(|access| match access {
+                AccessExpr::Dot(field) => Some(field),
+                AccessExpr::Subscript(_) => None,
+            });
+            figure(field.unwrap_or(root))
         }
         Expr::Tuple(_) => kept("row"),
         _ => None,

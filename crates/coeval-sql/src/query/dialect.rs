@@ -87,7 +87,7 @@ pub(super) use tables::CHANGE_HEAD;
 
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
-use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED};
+use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED, similar_pattern};
 use crate::names::fold;
 use crate::query::typing::negation;
 use crate::select::call;
@@ -362,12 +362,8 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
             })
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
-            let found = similar(expr, pattern, escape_char.as_ref());
-            Some(if *negated {
-                Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(found) }
-            } else {
-                found
-            })
+            let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+            Some(similar(expr, op, pattern, escape_char.as_ref())?)
         }
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
             in_array(left, right, sets::Quantifier::Any)
@@ -497,11 +493,35 @@ fn part_by_pattern(input: &Expr, pattern: &Expr, escape: Option<&Expr>) -> Optio
     Some(call("array_element", vec![found, number("1")]))
 }
 
-/// `SIMILAR TO` as the search for a regular expression.
-fn similar(input: &Expr, pattern: &Expr, escape: Option<&ValueWithSpan>) -> Expr {
+/// `SIMILAR TO` as the operator that looks for a regular expression: of literals here, as their patterns are written anew for that operator.
+///
+/// # Errors
+/// `22025` for an escape of several letters.
+fn similar(
+    input: &Expr,
+    op: BinaryOperator,
+    pattern: &Expr,
+    escape: Option<&ValueWithSpan>,
+) -> Result<Expr, SqlError> {
     let escape = escape.map_or_else(|| text("\\"), |escape| Expr::Value(escape.clone()));
-    let pattern = call("coeval_similar_pattern", vec![pattern.clone(), escape]);
-    call("regexp_like", vec![input.clone(), pattern])
+    let mut regular = match (literal_text(pattern), literal_text(&escape)) {
+        (Some(pattern), Some(escape)) => text(&similar_pattern(pattern, escape)?),
+        _ => call("coeval_similar_pattern", vec![pattern.clone(), escape]),
+    };
+    if let Some(found) = patterns::matched(input, &op, &mut regular)? {
+        return Ok(found);
+    }
+    Ok(Expr::Nested(Box::new(Expr::BinaryOp { left: Box::new(input.clone()), op, right: Box::new(regular) })))
+}
+
+fn literal_text(expression: &Expr) -> Option<&str> {
+    match expression {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn nested(expression: &Expr) -> Expr {

@@ -9,6 +9,7 @@ use super::{SCANNED_ROWS_MIN, ScanKeys, keys_for, looks_for_members};
 use crate::provider::scan::Scan;
 use coeval_operators::coded_groups::CodedGroupsExec;
 use coeval_operators::join_keys::{NotedKeysExec, Numbers};
+use coeval_operators::packed_groups::PackedGroupsExec;
 use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
@@ -99,8 +100,7 @@ fn with_scans(
 
 /// For each input of a node the column that a column of the node is, if rows may be dropped by it there.
 fn columns_of_inputs(node: &Arc<dyn ExecutionPlan>, column: &Column) -> Result<Vec<Option<Column>>> {
-    let coded = node.downcast_ref::<CodedGroupsExec>().map(CodedGroupsExec::aggregate);
-    if let Some(aggregate) = coded.or_else(|| node.downcast_ref::<AggregateExec>()) {
+    if let Some(aggregate) = aggregate_of(node) {
         return Ok(vec![grouped_column(aggregate, column)]);
     }
     let passing = Arc::new(IsNotNullExpr::new(Arc::new(column.clone()))) as Arc<dyn PhysicalExpr>;
@@ -113,6 +113,13 @@ fn columns_of_inputs(node: &Arc<dyn ExecutionPlan>, column: &Column) -> Result<V
         _ => None,
     };
     Ok(passed.parent_filters().into_iter().map(column_of).collect())
+}
+
+/// The aggregate that a node is, or that it stands for.
+fn aggregate_of(node: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
+    let coded = || node.downcast_ref::<CodedGroupsExec>().map(CodedGroupsExec::aggregate);
+    let packed = || node.downcast_ref::<PackedGroupsExec>().map(PackedGroupsExec::aggregate);
+    node.downcast_ref::<AggregateExec>().or_else(coded).or_else(packed)
 }
 
 /// The column that an aggregate without grouping sets groups by at the place of a column of its output.

@@ -54,9 +54,30 @@ pub(super) fn rewritten(expression: &Expr, data_type: &mut DataType) -> Option<E
             {
                 return Some(name);
             }
+            if is_double(&plain)
+                && let Some(digits) = literal_digits(expression)
+            {
+                return Some(cast(text(digits), plain));
+            }
             *data_type = plain;
             None
         }
+    }
+}
+
+fn is_double(ty: &DataType) -> bool {
+    matches!(ty, DataType::DoublePrecision | DataType::Double(_) | DataType::Float8 | DataType::Float64)
+}
+
+/// The digits of a number that is written down. As a text they are read as the float that is nearest to them, where a decimal of more
+/// than fifteen digits, divided by a power of ten, may be the next one.
+fn literal_digits(expression: &Expr) -> Option<&str> {
+    match expression {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => Some(digits.as_str()),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
