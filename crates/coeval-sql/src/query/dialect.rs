@@ -318,6 +318,10 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             *escape = Value::SingleQuotedString("\\".to_owned()).into();
             None
         }
+        Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+            let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+            Some(similar(expr, op, pattern, escape_char.as_ref())?)
+        }
         other => rewritten_test(other),
     })
 }
@@ -360,10 +364,6 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
             } else {
                 question
             })
-        }
-        Expr::SimilarTo { negated, expr, pattern, escape_char } => {
-            let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
-            Some(similar(expr, op, pattern, escape_char.as_ref())?)
         }
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
             in_array(left, right, sets::Quantifier::Any)
