@@ -2,8 +2,8 @@
 //! Tests of the command line.
 
 use super::{Arguments, BenchArguments, Command, DemoArguments, SqlArguments};
-use clap::error::ErrorKind;
 use clap::CommandFactory;
+use clap::error::ErrorKind;
 use coeval::{Durability, Isolation};
 use coeval_bench::{Api, KeyChoice, Population, ProcessId, Sending, UpdateReads, Workload, YcsbMix};
 use std::path::PathBuf;
