@@ -54,6 +54,26 @@ fn a_command_prints_its_rows_and_nothing_else() {
     );
 }
 
+/// It was a directory of that name, beside what the user was working on.
+#[test]
+fn a_database_in_memory_leaves_no_directory_of_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_coeval"));
+        bounded::output(command.current_dir(directory.path()).args(arguments))
+    };
+    let output = run(&["sql", ":memory:", "-c", "CREATE TABLE t (id int PRIMARY KEY)"]);
+    assert_ends_well(&output);
+    assert_eq!(stdout(&output), "CREATE TABLE\n");
+    let refused = run(&["sql", ":memory:", "--salvage", "-c", "SELECT 1"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--salvage needs a directory"), "{}", stderr(&refused));
+    let refused = run(&["init", ":memory:"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("`coeval sql :memory:`"), "{}", stderr(&refused));
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
 #[test]
 fn statements_come_through_a_pipe_with_and_without_a_last_semicolon() {
     let output = coeval_with_input(

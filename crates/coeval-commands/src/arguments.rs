@@ -16,6 +16,7 @@ mod cluster;
 mod demo;
 mod feed;
 mod first_steps;
+mod in_memory;
 mod keep;
 
 pub(crate) use asked::AskedArguments;
@@ -28,6 +29,7 @@ pub(crate) use feed::{FeedArguments, FeedFormat};
 pub(crate) use first_steps::{
     CompletionsArguments, DoctorArguments, Example, InitArguments, ManualArguments,
 };
+use in_memory::{OF_ITS_PROGRAM, archive, directory_alone};
 pub(crate) use keep::KeepArguments;
 
 /// Coeval: transactions and analytics on the same live data.
@@ -86,12 +88,12 @@ pub(crate) enum Command {
 #[command(after_help = "\
 Examples:
   coeval sql my-data
-  coeval sql --in-memory
+  coeval sql :memory:
   coeval sql my-data -c 'SELECT count(*) FROM orders'
   coeval sql my-data -f schema.sql -f rows.sql
   echo 'SELECT 1 + 1' | coeval sql")]
 pub(crate) struct SqlArguments {
-    /// The database directory, made if it is not there; without one the database lives in memory
+    /// The database directory, made if it is not there; without one, or with :memory:, the database lives in memory
     #[arg(value_name = "DIR", conflicts_with = "in_memory")]
     pub(crate) dir: Option<PathBuf>,
     /// Open a damaged database to be read only: tables that cannot be read are errors, the others are as they were
@@ -125,7 +127,7 @@ Examples:
   coeval serve my-data --listen 0.0.0.0:5432 --user app --password-file secret --tls-cert server.crt --tls-key server.key
   psql -h 127.0.0.1 -U me coeval")]
 pub(crate) struct ServeArguments {
-    /// The database directory, made if it is not there
+    /// The database directory, made if it is not there; :memory: is the same as --in-memory
     #[arg(value_name = "DIR", conflicts_with = "in_memory", required_unless_present = "in_memory")]
     pub(crate) dir: Option<PathBuf>,
     /// Open a damaged database to be read only: tables that cannot be read are errors, the others are as they were
@@ -166,7 +168,7 @@ pub(crate) struct ServeArguments {
     /// Archive the database while it is served, its log and backups: to a directory, or to a place in a cloud as
     /// s3://bucket/path. What the archive needs is kept until it is sent; a place that does not answer holds nobody up. A
     /// replica holds what its primary has not archived, and goes on there once it is promoted
-    #[arg(long, value_name = "ARCHIVE", requires = "dir", conflicts_with = "salvage")]
+    #[arg(long, value_name = "ARCHIVE", requires = "dir", conflicts_with = "salvage", value_parser = archive())]
     pub(crate) archive: Option<String>,
     /// Seconds after which log is archived that does not fill a stretch of 8 MB
     #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = positive, requires = "archive")]
@@ -280,7 +282,7 @@ Examples:
   coeval serve my-copy")]
 pub(crate) struct PromoteArguments {
     /// The replica's directory
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = directory_alone(OF_ITS_PROGRAM))]
     pub(crate) dir: PathBuf,
     #[command(flatten)]
     pub(crate) machines: MachinesArguments,
@@ -329,10 +331,10 @@ Examples:
   coeval check --replica host=db2,user=me --against host=db1,user=me")]
 pub(crate) struct BackupArguments {
     /// The database directory
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = directory_alone(OF_ITS_PROGRAM))]
     pub(crate) dir: PathBuf,
     /// A directory, file:///path, or a place in a cloud as s3://bucket/path
-    #[arg(value_name = "ARCHIVE")]
+    #[arg(value_name = "ARCHIVE", value_parser = archive())]
     pub(crate) archive: String,
     /// Leave out the rows of tables that are spread over a cluster, which the backup says then; a restore has those of an older one
     #[arg(long)]
@@ -355,10 +357,10 @@ Examples:
   coeval restore /mnt/backups/my-data restored --to-lsn 0/1A2B3C")]
 pub(crate) struct RestoreArguments {
     /// A directory, file:///path, or a place in a cloud as s3://bucket/path
-    #[arg(value_name = "ARCHIVE")]
+    #[arg(value_name = "ARCHIVE", value_parser = archive())]
     pub(crate) archive: String,
     /// Where the database is to be: a new or empty directory
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = directory_alone(OF_ITS_PROGRAM))]
     pub(crate) dir: PathBuf,
     /// The moment, in UTC unless an offset stands behind: all that was committed by then, to about 10 ms
     #[arg(long, value_name = "TIME", conflicts_with_all = ["to_lsn", "to_version"])]
@@ -391,10 +393,14 @@ Examples:
   coeval check --archive /mnt/backups/my-data")]
 pub(crate) struct CheckArguments {
     /// The database directory
-    #[arg(value_name = "DIR", required_unless_present_any = ["archive", "replica"])]
+    #[arg(
+        value_name = "DIR",
+        required_unless_present_any = ["archive", "replica"],
+        value_parser = directory_alone(OF_ITS_PROGRAM)
+    )]
     pub(crate) dir: Option<PathBuf>,
     /// An archive instead: which histories it has, and whether it has all that its backups and its log need, each with its checksum
-    #[arg(long, value_name = "ARCHIVE", conflicts_with_all = ["dir", "repair"])]
+    #[arg(long, value_name = "ARCHIVE", conflicts_with_all = ["dir", "repair"], value_parser = archive())]
     pub(crate) archive: Option<String>,
     /// A replica that is running instead: whether it has what the server --against has, both at one version. libpq's words, as
     /// host=db2 port=5432 user=me password=... sslrootcert=FILE (then over TLS); a superuser. The replica shows nothing newer for a moment
@@ -445,7 +451,7 @@ pub(crate) struct BenchArguments {
     pub(crate) workload: Workload,
     /// The database directory; a temporary one that is removed afterwards unless given. With --url: where the server's
     /// data lies, to measure its disk
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = directory_alone(MEASURED))]
     dir: Option<PathBuf>,
     /// tpcc, chbench, ycsb, sharing, connections: measure the server behind this URL (postgres://user@host:port/database), Coeval or PostgreSQL
     #[arg(long, value_name = "URL", conflicts_with_all = ["api", "durability"])]
@@ -601,6 +607,9 @@ impl BenchArguments {
         }
     }
 }
+
+/// What to do instead of measuring a database in memory.
+const MEASURED: &str = "without --dir there is a temporary directory, and with --durability none commits do not wait for the disk";
 
 fn defaults() -> Options {
     Options::default()

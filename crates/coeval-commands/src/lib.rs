@@ -47,7 +47,6 @@ mod sql;
 pub use place::{Backslash, Place};
 
 use arguments::{Arguments, Command};
-use clap::Parser;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -56,7 +55,8 @@ use std::path::PathBuf;
 /// that the process is to end with. The process ends here if the command line makes no sense, or asks for help. `program` is the
 /// file to run where servers are to be started, as processes of their own.
 pub fn run(command_line: impl IntoIterator<Item = OsString>, program: io::Result<PathBuf>) -> u8 {
-    let outcome = match Arguments::parse_from(command_line).command {
+    let arguments = Arguments::read(command_line).unwrap_or_else(|error| error.exit());
+    let outcome = match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments, program),
         Command::Init(arguments) => init::run(&arguments),
         Command::Sql(arguments) => sql::run(&arguments),

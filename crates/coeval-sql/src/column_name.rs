@@ -5,12 +5,15 @@ use crate::names::fold;
 use crate::types::column_type;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, DataType, Expr, FunctionArguments, ObjectNamePart, SelectItem, SetExpr,
-    TrimWhereField,
+    AccessExpr, ArrayElemTypeDef, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    ObjectNamePart, SelectItem, SetExpr, TrimWhereField,
 };
 
 /// Divides a name from the number that makes it unique. No identifier holds it.
 pub(crate) const MARK: char = '\u{1}';
+
+/// The function that casts to domains are made of. Its first argument is the cast to the type below, whose name a result has.
+pub(crate) const IN_DOMAIN: &str = "coeval_in_domain";
 
 /// The name that is shown of one that may have a mark.
 pub(crate) fn unmarked(name: &str) -> &str {
@@ -42,10 +45,13 @@ fn figure(expression: &Expr) -> Option<Figured> {
         Expr::CompoundIdentifier(parts) => parts.last().and_then(|part| kept(fold(part))),
         Expr::Function(function) => {
             debug_assert!(!matches!(function.parameters, FunctionArguments::Subquery(_)));
-            function.name.0.last().and_then(|part| match part {
+            match function.name.0.last()? {
+                ObjectNamePart::Identifier(ident) if ident.value == IN_DOMAIN => {
+                    first_argument(function).and_then(figure)
+                }
                 ObjectNamePart::Identifier(ident) => kept(fold(ident)),
                 ObjectNamePart::Function(_) => None,
-            })
+            }
         }
         Expr::Cast { expr, data_type, .. } => kept_of(expr).or_else(|| given_up(type_name(data_type))),
         Expr::TypedString(typed) => given_up(type_name(&typed.data_type)),
@@ -79,6 +85,14 @@ fn figure(expression: &Expr) -> Option<Figured> {
             figure(field.unwrap_or(root))
         }
         Expr::Tuple(_) => kept("row"),
+        _ => None,
+    }
+}
+
+fn first_argument(function: &Function) -> Option<&Expr> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.first()? {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => Some(argument),
         _ => None,
     }
 }

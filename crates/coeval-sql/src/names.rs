@@ -177,11 +177,16 @@ pub(crate) fn table(
         .ok_or_else(|| SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a table", found.name)))
 }
 
-/// The first words of a statement, in capitals: what messages call it.
+/// The first words of a statement, in capitals: what messages call it. Behind the first word of one that changes rows there is mostly a
+/// table's name.
 pub(crate) fn statement_name(statement: &Statement) -> String {
+    let changes_rows = matches!(
+        statement,
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Merge(_)
+    );
     let text = statement.to_string();
     text.split_whitespace()
-        .take(2)
+        .take(if changes_rows { 1 } else { 2 })
         .take_while(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic()))
         .collect::<Vec<_>>()
         .join(" ")

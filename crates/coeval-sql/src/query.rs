@@ -8,6 +8,7 @@ mod array_bounds;
 mod bands;
 mod concatenation;
 mod cooperative_leaves;
+mod deferred_subqueries;
 mod dialect;
 mod doubled;
 mod duplicate_groups;
@@ -87,6 +88,7 @@ pub(crate) use arithmetic::{CheckedArithmetic, checked_function, checked_operato
 pub(crate) use array_bounds::ARRAY_BOUNDS;
 pub(crate) use bands::BandJoins;
 pub(crate) use cooperative_leaves::CooperativeLeaves;
+pub(crate) use deferred_subqueries::DEFERRED_SUBQUERIES;
 pub(crate) use dialect::{check_recursions, compares, plain_type, refuse_collation, rename_part};
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;

@@ -9,7 +9,7 @@
 
 mod domains;
 
-pub(crate) use domains::{IN_DOMAIN, base_type, with_value};
+pub(crate) use domains::{base_type, with_value};
 
 use crate::error::SqlError;
 use crate::names::split_name;

@@ -2,6 +2,7 @@
 //! The command line of a node of a cluster, and of who asks one.
 
 use super::asked::AskedArguments;
+use super::{OF_ITS_PROGRAM, directory_alone};
 use clap::{Args, Subcommand};
 use coeval_cluster::NodeAddress;
 use std::path::PathBuf;
@@ -65,7 +66,7 @@ pub(crate) enum ClusterCommand {
 #[derive(Debug, Args)]
 pub(crate) struct AskedNodeArguments {
     /// The database directory of a node that is served on this machine
-    #[arg(value_name = "DIR", required_unless_present = "server")]
+    #[arg(value_name = "DIR", required_unless_present = "server", value_parser = directory_alone(OF_ITS_PROGRAM))]
     pub(crate) dir: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) asked: AskedArguments,

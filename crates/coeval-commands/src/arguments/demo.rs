@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line of the demo.
 
-use super::{at_least_one, durability, positive};
+use super::{at_least_one, directory_alone, durability, positive};
 use clap::Args;
 use clap::builder::TypedValueParser;
 use coeval::Durability;
@@ -37,7 +37,7 @@ Examples:
 pub(crate) struct DemoArguments {
     /// The database directory; goes on with what an earlier demo left there [default: coeval-demo in the system's
     /// directory for temporary files]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = directory_alone(OPENED_AGAIN))]
     pub(crate) dir: Option<PathBuf>,
     /// How much data to load: about 600,000 rows for each warehouse [default: 1, or what is there]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -75,6 +75,9 @@ pub(crate) struct DemoArguments {
     #[arg(long, hide = true)]
     pub(crate) tiny: bool,
 }
+
+/// What to do instead of a demo in memory.
+const OPENED_AGAIN: &str = "the demo is to be opened again, also behind a crash: without --dir it is among the system's temporary files";
 
 impl DemoArguments {
     /// Full size, unless a test asked for less.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line of `coeval feed`.
 
-use super::{bytes, named, positive};
+use super::{bytes, directory_alone, named, positive};
 use clap::Args;
 use clap::builder::TypedValueParser;
 use std::path::PathBuf;
+
+/// What to do instead of keeping the state in memory.
+const KEPT: &str = "without --state the copy is among the system's temporary files";
 
 /// How changes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +61,7 @@ pub(crate) struct FeedArguments {
     #[arg(long, value_name = "FORMAT", default_value = "json", value_parser = format())]
     pub(crate) format: FeedFormat,
     /// Keep the copy in this directory, to go on from at the next start
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = directory_alone(KEPT))]
     pub(crate) state: Option<PathBuf>,
     /// How much log the state keeps: tokens in the newer half of it can be gone on from
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = bytes, requires = "state")]

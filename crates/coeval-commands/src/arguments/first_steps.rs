@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line of what somebody does first: `init`, `doctor`, `completions`, `manual`.
 
+use super::directory_alone;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -13,12 +14,18 @@ Examples:
   coeval init --example metrics metrics    what machines measured, in a brick table")]
 pub(crate) struct InitArguments {
     /// Where; there is nothing yet, or an empty directory
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = directory_alone(BEGUN_BY_USE))]
     pub(crate) dir: PathBuf,
     /// Data to play with
     #[arg(long)]
     pub(crate) example: Option<Example>,
 }
+
+/// What to do instead of making a database in memory for others.
+const BEGUN_BY_USE: &str = "`coeval sql :memory:` and `coeval serve :memory:` begin with a new database each";
+
+/// What to do instead of looking at the disk of a database in memory.
+const ON_A_DISK: &str = "name a directory, whose disk is looked at";
 
 /// Data to play with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -40,7 +47,7 @@ Examples:
   coeval doctor my-data")]
 pub(crate) struct DoctorArguments {
     /// Where the database is, or is to be [default: here]
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = directory_alone(ON_A_DISK))]
     pub(crate) dir: Option<PathBuf>,
 }
 

@@ -2,15 +2,15 @@
 //! Tests of the command line.
 
 use super::{Arguments, BenchArguments, Command, DemoArguments, SqlArguments};
+use clap::CommandFactory;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
 use coeval::{Durability, Isolation};
 use coeval_bench::{Api, KeyChoice, Population, ProcessId, Sending, UpdateReads, Workload, YcsbMix};
 use std::path::PathBuf;
 
 fn parse(line: &str) -> Result<Command, ErrorKind> {
     let words = std::iter::once("coeval").chain(line.split_whitespace());
-    Arguments::try_parse_from(words).map(|arguments| arguments.command).map_err(|error| error.kind())
+    Arguments::read(words).map(|arguments| arguments.command).map_err(|error| error.kind())
 }
 
 fn bench(line: &str) -> Box<BenchArguments> {
@@ -127,6 +127,71 @@ fn a_shell_has_one_database_and_any_number_of_scripts() {
     assert!(sql("--in-memory").in_memory);
     assert_eq!(sql("").dir, None);
     assert_eq!(parse("sql d --in-memory").unwrap_err(), ErrorKind::ArgumentConflict);
+}
+
+/// `coeval sql :memory:` made a directory of that name.
+#[test]
+fn a_database_in_memory_has_its_name_of_other_databases() {
+    let arguments = sql(":memory: -c one");
+    assert_eq!((arguments.dir, arguments.in_memory), (None, true));
+    let Ok(Command::Serve(arguments)) = parse("serve :memory: --listen 127.0.0.1:0") else {
+        panic!("it is a server");
+    };
+    assert_eq!((arguments.dir, arguments.in_memory), (None, true));
+    assert_eq!(sql("./:memory:").dir, Some(PathBuf::from("./:memory:")));
+    assert_eq!(sql("-c :memory:").commands, [":memory:"]);
+    for command in ["sql", "serve"] {
+        let both = parse(&format!("{command} :memory: --in-memory")).unwrap_err();
+        assert_eq!(both, ErrorKind::ArgumentConflict);
+    }
+}
+
+#[test]
+fn what_needs_a_directory_is_refused_in_memory_by_either_name() {
+    for (command, options) in [
+        ("sql", &["--salvage"][..]),
+        (
+            "serve",
+            &[
+                "--salvage",
+                "--archive a",
+                "--replica-of host=db1",
+                "--synchronous-standby-names south",
+                "--cluster 127.0.0.1:7001",
+            ][..],
+        ),
+    ] {
+        for option in options {
+            assert!(parse(&format!("{command} d {option}")).is_ok(), "{command} {option}");
+            let by_option = parse(&format!("{command} --in-memory {option}")).unwrap_err();
+            let refusals = [ErrorKind::ArgumentConflict, ErrorKind::MissingRequiredArgument];
+            assert!(refusals.contains(&by_option), "{command} {option}: {by_option:?}");
+            let by_name = parse(&format!("{command} :memory: {option}")).unwrap_err();
+            assert_eq!(by_name, ErrorKind::ArgumentConflict, "{command} {option}");
+        }
+    }
+}
+
+#[test]
+fn what_outlasts_the_program_is_not_in_memory() {
+    for line in [
+        "demo --dir :memory:",
+        "init :memory:",
+        "promote :memory:",
+        "backup :memory: archive",
+        "backup d :memory:",
+        "restore archive :memory:",
+        "restore :memory: d",
+        "serve d --archive :memory:",
+        "feed host=db1 --state :memory:",
+        "cluster status :memory:",
+        "bench tpcc --dir :memory:",
+        "check :memory:",
+        "check --archive :memory:",
+        "doctor :memory:",
+    ] {
+        assert_eq!(parse(line).unwrap_err(), ErrorKind::ValueValidation, "{line}");
+    }
 }
 
 #[test]

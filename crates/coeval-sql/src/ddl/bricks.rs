@@ -36,11 +36,10 @@ pub(super) fn layout(
             "Its rows are appended without being looked for. Columns may be NOT NULL, and dimensions bound their values.",
         ));
     }
-    let is_refused = |ty| matches!(ty, ColumnType::Array(_) | ColumnType::Enum(_) | ColumnType::PgLsn);
-    if let Some(column) = columns.iter().find(|column| is_refused(column.ty)) {
+    let refused = columns.iter().find_map(|column| Some((column, in_place_of(column.ty)?)));
+    if let Some((column, hint)) = refused {
         let message = format!("column \"{}\": a brick table holds no {}", column.name, column.ty);
-        return Err(SqlError::new(SqlState::FeatureNotSupported, message)
-            .with_hint("Append a row for each element, or keep the array as jsonb."));
+        return Err(SqlError::new(SqlState::FeatureNotSupported, message).with_hint(hint));
     }
     if let Some(column) = columns.iter().find(|column| column.ty == ColumnType::AnyNumeric) {
         let message = format!("column \"{}\": a brick table holds no numeric without digits", column.name);
@@ -63,6 +62,16 @@ pub(super) fn layout(
     }
     dimensions.sort_by_key(|dimension| dimension.column);
     Ok(BrickDef { dimensions, retention: None, replicas: None })
+}
+
+/// What to have in the place of a column of a type that brick tables do not hold; `None` if they hold it.
+fn in_place_of(ty: ColumnType) -> Option<&'static str> {
+    match ty {
+        ColumnType::Array(_) => Some("Append a row for each element, or keep the array as jsonb."),
+        ColumnType::Enum(_) => Some("Keep its labels as text."),
+        ColumnType::PgLsn => Some("Keep it as text."),
+        _ => None,
+    }
 }
 
 /// On how many nodes of a cluster each brick of a new table is; `None` for a table that is here alone. In a database of a

@@ -4,9 +4,9 @@
 use super::call::Call;
 use super::choice::{Form, Takes};
 use super::{Entry, called};
+use crate::column_name::IN_DOMAIN;
 use crate::error::{SqlError, SqlState};
 use crate::types::column_type_of_arrow;
-use crate::user_types::IN_DOMAIN;
 use coeval_store::{ColumnType, Value, ValueRef};
 
 const TEXT: Takes = Takes::Type(ColumnType::Text);

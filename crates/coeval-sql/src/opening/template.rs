@@ -7,9 +7,9 @@ use crate::pieces::PushPieces;
 use crate::provider::{BEGIN_BRICK_AGGREGATES, JOIN_KEYS, NARROW_SCANS, TEXT_CODES};
 use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CooperativeLeaves,
-    CountSpreading, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameExclusions,
-    FrameOffsets, GROUP_TOP, GROUPING_SETS, INTEGER_JOINS, IndependentLaterals, JoinOrder, JoinSides,
-    LateJoins, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS,
+    CountSpreading, DEFERRED_SUBQUERIES, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads,
+    FrameExclusions, FrameOffsets, GROUP_TOP, GROUPING_SETS, INTEGER_JOINS, IndependentLaterals, JoinOrder,
+    JoinSides, LateJoins, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS,
     STEPWISE_FILTERS, STREAM_SERIES, ShortGroups, SkippedNumbers, SmallFilters, StrictJoins,
     UNORDERED_GROUPS, VolatileCalls, WHOLE_GROUPS, Watch, WithoutRows,
 };
@@ -186,8 +186,9 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 /// their group are dropped before they are sorted, what can be done where the bricks of spread tables are becomes pieces, grouping sets are
 /// made of the finest groups, aggregates of brick tables are begun at the bricks, decimals are computed by integers, other aggregates are
 /// begun by codes of their groups, what is left of them goes by packed keys, windows are computed batch by batch, scans ask what joins look
-/// for, and give texts as codes to who groups by them and decimals as integers to who computes with them, filters ask one condition after the other, conditions guard each other, and joins by
-/// whole numbers go by theirs.
+/// for, and give texts as codes to who groups by them and decimals as integers to who computes with them, filters ask one condition after the
+/// other, conditions guard each other, joins by whole numbers go by theirs, and errors of scalar subqueries wait until somebody asks for
+/// their values.
 fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(STREAM_SERIES)];
@@ -222,6 +223,7 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         Arc::new(STEPWISE_FILTERS),
         Arc::new(GuardConditions),
         Arc::new(INTEGER_JOINS),
+        Arc::new(DEFERRED_SUBQUERIES),
     ];
     rules.extend(last);
     rules.into_iter().flat_map(|rule| [rule, Arc::new(Watch) as PhysicalRule]).collect()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Domains in statements: a cast to one is a cast to the type below, and a look at what the domain asks of the value.
 
+use crate::column_name::IN_DOMAIN;
 use crate::parse::parse_expression;
 use crate::select::call;
 use crate::types::resolved_enum;
@@ -9,10 +10,6 @@ use coeval_store::{ColumnType, DomainDef};
 use datafusion::sql::sqlparser::ast::{DataType, Expr, Value};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-
-/// The function that gives a value on if it is in a domain: the value, the condition, the check's name (empty for NOT NULL), the
-/// domain's name.
-pub(crate) const IN_DOMAIN: &str = "coeval_in_domain";
 
 /// A domain's check with an expression where it says `VALUE`.
 pub(crate) fn with_value(mut check: Expr, value: &Expr) -> Expr {
@@ -55,6 +52,7 @@ pub(super) fn checked(cast: &Expr, domain: &DomainDef) -> Expr {
     crate::select::cast(nested(&checked), base_type(domain))
 }
 
+/// The value, if it is in a domain by this condition. A check without a name is that for NOT NULL.
 fn in_domain(value: Expr, condition: Expr, check: &str, domain: &str) -> Expr {
     let text = |text: &str| Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
     call(IN_DOMAIN, vec![value, condition, text(check), text(domain)])
