@@ -207,7 +207,7 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         let own = clear.or_else(leaves);
         rules.push(own.unwrap_or(rule));
     }
-    let last: [PhysicalRule; 15] = [
+    let last: [PhysicalRule; 16] = [
         Arc::new(WHOLE_GROUPS),
         Arc::new(GROUP_TOP),
         Arc::clone(pieces) as _,
