@@ -2,13 +2,17 @@
 //! New texts of a column that a chunk has as numbers of a dictionary's texts.
 //!
 //! A new text that the chunk knows has the number that it has there; the others stand behind the chunk's texts, each once. So whoever
-//! takes note of something for each text finds as few of them as there are, and the chunk's own array of them if none is new.
+//! takes note of something for each text finds as few of them as there are, and the chunk's own array of them if none is new. Of few new
+//! texts it is not asked whether they are among many of the chunk: a text may stand there twice.
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt16Array, UInt32Array};
 use arrow::compute::{concat, take};
 use arrow::error::ArrowError;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::sync::Arc;
+
+/// The texts of a chunk are looked through if there are at most so many for each new one.
+const KNOWN_MAX: usize = 16;
 
 /// See the module.
 #[derive(Debug)]
@@ -27,7 +31,8 @@ impl CodedPatch {
     pub(super) fn new(of: &ArrayRef, new: &ArrayRef) -> Result<Self, ArrowError> {
         let known = of.as_string_view();
         let texts = new.as_string_view();
-        let numbered = (0..=u16::MAX).zip(known);
+        let is_worth_it = known.len() <= texts.len() * KNOWN_MAX;
+        let numbered = (0..=u16::MAX).zip(known).filter(|_| is_worth_it);
         let mut numbers: HashMap<&str, u16> =
             numbered.filter_map(|(number, text)| Some((text?, number))).collect();
         // Rows of `new` whose texts the chunk does not have.

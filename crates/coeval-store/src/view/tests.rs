@@ -434,9 +434,7 @@ fn a_column_that_no_update_has_changed_is_that_of_the_chunk() {
     let behind = batches(&tx);
     assert_eq!(before.len(), behind.len());
     for (before, behind) in before.iter().zip(&behind) {
-        let is_same = |column: usize| {
-            behind.column(column).to_data().ptr_eq(&before.column(column).to_data())
-        };
+        let is_same = |place: usize| behind.column(place).to_data().ptr_eq(&before.column(place).to_data());
         assert_eq!([0, 1, 2, 3].map(is_same), [true, false, true, true]);
         assert!(Arc::ptr_eq(&texts_behind(before.column(2)), &texts_behind(behind.column(2))));
     }

@@ -106,6 +106,18 @@ fn new_texts_have_numbers_among_those_of_the_chunk() {
 }
 
 #[test]
+fn few_new_texts_are_not_looked_for_among_many() {
+    let texts = |count: u32| (0..count).map(|text| text.to_string()).collect::<Vec<_>>();
+    let new = || array(StringViewArray::from(vec!["5"]));
+    let chunk = coded(vec![Some(0), Some(7)], texts(16));
+    assert_eq!(numbers(&patched(&chunk, &[1], new(), 0)), &UInt16Array::from(vec![0, 5]));
+    let chunk = coded(vec![Some(0), Some(7)], texts(17));
+    let read = patched(&chunk, &[1], new(), 0);
+    assert_eq!(numbers(&read), &UInt16Array::from(vec![0, 17]));
+    assert_eq!(texts_behind(&read).as_string_view().value(17), "5");
+}
+
+#[test]
 fn texts_without_numbers_are_read_beside_the_chunk() {
     let texts = |count: u32| (0..count).map(|text| text.to_string()).collect::<Vec<_>>();
     let new = || array(StringViewArray::from(vec!["x", "y"]));
