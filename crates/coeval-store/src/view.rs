@@ -138,7 +138,8 @@ impl TableView {
     }
 
     /// Scans a part: the columns at these indexes of the definition, in this order, the rows in key order. A
-    /// chunk for which `may_match` is false is passed over; its changed rows are not.
+    /// chunk for which `may_match` is false is passed over. Its new rows are if it is false for what is known of them, which are bounds
+    /// and NULLs of the columns that are read: it is to ask of these alone.
     ///
     /// # Panics
     /// If the definition has no such column.

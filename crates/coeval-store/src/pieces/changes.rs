@@ -9,6 +9,7 @@ use super::new_rows::NewRows;
 use super::patch::{ColumnPatch, Patch};
 use crate::catalog::TableDef;
 use crate::chunk::Chunk;
+use crate::chunk_stats::{ChunkStats, ColumnStats, column_stats};
 use crate::column::ColumnBuilder;
 use crate::delta::{BasePosition, Change, Delta};
 use crate::key::Key;
@@ -41,6 +42,8 @@ pub(crate) struct Changes {
     not_deleted: BooleanBuffer,
     /// The new rows' columns, in the order of the definition, each made when a scan first wants it.
     columns: Box<[OnceLock<ArrayRef>]>,
+    /// What is known of these columns, in the same order.
+    stats: Box<[OnceLock<ColumnStats>]>,
     /// What rows that replace others change in the chunk's columns, in the same order, found when a scan first wants it.
     patches: Box<[OnceLock<ColumnPatch>]>,
 }
@@ -93,6 +96,7 @@ impl Changes {
             unchanged: unchanged.finish(),
             not_deleted: not_deleted.finish(),
             columns: (0..columns).map(|_| OnceLock::new()).collect(),
+            stats: (0..columns).map(|_| OnceLock::new()).collect(),
             patches: (0..columns).map(|_| OnceLock::new()).collect(),
         }
     }
@@ -126,6 +130,15 @@ impl Changes {
             // Whoever made the same array at the same time may come first.
             let _ = self.columns[column].set(builder.finish());
         }
+    }
+
+    /// What is known of the new rows by these columns of theirs, which [`columns`](Self::columns) gave; nothing of their other columns.
+    pub(crate) fn stats(&self, projection: &[usize], columns: &[ArrayRef]) -> ChunkStats {
+        let mut stats = vec![ColumnStats::default(); self.columns.len()];
+        for (&column, array) in projection.iter().zip(columns) {
+            stats[column] = self.stats[column].get_or_init(|| column_stats(array.as_ref())).clone();
+        }
+        ChunkStats { rows: self.rows(), columns: stats }
     }
 
     /// All new rows, to be read beside the chunk's rows that are as they were. Their columns are those that [`columns`](Self::columns) gave.

@@ -118,6 +118,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         let is_read = chunk.as_ref().is_some_and(|chunk| (self.may_match)(chunk.stats()));
         let width = self.table.def().columns.len();
         let changes = self.pieces[index].changes(self.table.rows().delta(), width)?.cloned();
+        let changes = changes.filter(|changes| is_read || self.may_match_new(changes));
         let new_rows = changes.as_ref().map_or(0, |changes| changes.rows());
         let (mut columns, rows) = match &chunk {
             Some(chunk) if is_read => (Some(self.chunk_columns(chunk)?), chunk.rows()),
@@ -141,13 +142,22 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         Ok(true)
     }
 
+    /// Whether new rows whose chunk is not read may match.
+    fn may_match_new(&self, changes: &Changes) -> bool {
+        (self.may_match)(&changes.stats(&self.projection, &self.new_columns(changes)))
+    }
+
+    fn new_columns(&self, changes: &Changes) -> Vec<ArrayRef> {
+        changes.columns(self.table.def(), self.table.missing(), &self.projection)
+    }
+
     /// What is put into the columns of a chunk, and the new rows that are read beside them; all of these if the chunk is not read.
     fn laid_out(
         &self,
         changes: &Changes,
         chunk: Option<&mut [ArrayRef]>,
     ) -> Result<(Vec<(usize, Patch)>, NewRows), StoreError> {
-        let new = changes.columns(self.table.def(), self.table.missing(), &self.projection);
+        let new = self.new_columns(changes);
         if let Some(columns) = chunk
             && let Some(patches) = changes.patches(&self.projection, columns, &new)?
         {

@@ -467,10 +467,11 @@ fn a_chunk_that_is_passed_over_leaves_its_changed_rows() {
     }
     tx.insert(fixture.def.id, row(&fixture.def, 2_000, 1)).unwrap();
     tx.delete(fixture.def.id, &fixture.key(7)).unwrap();
-    let view = tx.view(fixture.def.id).unwrap();
-    let mut found = Vec::new();
-    for part in view.partition(1) {
-        let mut scan = view.scan(part, &[0], |_: &ChunkStats| false);
+    let found = |may_match: fn(&ChunkStats) -> bool| {
+        let view = tx.view(fixture.def.id).unwrap();
+        let part = view.partition(1).remove(0);
+        let mut scan = view.scan(part, &[0], may_match);
+        let mut found = Vec::new();
         for batch in scan.by_ref() {
             let batch = batch.unwrap();
             let ids = (0..batch.num_rows()).map(|index| value_at(batch.column(0), index).as_i64().unwrap());
@@ -478,8 +479,14 @@ fn a_chunk_that_is_passed_over_leaves_its_changed_rows() {
         }
         assert_eq!(scan.counters().chunks_read, 0);
         assert_eq!(scan.counters().chunks_pruned, 10);
-    }
-    assert_eq!(found, [5, 555, 999, 2_000]);
+        assert_eq!(scan.counters().delta_rows, found.len());
+        found
+    };
+    let is_no_chunk = |stats: &ChunkStats| stats.rows < 100;
+    assert_eq!(found(is_no_chunk), [5, 555, 999, 2_000]);
+    let is_above = |stats: &ChunkStats| stats.rows < 100 && stats.columns[0].max >= Some(Value::Int64(999));
+    assert_eq!(found(is_above), [999, 2_000], "bounds of new rows are asked, too");
+    assert!(found(|_| false).is_empty());
 }
 
 #[test]

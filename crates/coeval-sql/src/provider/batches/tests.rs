@@ -39,7 +39,7 @@ const CHANGES: [&str; 5] = [
 ];
 
 /// All rows, many, few and none; what fails for rows that another filter leaves out; joins; in the order of keys and in any.
-const QUERIES: [&str; 13] = [
+const QUERIES: [&str; 15] = [
     "SELECT shop, count(*), sum(price), min(note), max(day) FROM sold GROUP BY shop",
     "SELECT shop, note, price FROM sold",
     "SELECT count(*), sum(amount) FROM sold WHERE is_paid",
@@ -47,6 +47,8 @@ const QUERIES: [&str; 13] = [
          AND (note = 'a note that no view holds, number 5' OR note LIKE '%7!')",
     "SELECT id FROM sold WHERE amount <> 0 AND 100 / amount > 20",
     "SELECT note FROM sold WHERE amount > 1000",
+    "SELECT count(*), sum(amount), min(note) FROM sold WHERE id > 140000",
+    "SELECT shop, sum(price) FROM sold WHERE id < 3000 GROUP BY shop",
     "SELECT s.shop, s.amount, w.kind FROM sold s JOIN wanted w ON s.id = w.sale",
     "SELECT l.shop, sum(l.amount), min(w.kind) FROM logged l JOIN wanted w ON l.sale = w.sale GROUP BY l.shop",
     "SELECT shop, sum(amount), count(*) FROM logged WHERE amount < 90 GROUP BY shop",
