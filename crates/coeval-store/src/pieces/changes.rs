@@ -15,7 +15,7 @@ use crate::delta::{BasePosition, Change, Delta};
 use crate::key::Key;
 use crate::range::KeyRange;
 use crate::value::Value;
-use arrow::array::{Array, ArrayRef, BooleanArray, BooleanBufferBuilder, UInt32Array};
+use arrow::array::{ArrayRef, BooleanArray, BooleanBufferBuilder, UInt32Array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{filter, not};
 use arrow::error::ArrowError;
