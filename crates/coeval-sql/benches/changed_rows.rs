@@ -20,14 +20,15 @@ const TABLE: &str = "
         date '1992-01-01' + i % 2500 FROM generate_series(1, {rows}) i;
     CHECKPOINT";
 
-/// Many columns and few, many rows left and few, texts and none, the order of keys asked for and not.
-const QUERIES: [(&str, &str); 8] = [
+/// Many columns and few, changed and not, many rows left and few, texts and none, the order of keys asked for and not.
+const QUERIES: [(&str, &str); 9] = [
     (
         "sums by two texts",
         "SELECT flag, mode, sum(quantity), sum(price), sum(price * (1 - discount)), count(*) FROM line
          WHERE shipped <= date '1998-08-01' GROUP BY flag, mode",
     ),
     ("sums by a text", "SELECT mode, sum(quantity) FROM line GROUP BY mode"),
+    ("unchanged, by a text", "SELECT flag, sum(part) FROM line GROUP BY flag"),
     ("sum of all", "SELECT sum(price) FROM line"),
     (
         "few rows by numbers",

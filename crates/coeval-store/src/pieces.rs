@@ -6,6 +6,9 @@
 //! next scan of the same version finds its delta column-wise. It goes when the version goes.
 
 mod changes;
+mod coded_patch;
+mod new_rows;
+mod patch;
 
 use crate::chunk::{CHUNK_ROWS, Chunk};
 use crate::delta::Delta;
@@ -13,6 +16,8 @@ use crate::error::StoreError;
 use crate::range::KeyRange;
 use crate::space::Space;
 pub(crate) use changes::Changes;
+pub(crate) use new_rows::NewRows;
+pub(crate) use patch::Patch;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 

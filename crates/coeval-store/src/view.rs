@@ -3,8 +3,9 @@
 //!
 //! A scan gives the rows in key order: each chunk's rows as slices of its arrays, merged with the delta's
 //! entries of that chunk's key range, then the rows behind the last chunk. It is TiQuE's anti-join as a merge of
-//! two sorted sequences. Rows among which there is no changed key cost nothing beyond their slices; where there is one, a scan
-//! that leaves out rows is given both sides apart, with a mask of the chunk's rows that are as they were (`window.rs`).
+//! two sorted sequences. Rows among which there is no changed key cost nothing beyond their slices, nor do updated ones if no column
+//! that is read has changed; new numbers, bits and codes of texts are put into copies of such slices (`pieces/patch.rs`). Where rows are
+//! gone or there are others, a scan that leaves out rows is given both sides apart, with a mask of the chunk's rows (`window.rs`).
 
 mod codes;
 mod merge;
@@ -151,7 +152,8 @@ impl TableView {
     }
 
     /// Scans a part: the columns at these indexes of the definition, in this order, the rows in key order. A
-    /// chunk for which `may_match` is false is passed over; its changed rows are not.
+    /// chunk for which `may_match` is false is passed over. Its new rows are if it is false for what is known of them, which are bounds
+    /// and NULLs of the columns that are read: it is to ask of these alone.
     ///
     /// # Panics
     /// If the definition has no such column.

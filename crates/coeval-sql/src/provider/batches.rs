@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The batches of one partition of a scan: read, filtered, gathered to full size.
 //!
-//! Where rows of a chunk have changed, filters are asked of the chunk's arrays as they are, with a mask, and of all its new
-//! rows at once. What is left of both is put together in the order of keys; if nobody can tell the order, new rows are
+//! Where rows of a chunk are gone or there are new ones, filters are asked of the chunk's arrays as they are, with a mask, and of all its
+//! new rows at once. Rows that were updated are mostly among the chunk's, with their new values. What is left of both is put together in the order of keys; if nobody can tell the order, new rows are
 //! gathered in batches of their own, which spares the others a copy.
 
 use super::gathered::GatheredRows;

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The changes of one piece of a scan, laid out for merging with a chunk: which of its rows are as they were, where
 //! new ones go, and the new rows' columns as arrays.
+//!
+//! A row that replaces one of the chunk is put into its place where all columns that are read allow it (`patch.rs`): then only rows that
+//! were inserted are read beside the chunk.
 
+use super::new_rows::NewRows;
+use super::patch::{ColumnPatch, Patch};
 use crate::catalog::TableDef;
 use crate::chunk::Chunk;
+use crate::chunk_stats::{ChunkStats, ColumnStats, column_stats};
 use crate::column::ColumnBuilder;
 use crate::delta::{BasePosition, Change, Delta};
 use crate::key::Key;
 use crate::range::KeyRange;
 use crate::value::Value;
-use arrow::array::{ArrayRef, BooleanBufferBuilder};
+use arrow::array::{ArrayRef, BooleanArray, BooleanBufferBuilder, UInt32Array};
 use arrow::buffer::BooleanBuffer;
-use std::ops::Range;
-use std::sync::OnceLock;
+use arrow::compute::{filter, not};
+use arrow::error::ArrowError;
+use std::sync::{Arc, OnceLock};
 
 /// The changes of a piece's key range.
 #[derive(Debug)]
@@ -22,11 +29,23 @@ pub(crate) struct Changes {
     delta: Delta,
     range: KeyRange,
     /// For each new row the chunk's row that it takes the place of, or that it goes before.
-    places: Box<[u32]>,
+    places: Arc<[u32]>,
+    /// Which of the new rows replace one of the chunk.
+    replacing: BooleanArray,
+    /// The places of those that do.
+    replaced: UInt32Array,
+    /// The places of those that do not.
+    inserted: Arc<[u32]>,
     /// Which of the chunk's rows are neither replaced nor deleted.
     unchanged: BooleanBuffer,
+    /// Which of the chunk's rows are not deleted.
+    not_deleted: BooleanBuffer,
     /// The new rows' columns, in the order of the definition, each made when a scan first wants it.
     columns: Box<[OnceLock<ArrayRef>]>,
+    /// What is known of these columns, in the same order.
+    stats: Box<[OnceLock<ColumnStats>]>,
+    /// What rows that replace others change in the chunk's columns, in the same order, found when a scan first wants it.
+    patches: Box<[OnceLock<ColumnPatch>]>,
 }
 
 impl Changes {
@@ -35,10 +54,14 @@ impl Changes {
     /// # Panics
     /// If a key that was replaced or deleted is not in the chunk, or the chunk's keys cannot be read.
     pub(super) fn collect(delta: &Delta, range: &KeyRange, chunk: Option<&Chunk>, columns: usize) -> Self {
-        let mut places = Vec::new();
+        let (mut places, mut replacing) = (Vec::new(), Vec::new());
         let chunk_rows = chunk.map_or(0, Chunk::rows);
-        let mut unchanged = BooleanBufferBuilder::new(chunk_rows);
-        unchanged.append_n(chunk_rows, true);
+        let all = || {
+            let mut rows = BooleanBufferBuilder::new(chunk_rows);
+            rows.append_n(chunk_rows, true);
+            rows
+        };
+        let (mut unchanged, mut not_deleted) = (all(), all());
         for (key, entry) in delta.iter_range(range.clone()) {
             let place = match (chunk, entry.change()) {
                 (None, change) => {
@@ -49,20 +72,32 @@ impl Changes {
                 (Some(chunk), Change::Replaced | Change::Deleted) => {
                     let place = place_of_old(chunk, key, entry.position());
                     unchanged.set_bit(place, false);
+                    not_deleted.set_bit(place, entry.row().is_some());
                     place
                 }
             };
             if entry.row().is_some() {
                 places.push(narrow(place));
+                replacing.push(entry.change() == Change::Replaced);
             }
         }
         assert!(places.is_sorted(), "changes are in key order");
+        let of_those = |wanted: bool| {
+            let new_rows = places.iter().zip(&replacing);
+            new_rows.filter(move |(_, replaces)| **replaces == wanted).map(|(place, _)| *place)
+        };
         Self {
             delta: delta.clone(),
             range: range.clone(),
-            places: places.into(),
+            replaced: of_those(true).collect::<Vec<u32>>().into(),
+            inserted: of_those(false).collect(),
+            places: places.as_slice().into(),
+            replacing: replacing.into(),
             unchanged: unchanged.finish(),
+            not_deleted: not_deleted.finish(),
             columns: (0..columns).map(|_| OnceLock::new()).collect(),
+            stats: (0..columns).map(|_| OnceLock::new()).collect(),
+            patches: (0..columns).map(|_| OnceLock::new()).collect(),
         }
     }
 
@@ -97,24 +132,70 @@ impl Changes {
         }
     }
 
-    /// How many new rows are read with the rows of the chunk before this one, of `chunk_rows`. Those that go behind the last one are
-    /// read with it.
-    pub(crate) fn new_rows_before(&self, row: usize, chunk_rows: usize) -> usize {
-        if row == chunk_rows {
-            self.rows()
-        } else {
-            self.places.partition_point(|place| (*place as usize) < row)
+    /// What is known of the new rows by these columns of theirs, which [`columns`](Self::columns) gave; nothing of their other columns.
+    pub(crate) fn stats(&self, projection: &[usize], columns: &[ArrayRef]) -> ChunkStats {
+        let mut stats = vec![ColumnStats::default(); self.columns.len()];
+        for (&column, array) in projection.iter().zip(columns) {
+            stats[column] = self.stats[column].get_or_init(|| column_stats(array.as_ref())).clone();
         }
+        ChunkStats { rows: self.rows(), columns: stats }
     }
 
-    /// Which of these rows of the chunk are neither replaced nor deleted.
-    pub(crate) fn unchanged_in(&self, window: &Range<usize>) -> BooleanBuffer {
-        self.unchanged.slice(window.start, window.len())
+    /// All new rows, to be read beside the chunk's rows that are as they were. Their columns are those that [`columns`](Self::columns) gave.
+    pub(crate) fn all_rows(&self, columns: Vec<ArrayRef>) -> NewRows {
+        NewRows::new(columns, &self.places, &self.unchanged)
     }
 
-    /// The chunk's row that a new row takes the place of, or that it goes before.
-    pub(crate) fn place(&self, new_row: usize) -> usize {
-        self.places[new_row] as usize
+    /// The new rows that replace none, to be read beside the chunk's rows into whose columns the others were put.
+    ///
+    /// # Errors
+    /// If Arrow cannot leave out rows of a column: a bug.
+    pub(crate) fn inserted_rows(&self, columns: Vec<ArrayRef>) -> Result<NewRows, ArrowError> {
+        if self.replaced.is_empty() {
+            return Ok(self.all_rows(columns));
+        }
+        let inserted = not(&self.replacing)?;
+        let columns = columns.iter().map(|column| filter(column, &inserted));
+        Ok(NewRows::new(columns.collect::<Result<_, _>>()?, &self.inserted, &self.not_deleted))
+    }
+
+    /// What rows that replace others change in these columns of the chunk, by the place in the projection, and these columns in the form
+    /// that it can be put into; `None` if one of them has none: then new rows are read beside the chunk's.
+    ///
+    /// # Errors
+    /// If new values are of another type than the chunk's: a bug.
+    pub(crate) fn patches(
+        &self,
+        projection: &[usize],
+        chunk: &mut [ArrayRef],
+        new: &[ArrayRef],
+    ) -> Result<Option<Vec<(usize, Patch)>>, ArrowError> {
+        if self.replaced.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let mut fitted = Vec::new();
+        for (place, column) in projection.iter().enumerate() {
+            let patch = self.patch(*column, &chunk[place], &new[place])?;
+            if !patch.is_empty() {
+                let Some((array, patch)) = patch.fitted(&chunk[place])? else { return Ok(None) };
+                fitted.push((place, array, patch));
+            }
+        }
+        let patches = fitted.into_iter().map(|(place, array, patch)| {
+            chunk[place] = array;
+            (place, patch)
+        });
+        Ok(Some(patches.collect()))
+    }
+
+    fn patch(&self, column: usize, chunk: &ArrayRef, new: &ArrayRef) -> Result<&ColumnPatch, ArrowError> {
+        if let Some(patch) = self.patches[column].get() {
+            return Ok(patch);
+        }
+        let new = if self.inserted.is_empty() { Arc::clone(new) } else { filter(new, &self.replacing)? };
+        let patch = ColumnPatch::between(chunk, &self.replaced, new)?;
+        // Whoever found the same at the same time may come first.
+        Ok(self.patches[column].get_or_init(|| patch))
     }
 }
 

@@ -5,7 +5,8 @@
 //! | what there is | texts | codes |
 //! |---|---|---|
 //! | a chunk that is a dictionary | its entries | as in the file |
-//! | the same, and new rows | its entries, then a text of each new row | as in the file, or of the new row |
+//! | the same, with new values in its rows | its entries, then each text that is none of them | as in the file, or of the new value |
+//! | one of these, and new rows | its texts, then a text of each new row | as it has them, or of the new row |
 //! | another chunk, or new rows | one of each row | 0, 1, 2 ... |
 //! | the same, if it has more rows than there are codes | one of each row of a batch | 0, 1, 2 ... |
 //! | rows of both that have no texts in common, put together | one of each row of a batch | 0, 1, 2 ... |
@@ -86,7 +87,10 @@ fn of_the_same_texts(chunk: &ArrayRef, new: &ArrayRef) -> Result<Option<(ArrayRe
     if known + new.len() > CODES {
         return Ok(None);
     }
-    let texts = concat(&[coded.values().as_ref(), new.as_ref()])?;
+    let texts = match new.is_empty() {
+        true => Arc::clone(coded.values()),
+        false => concat(&[coded.values().as_ref(), new.as_ref()])?,
+    };
     let codes: Vec<u16> = (0..=u16::MAX).skip(known).take(new.len()).collect();
     let codes: ArrayRef = Arc::new(UInt16Array::new(codes.into(), new.nulls().cloned()));
     Ok(Some((Arc::new(coded.with_values(Arc::clone(&texts))), with_texts(&codes, &texts)?)))

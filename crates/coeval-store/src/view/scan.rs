@@ -9,10 +9,11 @@ use crate::chunk_stats::ChunkStats;
 use crate::column::constant_column;
 use crate::error::StoreError;
 use crate::narrow_decimals::{narrow_decimal_type, narrowed};
-use crate::pieces::{Changes, Piece};
+use crate::pieces::{Changes, NewRows, Patch, Piece};
 use crate::table::Table;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -52,8 +53,10 @@ pub struct BatchScan<P> {
 struct OpenPiece {
     /// The chunk's columns, if it is read.
     chunk: Option<Vec<ArrayRef>>,
-    /// The changes, if there are any, and the new rows' columns.
-    new: Option<(Arc<Changes>, Arc<[ArrayRef]>)>,
+    /// New values for these columns, by their places in the projection.
+    patches: Vec<(usize, Patch)>,
+    /// New rows that are read beside those of the chunk, if anything has changed.
+    new: Option<Arc<NewRows>>,
     index: usize,
     rows: usize,
     next: usize,
@@ -135,11 +138,10 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         let Some(index) = self.waiting.next() else { return Ok(false) };
         let chunk = self.pieces[index].chunk().cloned();
         let is_read = chunk.as_ref().is_some_and(|chunk| (self.may_match)(chunk.stats()));
-        let def = self.table.def();
-        let changes = self.pieces[index].changes(self.table.rows().delta(), def.columns.len())?.cloned();
+        let width = self.table.def().columns.len();
+        let changes = self.pieces[index].changes(self.table.rows().delta(), width)?.cloned();
+        let changes = changes.filter(|changes| is_read || self.may_match_new(changes));
         let new_rows = changes.as_ref().map_or(0, |changes| changes.rows());
-        let made = |changes: &Arc<Changes>| changes.columns(def, self.table.missing(), &self.projection);
-        let mut new = changes.as_ref().map(made);
         let (mut columns, rows) = match &chunk {
             Some(chunk) if is_read => (Some(self.chunk_columns(chunk)?), chunk.rows()),
             Some(_) | None => (None, new_rows),
@@ -147,19 +149,48 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         self.counters.chunks_read += usize::from(is_read);
         self.counters.chunks_pruned += usize::from(chunk.is_some() && !is_read);
         self.counters.delta_rows += new_rows;
+        let laid_out = changes.map(|changes| self.laid_out(&changes, columns.as_deref_mut())).transpose()?;
+        let (patches, mut new) = match laid_out {
+            Some((patches, new)) => (patches, Some(new)),
+            None => (Vec::new(), None),
+        };
         if let Some(new) = &mut new {
             for place in &self.narrow {
-                new[*place] = narrowed(&new[*place])?;
+                new.columns[*place] = narrowed(&new.columns[*place])?;
             }
         }
         for place in &self.shape.coded {
             let of_chunk = columns.as_mut().map(|columns| &mut columns[*place]);
-            let of_new = new.as_mut().map(|columns| &mut columns[*place]);
+            let of_new = new.as_mut().map(|new| &mut new.columns[*place]);
             give_codes(of_chunk, of_new)?;
         }
-        let new = changes.zip(new.map(Arc::from));
-        self.open = Some(OpenPiece { chunk: columns, new, index, rows, next: 0, next_new: 0 });
+        let new = new.map(Arc::new);
+        self.open = Some(OpenPiece { chunk: columns, patches, new, index, rows, next: 0, next_new: 0 });
         Ok(true)
+    }
+
+    /// Whether new rows whose chunk is not read may match.
+    fn may_match_new(&self, changes: &Changes) -> bool {
+        (self.may_match)(&changes.stats(&self.projection, &self.new_columns(changes)))
+    }
+
+    fn new_columns(&self, changes: &Changes) -> Vec<ArrayRef> {
+        changes.columns(self.table.def(), self.table.missing(), &self.projection)
+    }
+
+    /// What is put into the columns of a chunk, and the new rows that are read beside them; all of these if the chunk is not read.
+    fn laid_out(
+        &self,
+        changes: &Changes,
+        chunk: Option<&mut [ArrayRef]>,
+    ) -> Result<(Vec<(usize, Patch)>, NewRows), StoreError> {
+        let new = self.new_columns(changes);
+        if let Some(columns) = chunk
+            && let Some(patches) = changes.patches(&self.projection, columns, &new)?
+        {
+            return Ok((patches, changes.inserted_rows(new)?));
+        }
+        Ok((Vec::new(), changes.all_rows(new)))
     }
 
     fn chunk_columns(&self, chunk: &Chunk) -> Result<Vec<ArrayRef>, StoreError> {
@@ -190,18 +221,17 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             self.open = None;
             return Ok(None);
         }
-        let (old, changed) = match (&open.chunk, &open.new) {
+        let (old, beside) = match (&open.chunk, &open.new) {
             (None, None) => return Ok(None),
-            (Some(columns), changed) => (slices(columns, &window), changed.as_ref()),
-            (None, Some((_, new))) => (slices(new, &window), None),
+            (Some(columns), new) => (open.patched(columns, &window)?, new.as_ref()),
+            (None, Some(new)) => (slices(&new.columns, &window), None),
         };
-        if let Some((changes, new)) = changed {
-            let unchanged = changes.unchanged_in(&window);
+        if let Some(new) = beside {
+            let unchanged = new.kept_in(&window);
             if !new_places.is_empty() || unchanged.has_false() {
                 return Ok(Some(ScanWindow::Changed(ChangedRows {
                     shape: Arc::clone(&self.shape),
                     piece: open.index,
-                    changes: Arc::clone(changes),
                     start: window.start,
                     old,
                     unchanged,
@@ -256,16 +286,25 @@ impl OpenPiece {
     fn next_rows(&mut self) -> (Range<usize>, Range<usize>) {
         let mut window = self.next..self.rows.min(self.next + SCAN_BATCH_ROWS);
         let mut new_places = 0..0;
-        if let (Some(_), Some((changes, _))) = (&self.chunk, &self.new) {
-            new_places = self.next_new..changes.new_rows_before(window.end, self.rows);
+        if let (Some(_), Some(new)) = (&self.chunk, &self.new) {
+            new_places = self.next_new..new.before(window.end, self.rows);
             if new_places.len() > SCAN_BATCH_ROWS {
                 new_places.end = new_places.start + SCAN_BATCH_ROWS;
-                window.end = window.end.min(changes.place(new_places.end - 1));
+                window.end = window.end.min(new.place(new_places.end - 1));
             }
             self.next_new = new_places.end;
         }
         self.next = window.end;
         (window, new_places)
+    }
+
+    /// These rows of the chunk's columns, with the new values that are put into them.
+    fn patched(&self, columns: &[ArrayRef], rows: &Range<usize>) -> Result<Vec<ArrayRef>, ArrowError> {
+        let mut columns = slices(columns, rows);
+        for (place, patch) in &self.patches {
+            columns[*place] = patch.put_into(&columns[*place], rows.start)?;
+        }
+        Ok(columns)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::types::ColumnType;
 use crate::value::{Value, value_at};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::{DataType, UInt16Type};
+use arrow::datatypes::{DataType, Int32Type, UInt16Type};
 use coeval_txn::Isolation;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -27,6 +27,9 @@ const AMOUNT: usize = 2;
 
 /// The column of texts.
 const NAME: usize = 3;
+
+/// Columns of which new values are put into the places of old ones; the name only where it is read as codes.
+const WITH_PLACES: [usize; 5] = [0, 4, NAME, 1, 2];
 
 /// Columns of all shapes that merging treats differently: numbers, with NULLs, text kept inline and not, bits,
 /// fixed bytes.
@@ -141,17 +144,16 @@ impl Fixture {
     /// The scan of this transaction's view, in `parts` parts, against the model; names as codes or not, and amounts as 64-bit integers or not.
     fn check(&mut self, tx: &Transaction, parts: usize) {
         let view = tx.view(self.def.id).unwrap();
-        let mut projection: Vec<usize> = (0..self.def.columns.len()).collect();
-        if self.dice.random_ratio(1, 3) {
-            projection = vec![3, 1];
-        }
+        let all: Vec<usize> = (0..self.def.columns.len()).collect();
+        let projections: [&[usize]; 4] = [&all, &[NAME, 1], &WITH_PLACES, &[4, 2]];
+        let projection = projections[self.dice.random_range(0..4)];
         let name = projection.iter().position(|column| *column == NAME);
         let coded: Vec<usize> = name.filter(|_| self.dice.random()).into_iter().collect();
         let amount = projection.iter().position(|column| *column == AMOUNT);
         let narrow: Vec<usize> = amount.filter(|_| self.dice.random()).into_iter().collect();
         let mut expected = self.model.iter();
         for part in view.partition(parts) {
-            let scan = view.scan(part, &projection, |_: &ChunkStats| true);
+            let scan = view.scan(part, projection, |_: &ChunkStats| true);
             for batch in scan.with_codes(&coded).with_narrow(&narrow) {
                 let batch = batch.unwrap();
                 let are_narrow =
@@ -163,7 +165,7 @@ impl Fixture {
                 for index in 0..batch.num_rows() {
                     let (&id, &generation) = expected.next().expect("no row too many");
                     let values = values(id, generation);
-                    for (array, &column) in columns.iter().zip(&projection) {
+                    for (array, &column) in columns.iter().zip(projection) {
                         assert_eq!(value_at(array, index).to_owned(), values[column], "row {id}");
                     }
                 }
@@ -173,18 +175,33 @@ impl Fixture {
     }
 
     /// The windows of this transaction's view against the model: both sides of each together, and rows of both that the dice pick, without
-    /// codes and with them, and with decimals of both kinds.
+    /// codes and with them, with decimals of both kinds, of all columns and of those into whose places new values are put.
     fn check_windows(&mut self, tx: &Transaction) {
-        self.check_windows_with(tx, &[], &[AMOUNT]);
-        self.check_windows_with(tx, &[NAME], &[]);
+        let all: Vec<usize> = (0..self.def.columns.len()).collect();
+        for projection in [all.as_slice(), &WITH_PLACES, &[0, 2]] {
+            self.check_windows_of(tx, projection, &[], &[]);
+            let place_of = |wanted: usize| projection.iter().position(|column| *column == wanted);
+            let (name, amount) = (place_of(NAME), place_of(AMOUNT));
+            if let Some(name) = name {
+                self.check_windows_of(tx, projection, &[name], &[]);
+            }
+            if let Some(amount) = amount {
+                self.check_windows_of(tx, projection, &[], &[amount]);
+            }
+        }
     }
 
-    fn check_windows_with(&mut self, tx: &Transaction, coded: &[usize], narrow: &[usize]) {
+    fn check_windows_of(
+        &mut self,
+        tx: &Transaction,
+        projection: &[usize],
+        coded: &[usize],
+        narrow: &[usize],
+    ) {
         let view = tx.view(self.def.id).unwrap();
-        let projection: Vec<usize> = (0..self.def.columns.len()).collect();
         let mut seen = BTreeMap::new();
         for part in view.partition(2) {
-            let scan = view.scan(part, &projection, |_: &ChunkStats| true);
+            let scan = view.scan(part, projection, |_: &ChunkStats| true);
             let mut scan = scan.with_codes(coded).with_narrow(narrow);
             while let Some(window) = scan.next_window().unwrap() {
                 let rows = window.rows();
@@ -208,7 +225,10 @@ impl Fixture {
                 assert_eq!(seen.len() - before, rows, "a window says how many rows it has");
             }
         }
-        let expected = self.model.iter().map(|(&id, &generation)| (id, values(id, generation)));
+        let projected = |values: Vec<Value>| -> Vec<Value> {
+            projection.iter().map(|column| values[*column].clone()).collect()
+        };
+        let expected = self.model.iter().map(|(&id, &generation)| (id, projected(values(id, generation))));
         assert!(seen.into_iter().eq(expected), "windows have every row once, the newest");
     }
 }
@@ -336,11 +356,11 @@ fn more_texts_than_codes_are_numbered_batch_by_batch() {
 #[test]
 fn both_sides_of_a_window_have_codes_of_the_same_texts() {
     let mut fixture = Fixture::with_files(6, 20_000);
-    fixture.insert_all(0..20_000);
+    fixture.insert_all((0..20_000).map(|id| id * 2));
     fixture.checkpoint();
     let store = fixture.store.clone();
     let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
-    fixture.change(&mut tx, 2_000, 20_000, 1);
+    fixture.change(&mut tx, 2_000, 39_999, 1);
     let view = tx.view(fixture.def.id).unwrap();
     let part = view.partition(1).remove(0);
     let mut scan = view.scan(part, &[NAME], |_: &ChunkStats| true).with_codes(&[0]);
@@ -363,17 +383,86 @@ fn a_window_without_changes_is_slices_of_its_chunk() {
     fixture.checkpoint();
     let store = fixture.store.clone();
     let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
-    tx.update(fixture.def.id, &fixture.key(9_000), row(&fixture.def, 9_000, 1)).unwrap();
-    fixture.model.insert(9_000, 1);
+    tx.delete(fixture.def.id, &fixture.key(9_000)).unwrap();
+    fixture.model.remove(&9_000);
     fixture.check_windows(&tx);
+    assert_eq!(changed_windows(&fixture, &tx, &[0], &[]), [false, true, false, false, false]);
+}
+
+/// Which windows of a scan of these columns have rows that are not read, or new rows beside them.
+fn changed_windows(fixture: &Fixture, tx: &Transaction, projection: &[usize], coded: &[usize]) -> Vec<bool> {
     let view = tx.view(fixture.def.id).unwrap();
     let part = view.partition(1).pop().unwrap();
-    let mut scan = view.scan(part, &[0], |_: &ChunkStats| true);
+    let mut scan = view.scan(part, projection, |_: &ChunkStats| true).with_codes(coded);
     let mut changed = Vec::new();
     while let Some(window) = scan.next_window().unwrap() {
         changed.push(matches!(window, ScanWindow::Changed(_)));
     }
-    assert_eq!(changed, [false, true, false, false, false]);
+    changed
+}
+
+/// To break it: give the rows of a window that were updated beside it.
+#[test]
+fn new_values_are_in_the_places_of_old_ones() {
+    let mut fixture = Fixture::with_files(7, 20_000);
+    fixture.insert_all(0..20_000);
+    fixture.checkpoint();
+    let store = fixture.store.clone();
+    let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    for id in (0..20_000).step_by(7) {
+        tx.update(fixture.def.id, &fixture.key(id), row(&fixture.def, id, 1)).unwrap();
+        fixture.model.insert(id, 1);
+    }
+    for parts in [1, 2] {
+        fixture.check(&tx, parts);
+    }
+    fixture.check_windows(&tx);
+    assert_eq!(changed_windows(&fixture, &tx, &WITH_PLACES, &[2]), [false; 3]);
+    assert_eq!(changed_windows(&fixture, &tx, &WITH_PLACES, &[]), [true; 3], "texts have no places");
+    // A row that was deleted and comes back is in its place again; one that is gone is left out.
+    tx.delete(fixture.def.id, &fixture.key(5)).unwrap();
+    tx.delete(fixture.def.id, &fixture.key(17_000)).unwrap();
+    tx.insert(fixture.def.id, row(&fixture.def, 5, 1)).unwrap();
+    fixture.model.insert(5, 1);
+    fixture.model.remove(&17_000);
+    fixture.check_windows(&tx);
+    assert_eq!(changed_windows(&fixture, &tx, &WITH_PLACES, &[2]), [false, false, true]);
+}
+
+/// To break it: take all columns of a row that was updated for changed.
+#[test]
+fn a_column_that_no_update_has_changed_is_that_of_the_chunk() {
+    let mut fixture = Fixture::with_files(8, 20_000);
+    fixture.insert_all(0..20_000);
+    fixture.checkpoint();
+    let store = fixture.store.clone();
+    let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    let batches = |tx: &Transaction| {
+        let view = tx.view(fixture.def.id).unwrap();
+        let part = view.partition(1).remove(0);
+        let batches = view.scan(part, &[0, 1, NAME, 5], |_: &ChunkStats| true).with_codes(&[2]);
+        batches.collect::<Result<Vec<RecordBatch>, _>>().unwrap()
+    };
+    let before = batches(&tx);
+    for id in (0..20_000).step_by(50) {
+        let mut new = values(id, 0);
+        new[1] = Value::Int32(7);
+        let mut writer = RowWriter::new(fixture.def.layout());
+        new.iter().for_each(|value| writer.push(value.borrow()).unwrap());
+        tx.update(fixture.def.id, &fixture.key(id), writer.finish()).unwrap();
+    }
+    let behind = batches(&tx);
+    assert_eq!(before.len(), behind.len());
+    for (before, behind) in before.iter().zip(&behind) {
+        let is_same = |place: usize| behind.column(place).to_data().ptr_eq(&before.column(place).to_data());
+        assert_eq!([0, 1, 2, 3].map(is_same), [true, false, true, true]);
+        assert!(Arc::ptr_eq(&texts_behind(before.column(2)), &texts_behind(behind.column(2))));
+    }
+    let sevens = behind.iter().flat_map(|batch| {
+        let numbers = batch.column(1).as_primitive::<Int32Type>().clone();
+        (0..numbers.len()).filter(move |row| numbers.is_valid(*row) && numbers.value(*row) == 7)
+    });
+    assert_eq!(sevens.count(), 400);
 }
 
 #[test]
@@ -398,10 +487,11 @@ fn a_chunk_that_is_passed_over_leaves_its_changed_rows() {
     }
     tx.insert(fixture.def.id, row(&fixture.def, 2_000, 1)).unwrap();
     tx.delete(fixture.def.id, &fixture.key(7)).unwrap();
-    let view = tx.view(fixture.def.id).unwrap();
-    let mut found = Vec::new();
-    for part in view.partition(1) {
-        let mut scan = view.scan(part, &[0], |_: &ChunkStats| false);
+    let found = |may_match: fn(&ChunkStats) -> bool| {
+        let view = tx.view(fixture.def.id).unwrap();
+        let part = view.partition(1).remove(0);
+        let mut scan = view.scan(part, &[0], may_match);
+        let mut found = Vec::new();
         for batch in scan.by_ref() {
             let batch = batch.unwrap();
             let ids = (0..batch.num_rows()).map(|index| value_at(batch.column(0), index).as_i64().unwrap());
@@ -409,8 +499,14 @@ fn a_chunk_that_is_passed_over_leaves_its_changed_rows() {
         }
         assert_eq!(scan.counters().chunks_read, 0);
         assert_eq!(scan.counters().chunks_pruned, 10);
-    }
-    assert_eq!(found, [5, 555, 999, 2_000]);
+        assert_eq!(scan.counters().delta_rows, found.len());
+        found
+    };
+    let is_no_chunk = |stats: &ChunkStats| stats.rows < 100;
+    assert_eq!(found(is_no_chunk), [5, 555, 999, 2_000]);
+    let is_above = |stats: &ChunkStats| stats.rows < 100 && stats.columns[0].max >= Some(Value::Int64(999));
+    assert_eq!(found(is_above), [999, 2_000], "bounds of new rows are asked, too");
+    assert!(found(|_| false).is_empty());
 }
 
 #[test]

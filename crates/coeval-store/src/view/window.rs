@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rows of a scan that follow one another: as they lie in a chunk, or with what has become of them.
 //!
-//! Whoever filters rows asks the two sides of changed rows apart: the chunk's rows as slices of its arrays, with a mask of
-//! those that are as they were, and the new rows, all of the chunk at once. Only what passes is put together, or is not at
-//! all where nobody asks for the order.
+//! New values of rows that were updated are put into copies of the chunk's columns if these are numbers, bits, or codes of texts, or
+//! if they are the chunk's own values: then nothing else tells such a row from others. Where other columns have changed, updated rows
+//! are new rows, as those are that were inserted.
+//!
+//! Whoever filters rows asks the two sides of changed rows apart: the chunk's rows, with a mask of those that are still there,
+//! and the new rows, all of the chunk at once. Only what passes is put together, or is not at all where nobody asks for the order.
 //!
 //! ```text
 //! chunk              0 .......... 8191 | 8192 .......... 16383 | 16384 ...
-//! old rows           a window           the next one             mask: which are as they were
+//! old rows           a window           the next one             mask: which are still there
 //! new rows of it     0 ... 409 | 410 ... 812 | 813 ...           which of them are among the window's rows
 //! ```
 
@@ -15,7 +18,7 @@ use super::codes::{each_its_own, merged};
 use super::merge::Merge;
 use crate::column::shown;
 use crate::error::StoreError;
-use crate::pieces::Changes;
+use crate::pieces::NewRows;
 use crate::types::ColumnType;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
@@ -27,26 +30,26 @@ use std::sync::Arc;
 /// Rows of a scan that follow one another.
 #[derive(Debug)]
 pub enum ScanWindow {
-    /// Rows that come out as they lie there.
+    /// Rows all of which come out, as they lie there or with new values in their places.
     Plain(RecordBatch),
-    /// Rows of a chunk of which some have changed.
+    /// Rows of a chunk of which some are gone, or among which there are new ones.
     Changed(ChangedRows),
 }
 
-/// Rows of a chunk that follow one another, and the new rows among them: no more of either than [`SCAN_BATCH_ROWS`](super::SCAN_BATCH_ROWS).
+/// Rows of a chunk that follow one another, some of which may not be read, and the new rows among them: no more of either than
+/// [`SCAN_BATCH_ROWS`](super::SCAN_BATCH_ROWS).
 #[derive(Debug)]
 pub struct ChangedRows {
     pub(super) shape: Arc<Shape>,
     /// Which of the scan's pieces they are of.
     pub(super) piece: usize,
-    pub(super) changes: Arc<Changes>,
     /// Where they begin in the chunk.
     pub(super) start: usize,
-    /// The chunk's columns of these rows.
+    /// The chunk's columns of these rows, with the new values that are put into them.
     pub(super) old: Vec<ArrayRef>,
     pub(super) unchanged: BooleanBuffer,
-    /// The columns of all new rows of the chunk.
-    pub(super) new: Arc<[ArrayRef]>,
+    /// All new rows of the chunk that are read beside it.
+    pub(super) new: Arc<NewRows>,
     pub(super) new_places: Range<usize>,
 }
 
@@ -107,7 +110,7 @@ impl ScanWindow {
 }
 
 impl ChangedRows {
-    /// The chunk's rows, those that have changed among them.
+    /// The chunk's rows, those among them that are deleted or replaced by new rows, too.
     ///
     /// # Errors
     /// As [`ScanWindow::into_batch`].
@@ -115,7 +118,7 @@ impl ChangedRows {
         Ok(self.shape.batch(self.old.clone(), self.unchanged.len())?)
     }
 
-    /// Which of the chunk's rows are neither replaced nor deleted.
+    /// Which of the chunk's rows are neither deleted nor replaced by new rows.
     #[must_use]
     pub fn unchanged(&self) -> &BooleanBuffer {
         &self.unchanged
@@ -127,10 +130,10 @@ impl ChangedRows {
         self.piece
     }
 
-    /// How many new rows the chunk has, also among other rows of it.
+    /// How many new rows are read beside the chunk, also among other rows of it.
     #[must_use]
     pub fn new_row_count(&self) -> usize {
-        self.changes.rows()
+        self.new.rows()
     }
 
     /// These of all new rows of the chunk.
@@ -138,7 +141,7 @@ impl ChangedRows {
     /// # Errors
     /// As [`ScanWindow::into_batch`]; also if texts go out as codes, and there are more rows than codes.
     pub fn new_rows(&self, rows: Range<usize>) -> Result<RecordBatch, StoreError> {
-        let columns = self.new.iter().map(|column| column.slice(rows.start, rows.len())).collect();
+        let columns = self.new.columns.iter().map(|column| column.slice(rows.start, rows.len())).collect();
         Ok(self.shape.batch(columns, rows.len())?)
     }
 
@@ -169,9 +172,9 @@ impl ChangedRows {
         new: &BooleanBuffer,
     ) -> Result<Vec<ArrayRef>, ArrowError> {
         let first = self.new_places.start;
-        let merge = Merge::new(old, new, |row| self.changes.place(first + row) - self.start);
+        let merge = Merge::new(old, new, |row| self.new.place(first + row) - self.start);
         let new_here = |column: &ArrayRef| column.slice(first, self.new_places.len());
-        let sides = self.old.iter().zip(self.new.iter()).take(columns).enumerate();
+        let sides = self.old.iter().zip(&self.new.columns).take(columns).enumerate();
         let column = |(place, (old, new)): (usize, (&ArrayRef, &ArrayRef))| {
             let new = new_here(new);
             if self.shape.coded.contains(&place) {

@@ -40,7 +40,7 @@ const CHANGES: [&str; 5] = [
 ];
 
 /// All rows, many, few and none; what fails for rows that another filter leaves out; joins; in the order of keys and in any.
-const QUERIES: [&str; 13] = [
+const QUERIES: [&str; 15] = [
     "SELECT shop, count(*), sum(price), min(note), max(day) FROM sold GROUP BY shop",
     "SELECT shop, note, price FROM sold",
     "SELECT count(*), sum(amount) FROM sold WHERE is_paid",
@@ -48,6 +48,8 @@ const QUERIES: [&str; 13] = [
          AND (note = 'a note that no view holds, number 5' OR note LIKE '%7!')",
     "SELECT id FROM sold WHERE amount <> 0 AND 100 / amount > 20",
     "SELECT note FROM sold WHERE amount > 1000",
+    "SELECT count(*), sum(amount), min(note) FROM sold WHERE id > 140000",
+    "SELECT shop, sum(price) FROM sold WHERE id < 3000 GROUP BY shop",
     "SELECT s.shop, s.amount, w.kind FROM sold s JOIN wanted w ON s.id = w.sale",
     "SELECT l.shop, sum(l.amount), min(w.kind) FROM logged l JOIN wanted w ON l.sale = w.sale GROUP BY l.shop",
     "SELECT shop, sum(amount), count(*) FROM logged WHERE amount < 90 GROUP BY shop",
@@ -57,11 +59,15 @@ const QUERIES: [&str; 13] = [
     "SELECT id, note FROM sold WHERE shop LIKE 'new%' ORDER BY id LIMIT 50",
 ];
 
-fn session() -> Session {
+fn engine() -> Engine {
     let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
-    let mut session = Engine::new(Store::in_memory(options)).unwrap().session();
-    session.execute(TABLES).unwrap();
-    session
+    let engine = Engine::new(Store::in_memory(options)).unwrap();
+    engine.session().execute(TABLES).unwrap();
+    engine
+}
+
+fn session() -> Session {
+    engine().session()
 }
 
 /// What a statement gives, each row as one text, in an order that does not depend on how it was read.
@@ -110,4 +116,65 @@ fn a_transaction_reads_its_own_rows_among_those_of_chunks() {
     assert!(of_own.iter().any(|row| row.starts_with("mine|") && row.ends_with(&count)), "{of_own:?}");
     session.execute("ROLLBACK").unwrap();
     assert_eq!(rows(&mut session, query), unchanged);
+}
+
+/// Numbers and bits, of which new values are put into the places of the old ones.
+const OF_NUMBERS: &str = "
+    SELECT count(*), sum(price), sum(amount), min(amount), count(is_paid), sum(id) FILTER (WHERE is_paid) FROM sold";
+
+#[test]
+fn savepoints_give_back_what_was_in_the_places_of_new_values() {
+    let mut session = session();
+    let mut seen = vec![rows(&mut session, OF_NUMBERS)];
+    session.execute("BEGIN").unwrap();
+    for update in [
+        "UPDATE sold SET amount = amount + 100, is_paid = NULL WHERE id % 20 = 2",
+        "UPDATE sold SET price = NULL, amount = -amount, is_paid = true WHERE id % 30 = 2",
+        "DELETE FROM sold WHERE id % 44 = 2; UPDATE sold SET amount = NULL WHERE id % 52 = 2",
+    ] {
+        session.execute(&format!("SAVEPOINT s{}; {update}", seen.len())).unwrap();
+        let of_own = rows(&mut session, OF_NUMBERS);
+        assert!(!seen.contains(&of_own), "{update}");
+        seen.push(of_own);
+    }
+    for place in (1..seen.len()).rev() {
+        assert_eq!(rows(&mut session, OF_NUMBERS), seen[place]);
+        session.execute(&format!("ROLLBACK TO SAVEPOINT s{place}")).unwrap();
+    }
+    assert_eq!(rows(&mut session, OF_NUMBERS), seen[0]);
+    session.execute("ROLLBACK").unwrap();
+    assert_eq!(rows(&mut session, OF_NUMBERS), seen[0]);
+}
+
+#[test]
+fn an_older_snapshot_has_the_values_from_before_an_update() {
+    let engine = engine();
+    let (mut reader, mut writer) = (engine.session(), engine.session());
+    writer.execute("UPDATE sold SET amount = amount + 1 WHERE id % 40 = 6").unwrap();
+    reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    let before = rows(&mut reader, OF_NUMBERS);
+    writer.execute("UPDATE sold SET amount = amount + 1000, is_paid = true WHERE id % 20 = 6").unwrap();
+    let behind = rows(&mut writer, OF_NUMBERS);
+    assert_ne!(before, behind);
+    assert_eq!(rows(&mut reader, OF_NUMBERS), before);
+    reader.execute("COMMIT").unwrap();
+    assert_eq!(rows(&mut reader, OF_NUMBERS), behind);
+}
+
+#[test]
+fn columns_that_chunks_do_not_have_are_updated() {
+    let mut session = session();
+    session.execute("ALTER TABLE sold ADD COLUMN place int DEFAULT 5, ADD COLUMN kind text").unwrap();
+    let query = "SELECT count(*), sum(place), count(place), min(kind), count(kind), sum(amount) FROM sold
+                 WHERE place IS NULL OR place < 9";
+    for update in [
+        "UPDATE sold SET amount = amount + 1 WHERE id % 40 = 6",
+        "UPDATE sold SET place = id % 11 WHERE id % 40 = 8; UPDATE sold SET place = NULL WHERE id % 44 = 2",
+        "UPDATE sold SET kind = 'kind ' || id % 3 WHERE id % 50 = 2; DELETE FROM sold WHERE id % 70 = 2",
+    ] {
+        session.execute(update).unwrap();
+    }
+    let before = rows(&mut session, query);
+    session.execute("CHECKPOINT").unwrap();
+    assert_eq!(rows(&mut session, query), before);
 }

@@ -35,14 +35,19 @@ const COLUMNS: [usize; 5] = [0, 2, 3, 4, 1];
 /// Those that may be codes, in places of [`COLUMNS`].
 const TEXTS: [usize; 3] = [1, 2, 3];
 
-/// Known texts and unknown ones, NULL and rows that are gone; then new rows among those of the chunks and behind them.
-const CHANGES: [&str; 2] = [
+/// Known texts and unknown ones, NULL and rows that are gone, where `k`, which has no codes in its file, is as it was; then new rows among
+/// those of the chunks and behind them; then the same with other values in `k`.
+const CHANGES: [&str; 3] = [
+    "UPDATE t SET g = 'g3', b = b + 1 WHERE id % 79 = 3;
+     UPDATE t SET g = 'new in g' || id % 7, h = 'longer than a view, and new ' || id % 3 WHERE id % 73 = 5;
+     UPDATE t SET h = NULL WHERE id % 71 = 6; UPDATE t SET g = g, h = h WHERE id % 23 = 4;
+     DELETE FROM t WHERE id > 90000 AND id % 60 = 8",
+    "INSERT INTO t SELECT i * 30 + 1, i % 4, 'g1', nullif('new ' || i % 50, 'new 3'), 'k' FROM generate_series(1, 3000) i;
+     INSERT INTO t SELECT 200000 + i, i % 4, 'behind all', NULL, NULL FROM generate_series(1, 3000) i",
     "UPDATE t SET g = 'g3', h = 'longer than a view, 7', k = 'text 5' WHERE id % 97 = 3;
      UPDATE t SET g = 'new in g' || id % 7, h = 'longer than a view, and new', k = NULL WHERE id % 89 = 5;
      UPDATE t SET h = NULL WHERE id % 83 = 6;
      DELETE FROM t WHERE id % 50 = 8 OR id BETWEEN 30000 AND 50000",
-    "INSERT INTO t SELECT i * 30 + 1, i % 4, 'g1', nullif('new ' || i % 50, 'new 3'), 'k' FROM generate_series(1, 3000) i;
-     INSERT INTO t SELECT 200000 + i, i % 4, 'behind all', NULL, NULL FROM generate_series(1, 3000) i",
 ];
 
 fn text(text: &str) -> Arc<dyn PhysicalExpr> {
