@@ -36,6 +36,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
+use futures::stream::{self, BoxStream, StreamExt};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -414,7 +415,7 @@ impl ExecutionPlan for BrickScan {
         let rows_max = task.session_config().batch_size();
         let (source, projection) = (self.source.clone(), Arc::clone(&self.projection));
         let output = Arc::clone(&self.output);
-        let batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send> = if self.hints.is_empty() {
+        let batches: BoxStream<'static, Result<RecordBatch>> = if self.hints.is_empty() {
             let rows_scanned = MetricBuilder::new(&self.metrics).counter("rows_scanned", partition);
             let read = pieces.into_iter().flat_map(move |part| source.batches(part, &projection, rows_max));
             let read = read.inspect(move |batch| rows_scanned.add(batch.num_rows()));
@@ -424,17 +425,16 @@ impl ExecutionPlan for BrickScan {
                 left -= rows;
                 (rows > 0).then(|| batch.slice(0, rows))
             });
-            Box::new(wanted.map(move |batch| as_declared(&batch, &output)))
+            stream::iter(wanted.map(move |batch| as_declared(&batch, &output))).boxed()
         } else {
             let hints = self.hints.clone();
             let scan = HintedScan { source, projection, output, hints, rows_max };
-            Box::new(HintedRows::new(scan, partition, pieces, &self.metrics))
+            HintedRows::new(scan, partition, pieces, &self.metrics).into_stream().boxed()
         };
         let output_rows = MetricBuilder::new(&self.metrics).output_rows(partition);
         let batches =
             batches.inspect(move |batch| output_rows.add(batch.as_ref().map_or(0, RecordBatch::num_rows)));
-        let stream = futures::stream::iter(batches);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.output), stream)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.output), batches)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -16,8 +16,9 @@ use super::scan_metrics::WithoutPartner;
 use arrow::array::RecordBatch;
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
+use futures::stream::{self, Stream};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -46,6 +47,16 @@ pub(super) struct HintedRows {
     passed_over: PassedOver,
     rows_scanned: Count,
     without_partner: WithoutPartner,
+}
+
+/// What came of a step.
+enum Step {
+    /// Something was read, or passed over.
+    Read,
+    /// Rows that are left.
+    Out(RecordBatch),
+    /// There is nothing more.
+    Done,
 }
 
 /// Counts bricks of which no row was read, each with the part that has its first row, and their rows.
@@ -91,30 +102,42 @@ impl HintedRows {
         }
     }
 
-    /// Reads on until there is a batch to give.
-    fn read(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
-            if let Some(batch) = self.gathered.next_batch()? {
-                return Ok(Some(batch));
-            }
-            if let Some(batch) = self.reading.as_mut().and_then(Iterator::next) {
-                self.push(&batch)?;
-                continue;
-            }
-            self.reading = None;
-            match self.parts.next() {
-                Some(part) if self.scan.hints.may_match(&self.scan.source, &part.brick) => {
-                    let HintedScan { source, projection, rows_max, .. } = &self.scan;
-                    self.reading = Some(Box::new(source.batches(part, projection, *rows_max)));
+    /// The rows in batches. Others get their turn while none are found.
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<RecordBatch>> + Send {
+        stream::try_unfold(self, |mut rows| async move {
+            loop {
+                match rows.step()? {
+                    Step::Read => tokio::task::consume_budget().await,
+                    Step::Out(batch) => return Ok::<_, DataFusionError>(Some((batch, rows))),
+                    Step::Done => return Ok(None),
                 }
-                Some(part) => self.passed_over.note(&part),
-                None if self.is_done => return Ok(None),
-                None => {
-                    self.is_done = true;
-                    self.gathered.finish()?;
-                }
+            }
+        })
+    }
+
+    /// Goes on by a batch, or to the next brick.
+    fn step(&mut self) -> Result<Step> {
+        if let Some(batch) = self.gathered.next_batch()? {
+            return Ok(Step::Out(batch));
+        }
+        if let Some(batch) = self.reading.as_mut().and_then(Iterator::next) {
+            self.push(&batch)?;
+            return Ok(Step::Read);
+        }
+        self.reading = None;
+        match self.parts.next() {
+            Some(part) if self.scan.hints.may_match(&self.scan.source, &part.brick) => {
+                let HintedScan { source, projection, rows_max, .. } = &self.scan;
+                self.reading = Some(Box::new(source.batches(part, projection, *rows_max)));
+            }
+            Some(part) => self.passed_over.note(&part),
+            None if self.is_done => return Ok(Step::Done),
+            None => {
+                self.is_done = true;
+                self.gathered.finish()?;
             }
         }
+        Ok(Step::Read)
     }
 
     /// Gathers those of the rows that pass.
@@ -139,13 +162,5 @@ impl HintedRows {
             Arc::clone(if self.asked.contains(&place) { declared } else { kept })
         });
         as_declared(batch, &Arc::new(Schema::new(fields.collect::<Vec<_>>())))
-    }
-}
-
-impl Iterator for HintedRows {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.read().transpose()
     }
 }
