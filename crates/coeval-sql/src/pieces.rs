@@ -16,7 +16,7 @@
 //! another operator's making), the plan stays as it is: rows are fetched, as for everything else.
 //!
 //! **What is sent along** (`keys.rs`). The keys that hash joins above look for, once they are known: other nodes leave out rows without a
-//! partner. A scan with nothing above it becomes a piece for that alone.
+//! partner. A scan with nothing above it becomes a piece for that alone. Bricks whose ranges rule out a partner are not read, here or elsewhere.
 //!
 //! **Joins in a piece** (`joins.rs`). Where something is gathered of the rows of a hash join, the join goes into the piece, and all rows of its
 //! small input are sent along.

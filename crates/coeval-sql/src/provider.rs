@@ -4,11 +4,13 @@
 mod answers;
 mod batches;
 mod brick_aggregate;
+mod brick_hints;
 mod bricks;
 mod coded_columns;
 mod dimensions;
 mod extent;
 mod gathered;
+mod hinted_bricks;
 mod join_keys;
 mod membership;
 mod narrow_columns;

@@ -9,7 +9,8 @@
 //!             v
 //!   to do:  read bricks here: their rows are fetched from wherever they are, as for a plan without pieces
 //! ```
-//! Each brick is in exactly one thing to do or in what has gone out, so no row counts twice and none is missing.
+//! Each brick is in exactly one thing to do or in what has gone out, so no row counts twice and none is missing. Only those are passed over that,
+//! by the ranges of their dimensions, can have no row that a join above looks for.
 
 use super::plan::{Whole, fitted};
 use crate::cluster::{PieceOrder, PlacedBricks};
@@ -128,6 +129,16 @@ impl Asking {
             self.leave(placed.bricks);
             return Ok(());
         };
+        // What joins look for is known by now.
+        let wanted = self.whole.scan_of(&[]).matching(placed.bricks.clone());
+        if wanted.len() < placed.bricks.len() {
+            let passed_over = self.figures.counter("bricks_passed_over".to_owned());
+            passed_over.add(placed.bricks.len() - wanted.len());
+        }
+        let placed = PlacedBricks { bricks: wanted, ..placed };
+        if placed.bricks.is_empty() {
+            return Ok(());
+        }
         let mut answer = self.answer(&placed, order);
         let mut bytes = 0;
         loop {
@@ -199,7 +210,7 @@ impl Asking {
 
     /// The piece, done here with bricks whose rows are fetched.
     fn read(&self, bricks: &[u64]) -> Result<Batches> {
-        let scan = self.whole.scan().with_bricks(bricks);
+        let scan = self.whole.scan_of(bricks);
         let replaced = Arc::clone(&self.piece).transform_up(|node| {
             let is_scan = node.downcast_ref::<SpreadScan>().is_some();
             Ok(if is_scan { Transformed::yes(Arc::new(scan.clone()) as _) } else { Transformed::no(node) })

@@ -66,6 +66,11 @@ impl Whole {
         &self.steps.scan
     }
 
+    /// The scan of these bricks alone.
+    pub(super) fn scan_of(&self, bricks: &[u64]) -> SpreadScan {
+        self.scan().with_bricks(bricks).with_hints(&self.told)
+    }
+
     /// The piece, written down with what joins above have found and the inputs of joins in it, which are waited for; `None` if that is
     /// too much to be sent. `here` is the piece as it is done here.
     ///
@@ -124,7 +129,7 @@ impl SpreadPieces {
         let zone = options.execution.time_zone.as_deref().unwrap_or_default();
         let Some(order) = encoded(&steps, &Along::default(), known, zone) else { return Ok(None) };
         let own: Vec<u64> = own.into_iter().flat_map(|at| at.bricks).collect();
-        let scan = CooperativeExec::new(Arc::new(steps.scan.with_bricks(&own)));
+        let scan = CooperativeExec::new(Arc::new(steps.scan.with_bricks(&own).with_hints(&told)));
         let opened = Opened::of(&order)?;
         let inputs: Vec<_> = steps.joins().map(|join| Arc::clone(join.left())).collect();
         let here = opened.over(Arc::new(scan), &inputs, known, &Arc::new(while_running(options)))?;

@@ -99,12 +99,7 @@ impl Batches {
             }
         }
         filters.extend(Filter::required(others, &task.source));
-        let several = task.join_keys.iter().filter(|keys| !keys.are_instead_of_any(&dynamic));
-        filters.extend(several.flat_map(Filter::of_join_keys));
-        filters.extend(dynamic.into_iter().map(|filter| {
-            let keys = task.join_keys.iter().find(|keys| keys.are_instead_of(&filter)).cloned();
-            Filter::optional(filter, keys)
-        }));
+        filters.extend(Filter::that_save_work(dynamic, &task.join_keys));
         let width = task.output.fields().len();
         let going_out: Vec<usize> = task.coded.iter().copied().filter(|column| *column < width).collect();
         let gathered = || GatheredRows::new(&task.output, &going_out);
@@ -147,7 +142,8 @@ impl Batches {
                 }
                 ScanWindow::Plain(batch) => {
                     let batch = self.readied(&batch)?;
-                    if let Some(passing) = self.filters.passing(batch, None, &self.metrics)? {
+                    let without_partner = &self.metrics.without_partner;
+                    if let Some(passing) = self.filters.passing(batch, None, without_partner)? {
                         push(&mut self.gathered, &self.output, &passing)?;
                     }
                 }
@@ -168,7 +164,8 @@ impl Batches {
     fn push_changed(&mut self, changed: &ChangedRows) -> Result<()> {
         let new = self.new_passing(changed)?;
         let old = self.readied(&changed.old_rows().map_err(SqlError::from)?)?;
-        let old = self.filters.passing(old, Some(changed.unchanged().clone()), &self.metrics)?;
+        let unchanged = changed.unchanged().clone();
+        let old = self.filters.passing(old, Some(unchanged), &self.metrics.without_partner)?;
         let new_count = new.count_set_bits();
         match old {
             // The new rows, if any of them pass, have gone where their order does not matter.
@@ -201,7 +198,7 @@ impl Batches {
         for start in (0..all).step_by(SCAN_BATCH_ROWS) {
             let count = SCAN_BATCH_ROWS.min(all - start);
             let rows = self.readied(&changed.new_rows(start..start + count).map_err(SqlError::from)?)?;
-            match self.filters.passing(rows, None, &self.metrics)? {
+            match self.filters.passing(rows, None, &self.metrics.without_partner)? {
                 Some(passed) => {
                     passing.append_buffer(&passed.of_all());
                     if let Some(new_rows) = &mut self.new_rows {

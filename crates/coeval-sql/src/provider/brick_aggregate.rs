@@ -16,7 +16,9 @@ mod fold;
 mod groups;
 mod rule;
 
+use super::brick_hints::BrickHints;
 use super::bricks::BrickSource;
+use super::hinted_bricks::PassedOver;
 use super::scan::CountedScan;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
@@ -40,7 +42,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
-use fold::{Fold, Step};
+use fold::{Counts, Fold, Step};
 pub(crate) use rule::BEGIN_BRICK_AGGREGATES;
 use std::fmt;
 use std::sync::Arc;
@@ -51,6 +53,8 @@ const CONSUMER: &str = "BrickAggregate";
 /// What each partition of the leaf does.
 pub(super) struct Task {
     source: BrickSource,
+    /// What operators above find out while they run, which bricks are asked.
+    hints: BrickHints,
     /// The columns that are read, by position among the table's live columns: first those that inputs are made of, then
     /// those of conjuncts alone.
     projection: Vec<usize>,
@@ -144,7 +148,7 @@ impl fmt::Debug for BrickAggregate {
 
 impl DisplayAs for BrickAggregate {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Task { source, conjuncts, calls, grouping, output, .. } = self.task.as_ref();
+        let Task { source, hints, conjuncts, calls, grouping, output, .. } = self.task.as_ref();
         if matches!(t, DisplayFormatType::TreeRender) {
             return write!(f, "table={}", source.def.name);
         }
@@ -157,6 +161,7 @@ impl DisplayAs for BrickAggregate {
             let texts = conjuncts.iter().map(|conjunct| fmt_sql(conjunct.predicate.as_ref()).to_string());
             write!(f, ", filter={}", texts.collect::<Vec<_>>().join(" AND "))?;
         }
+        hints.show_filters(f)?;
         write!(f, ", parts={}, bricks={}, pruned={}", source.parts.len(), source.bricks, source.pruned)
     }
 }
@@ -179,7 +184,8 @@ impl ExecutionPlan for BrickAggregate {
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         let predicates = self.task.conjuncts.iter().map(|conjunct| &conjunct.predicate);
-        let all: Vec<_> = predicates.chain(&self.task.inputs).cloned().collect();
+        let all = predicates.chain(&self.task.inputs).chain(self.task.hints.filters());
+        let all: Vec<_> = all.cloned().collect();
         apply_expression_roots(&all, f)
     }
 
@@ -199,7 +205,8 @@ impl ExecutionPlan for BrickAggregate {
         let rows_scanned = MetricBuilder::new(&self.metrics).counter("rows_scanned", partition);
         let batch_rows = context.session_config().batch_size();
         let reservation = MemoryConsumer::new(CONSUMER).register(context.memory_pool());
-        let fold = Fold::new(Arc::clone(&self.task), pieces, batch_rows, rows_scanned, reservation)?;
+        let counts = Counts { rows_scanned, passed_over: PassedOver::new(&self.metrics, partition) };
+        let fold = Fold::new(Arc::clone(&self.task), pieces, batch_rows, counts, reservation)?;
         let stream = futures::stream::try_unfold((fold, baseline), |(mut fold, baseline)| async move {
             loop {
                 let timer = baseline.elapsed_compute().timer();

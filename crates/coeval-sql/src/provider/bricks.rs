@@ -2,30 +2,41 @@
 //! The leaf of physical plans that reads a brick table.
 //!
 //! Bricks that no row of the answer can be in are left out before any row is touched: by the ranges of dimensions, and
-//! by the least and greatest values of metrics. Filters themselves stay above the scan. A brick is read by one part.
+//! by the least and greatest values of metrics. Filters themselves stay above the scan; what operators above find out while they run leaves
+//! out more bricks, and rows (`brick_hints.rs`). A brick is read by one part, a large one by several.
 
-use super::prune::Pruner;
+use super::brick_hints::{BrickHints, is_hint};
+use super::hinted_bricks::{HintedRows, HintedScan};
+use super::join_keys::ScanKeys;
+use super::prune::{Pruner, SourceColumn};
 use super::request::ScanRequest;
 use super::scan::CountedScan;
 use super::table::field_of_column;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, Schema, SchemaRef};
-use coeval_operators::over_no_input;
 use coeval_store::{
     BrickColumnStatistics, BrickSnapshot, BrickView, ChunkStats, ColumnStats, ColumnType, DimensionBounds,
     Number, ScanOrder, Store, StoreError, TableDef, Value,
 };
 use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics, internal_err};
+use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, apply_expression_roots};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+use futures::stream::{self, BoxStream, StreamExt};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,6 +73,8 @@ pub struct BrickScan {
     /// What goes out, by position among the table's live columns.
     pub(super) projection: Arc<[usize]>,
     pub(super) limit: Option<usize>,
+    /// What operators above find out while they run.
+    pub(super) hints: BrickHints,
     statistics: Arc<Statistics>,
     properties: Arc<PlanProperties>,
     /// How many rows it has read, for who waits for them.
@@ -77,10 +90,10 @@ impl BrickScan {
         let ScanRequest { def, schema, columns, projection, limit, partitions, .. } = request;
         let types: Vec<ColumnType> = projection.iter().map(|field| def.columns[columns[*field]].ty).collect();
         let all = snapshot.bricks().len();
-        let is_kept = |brick: &&BrickView| {
-            snapshot.visible_rows(brick) > 0
-                && (pruner == Pruner::Unknown || pruner.may_match(&chunk_stats(&snapshot, &def, brick)))
+        let may_match = |brick: &BrickView| {
+            pruner == Pruner::Unknown || pruner.may_match(&chunk_stats(&snapshot, &def, brick, |_| true))
         };
+        let is_kept = |brick: &&BrickView| snapshot.visible_rows(brick) > 0 && may_match(brick);
         let kept: Vec<BrickView> = snapshot.bricks().iter().filter(is_kept).cloned().collect();
         let pruned = all - kept.len();
         let output = Arc::new(schema.project(&projection)?);
@@ -127,10 +140,28 @@ impl BrickScan {
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
+        let live: Vec<usize> = def.live_columns().map(|(index, _)| index).collect();
+        let columns = places.iter().zip(types).map(|(place, ty)| SourceColumn { index: live[*place], ty });
+        let hints = BrickHints::none(columns.collect());
         let projection = places.into();
         let source = BrickSource { snapshot, def, parts, bricks, rows, pruned };
         let metrics = ExecutionPlanMetricsSet::new();
-        Ok(Self { source, output, projection, limit, statistics, properties, metrics })
+        Ok(Self { source, output, projection, limit, hints, statistics, properties, metrics })
+    }
+
+    /// How many rows there are in its bricks.
+    pub(super) fn row_count(&self) -> u64 {
+        self.source.rows as u64
+    }
+
+    /// Whether it gives so many rows and no more, whichever come first.
+    pub(super) fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// The same scan, which asks for these keys, too.
+    pub(super) fn with_join_keys(&self, keys: ScanKeys) -> Self {
+        Self { hints: self.hints.clone().with_join_keys(keys), ..self.clone() }
     }
 
     /// Whether this one of the same statement gives the same rows, divided in the same way.
@@ -148,6 +179,7 @@ impl BrickScan {
             && self.output == other.output
             && self.projection == other.projection
             && self.limit == other.limit
+            && self.hints.ask_as(&other.hints)
     }
 
     /// What counts the rows that it reads.
@@ -160,6 +192,21 @@ impl BrickSource {
     /// What counts the rows that are read of these bricks, by metrics.
     pub(super) fn counted(&self, metrics: &ExecutionPlanMetricsSet) -> CountedScan {
         CountedScan { metrics: metrics.clone(), rows: self.rows as u64, rows_per_chunk: 0 }
+    }
+
+    /// The visible rows of a part, in batches of so many at most.
+    pub(super) fn batches(
+        &self,
+        part: BrickPart,
+        projection: &[usize],
+        rows_max: usize,
+    ) -> impl Iterator<Item = RecordBatch> + Send + use<> {
+        let BrickPart { brick, rows } = part;
+        let blocks = self.snapshot.batches_within(&brick, rows, projection, None);
+        blocks.flat_map(move |block| {
+            let rows = block.num_rows();
+            (0..rows).step_by(rows_max).map(move |start| block.slice(start, rows_max.min(rows - start)))
+        })
     }
 }
 
@@ -201,11 +248,19 @@ fn divided(bricks: Vec<BrickView>, count: usize) -> Vec<Vec<BrickPart>> {
     parts.into_iter().map(|(_, pieces)| pieces).collect()
 }
 
-/// What is known of a brick's rows without reading them, by column of the definition.
-fn chunk_stats(snapshot: &BrickSnapshot, def: &TableDef, brick: &BrickView) -> ChunkStats {
+/// What is known of a brick's rows without reading them, by column of the definition, of those columns that are wanted.
+pub(super) fn chunk_stats(
+    snapshot: &BrickSnapshot,
+    def: &TableDef,
+    brick: &BrickView,
+    is_wanted: impl Fn(usize) -> bool,
+) -> ChunkStats {
     let unknown = || ColumnStats { min: None, max: None, null_count: 0 };
     let mut columns: Vec<ColumnStats> = def.columns.iter().map(|_| unknown()).collect();
     for (place, (index, column)) in def.live_columns().enumerate() {
+        if !is_wanted(index) {
+            continue;
+        }
         let (bounds, null_count) = match snapshot.dimension_bounds(brick, place) {
             Some(DimensionBounds::Ordered(least, greatest)) => {
                 let number = |value: i64| value_of(Number::Integer(value.into()), column.ty);
@@ -308,8 +363,12 @@ impl DisplayAs for BrickScan {
         let BrickSource { def, parts, bricks, pruned, .. } = &self.source;
         match t {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                let (name, names) = (&def.name, names.join(", "));
-                write!(f, "BrickScan: table={name}, columns=[{names}]")?;
+                write!(f, "BrickScan: table={}, columns=[{}]", def.name, names.join(", "))?;
+                self.hints.show_filters(f)?;
+                for keys in self.hints.join_keys() {
+                    let names: Vec<&str> = keys.columns().iter().map(|column| names[*column]).collect();
+                    write!(f, ", join_keys=[{}]", names.join(", "))?;
+                }
                 if let Some(limit) = self.limit {
                     write!(f, ", limit={limit}")?;
                 }
@@ -329,7 +388,24 @@ impl ExecutionPlan for BrickScan {
         &self.properties
     }
 
-    over_no_input!();
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    /// A join makes a filter of its keys only if somebody below has it.
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        apply_expression_roots(self.hints.filters(), f)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a scan has no children") }
+    }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let parts = &self.source.parts;
@@ -337,25 +413,32 @@ impl ExecutionPlan for BrickScan {
             return internal_err!("the scan has {} parts, part {partition} was asked for", parts.len());
         };
         let rows_max = task.session_config().batch_size();
-        let (snapshot, projection) = (self.source.snapshot.clone(), Arc::clone(&self.projection));
-        let (output, mut left) = (Arc::clone(&self.output), self.limit.unwrap_or(usize::MAX));
-        let rows_scanned = MetricBuilder::new(&self.metrics).counter("rows_scanned", partition);
-        let blocks = pieces.into_iter().flat_map(move |BrickPart { brick, rows }| {
-            snapshot.batches_within(&brick, rows, &projection, None)
-        });
-        let blocks = blocks.inspect(move |block| rows_scanned.add(block.num_rows()));
-        let slices = blocks.flat_map(move |block| {
-            let rows = block.num_rows();
-            (0..rows).step_by(rows_max).map(move |start| block.slice(start, rows_max.min(rows - start)))
-        });
-        let slices = slices.map_while(move |batch| {
-            let rows = batch.num_rows().min(left);
-            left -= rows;
-            (rows > 0).then(|| batch.slice(0, rows))
-        });
-        let batches = slices.map(move |batch| as_declared(&batch, &output));
-        let stream = futures::stream::iter(batches);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.output), stream)))
+        let (source, projection) = (self.source.clone(), Arc::clone(&self.projection));
+        let output = Arc::clone(&self.output);
+        let batches: BoxStream<'static, Result<RecordBatch>> = if self.hints.is_empty() {
+            let rows_scanned = MetricBuilder::new(&self.metrics).counter("rows_scanned", partition);
+            let read = pieces.into_iter().flat_map(move |part| source.batches(part, &projection, rows_max));
+            let read = read.inspect(move |batch| rows_scanned.add(batch.num_rows()));
+            let mut left = self.limit.unwrap_or(usize::MAX);
+            let wanted = read.map_while(move |batch| {
+                let rows = batch.num_rows().min(left);
+                left -= rows;
+                (rows > 0).then(|| batch.slice(0, rows))
+            });
+            stream::iter(wanted.map(move |batch| as_declared(&batch, &output))).boxed()
+        } else {
+            let hints = self.hints.clone();
+            let scan = HintedScan { source, projection, output, hints, rows_max };
+            HintedRows::new(scan, partition, pieces, &self.metrics).into_stream().boxed()
+        };
+        let output_rows = MetricBuilder::new(&self.metrics).output_rows(partition);
+        let batches =
+            batches.inspect(move |batch| output_rows.add(batch.as_ref().map_or(0, RecordBatch::num_rows)));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.output), batches)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
     }
 
     fn statistics_from_inputs(
@@ -376,6 +459,30 @@ impl ExecutionPlan for BrickScan {
 
     fn fetch(&self) -> Option<usize> {
         self.limit
+    }
+
+    /// Takes what moves while the query runs, and only that: other filters stay above, where all rows are asked.
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        if phase != FilterPushdownPhase::Post || self.is_limited() {
+            return Ok(FilterPushdownPropagation::all_unsupported(result));
+        }
+        let (mut hints, mut answers, mut is_told) = (self.hints.clone(), Vec::new(), false);
+        for parent in result.parent_filters {
+            let is_taken = is_hint(&parent.filter, &self.output);
+            answers.push(if is_taken { PushedDown::Yes } else { PushedDown::No });
+            if is_taken {
+                hints = hints.with_filter(parent.filter, &self.output)?;
+                is_told = true;
+            }
+        }
+        let answers = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        let told = || Arc::new(Self { hints, ..self.clone() }) as Arc<dyn ExecutionPlan>;
+        Ok(if is_told { answers.with_updated_node(told()) } else { answers })
     }
 }
 

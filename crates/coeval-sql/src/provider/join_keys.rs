@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Scans that ask what hash joins above them look for.
 //!
-//! The filter that a join hands down to a scan goes on ruling out chunks by its bounds. Rows are asked what
+//! The filter that a join hands down to a scan goes on ruling out chunks, or bricks, by its bounds. Rows are asked what
 //! [`coeval_operators::join_keys`] notes below the join. Of a join on one column that is asked instead of the join's filter: the bits of its
 //! values, or their Bloom filter if these are far apart. Of a join on several columns it is asked before: the bits of each column, and then
 //! the filter of all of them together; the join's look-up comes behind. Each of these is dropped by itself if it takes away too few rows
@@ -15,10 +15,10 @@
 //! with a join on the part and the least price, the other columns are noted each by itself ([`by_column`]).
 
 mod by_column;
+mod told_scan;
 
 use super::membership::rows_in;
 use super::prune::{SourceColumn, bounds};
-use super::scan::Scan;
 use crate::plan_rule::PlanRule;
 use arrow::array::{Array, RecordBatch};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -34,6 +34,7 @@ use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;
+use told_scan::ToldScan;
 
 /// Scans of fewer rows are not told: they take about as long as to plan for it.
 const SCANNED_ROWS_MIN: u64 = 65_536;
@@ -66,7 +67,7 @@ fn told_inputs(join: &HashJoinExec) -> Result<Option<Vec<Arc<dyn ExecutionPlan>>
     let Some(sought) = Sought::by(join) else { return by_column::told_inputs(join) };
     let mut rows = 0;
     join.right().apply(|node| {
-        if let Some(scan) = node.downcast_ref::<Scan>()
+        if let Some(scan) = ToldScan::of(node)
             && sought.columns_in(scan).is_some()
         {
             rows = rows.max(scan.row_count());
@@ -78,13 +79,13 @@ fn told_inputs(join: &HashJoinExec) -> Result<Option<Vec<Arc<dyn ExecutionPlan>>
     }
     let keys = keys_for(rows);
     let told = Arc::clone(join.right()).transform_up(|node| {
-        let scan = node.downcast_ref::<Scan>().and_then(|scan| {
+        let scan = ToldScan::of(&node).and_then(|scan| {
             let columns = sought.columns_in(scan)?;
             let of_filter = sought.is_whole().then_some(sought.filter_id);
             Some(scan.with_join_keys(ScanKeys { keys: Arc::clone(&keys), columns, of_filter }))
         });
         Ok(match scan {
-            Some(scan) => Transformed::yes(Arc::new(scan) as Arc<dyn ExecutionPlan>),
+            Some(scan) => Transformed::yes(scan),
             None => Transformed::no(node),
         })
     })?;
@@ -148,7 +149,7 @@ impl Sought {
     }
 
     /// The columns of a scan that it is looked for in; `None` if the join's filter has not come there, or not as columns.
-    fn columns_in(&self, scan: &Scan) -> Option<Vec<usize>> {
+    fn columns_in(&self, scan: ToldScan<'_>) -> Option<Vec<usize>> {
         scan.filters().iter().find_map(|filter| self.columns_of(filter, scan.source()))
     }
 

@@ -13,6 +13,7 @@ impl CountedScan {
         let metrics = self.metrics.clone_inner();
         let count = |name: &str| metrics.sum_by_name(name).map_or(0, |value| value.as_usize() as u64);
         let passed_over = count("chunks_pruned").saturating_mul(self.rows_per_chunk);
+        let passed_over = count("rows_passed_over").saturating_add(passed_over);
         let passed = count("rows_scanned").saturating_add(passed_over);
         QueryProgress { work: RowWork::Reading, passed: passed.min(self.rows), rows: self.rows }
     }

@@ -78,14 +78,25 @@ impl Filter {
         Self::new(Form::OfTexts(filter))
     }
 
+    /// Those that save work: first by what joins on several columns look for, and then by what moves.
+    pub(super) fn that_save_work(moving: Vec<Arc<dyn PhysicalExpr>>, join_keys: &[ScanKeys]) -> Vec<Self> {
+        let several = join_keys.iter().filter(|keys| !keys.are_instead_of_any(&moving));
+        let mut filters: Vec<Self> = several.flat_map(Self::of_join_keys).collect();
+        filters.extend(moving.into_iter().map(|filter| {
+            let keys = join_keys.iter().find(|keys| keys.are_instead_of(&filter)).cloned();
+            Self::optional(filter, keys)
+        }));
+        filters
+    }
+
     /// One that saves work. The keys are those that are asked instead of it, once they are known.
-    pub(super) fn optional(filter: Arc<dyn PhysicalExpr>, keys: Option<ScanKeys>) -> Self {
+    fn optional(filter: Arc<dyn PhysicalExpr>, keys: Option<ScanKeys>) -> Self {
         let now = Now::Parts { compared: None, rest: None };
         Self::new(Form::Moving { filter, generation: None, now, keys })
     }
 
     /// Those that save work by what a join on several columns looks for: the cheap ones first.
-    pub(super) fn of_join_keys(keys: &ScanKeys) -> impl Iterator<Item = Self> {
+    fn of_join_keys(keys: &ScanKeys) -> impl Iterator<Item = Self> {
         keys.parts().map(|part| Self::new(Form::JoinKeys { part, set: None }))
     }
 

@@ -2,7 +2,7 @@
 //! All filters of a scan, asked one after the other of the rows that are left.
 
 use super::row_filter::Filter;
-use super::scan_metrics::ScanMetrics;
+use super::scan_metrics::WithoutPartner;
 use arrow::array::{Array, BooleanArray, BooleanBufferBuilder, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{filter_record_batch, prep_null_mask_filter};
@@ -52,7 +52,7 @@ impl RowFilters {
         &mut self,
         batch: RecordBatch,
         marked: Option<BooleanBuffer>,
-        metrics: &ScanMetrics,
+        without_partner: &WithoutPartner,
     ) -> Result<Option<Passing>> {
         let left = marked.map(|marked| BooleanArray::new(marked, None));
         let mut passing = Passing { batch, left, kept: None };
@@ -95,7 +95,7 @@ impl RowFilters {
             (index, deferred) = (index + 1, 0);
             let passed = passing.rows();
             filter.note(asked, passed);
-            metrics.note(filter, asked, passed);
+            without_partner.note(filter, asked, passed);
             if passed == 0 {
                 return Ok(None);
             }

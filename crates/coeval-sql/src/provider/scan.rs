@@ -266,23 +266,16 @@ impl Scan {
     /// other elements, though their bounds were found with NULL above, and rows would be lost. It is said to be taken, as it
     /// is only a hint and would be used further up otherwise.
     fn use_of(&self, filter: &Arc<dyn PhysicalExpr>) -> FilterUse {
-        let is_array = |value: &Arc<dyn PhysicalExpr>| {
-            value.data_type(&self.output).is_ok_and(|data_type| has_elements(&data_type))
-        };
-        let names_array = || {
-            let of_column = |column: &Column| has_elements(self.output.field(column.index()).data_type());
-            collect_columns(filter).iter().any(of_column)
-        };
         if self.coded.iter().chain(&*self.narrow).any(|column| reads(filter, *column)) {
             return FilterUse::Above;
         }
         if !is_moving(filter) {
             return self.use_unless_limited();
         }
-        match filter.downcast_ref::<DynamicFilterPhysicalExpr>() {
-            Some(hint) if names_array() || hint.children().into_iter().any(is_array) => FilterUse::Ignored,
-            None if names_array() => FilterUse::Above,
-            _ => self.use_unless_limited(),
+        match (is_of_arrays(filter, &self.output), filter.downcast_ref::<DynamicFilterPhysicalExpr>()) {
+            (true, Some(_)) => FilterUse::Ignored,
+            (true, None) => FilterUse::Above,
+            (false, _) => self.use_unless_limited(),
         }
     }
 
@@ -353,8 +346,19 @@ impl Scan {
 }
 
 /// Whether a filter changes while the query runs.
-fn is_moving(filter: &Arc<dyn PhysicalExpr>) -> bool {
+pub(super) fn is_moving(filter: &Arc<dyn PhysicalExpr>) -> bool {
     DynamicFilterTracking::classify(filter).contains_dynamic_filter()
+}
+
+/// Whether a filter that changes while the query runs names arrays, or compares what is made of others.
+pub(super) fn is_of_arrays(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let of_column = |column: &Column| has_elements(schema.field(column.index()).data_type());
+    let is_array = |value: &Arc<dyn PhysicalExpr>| {
+        value.data_type(schema).is_ok_and(|data_type| has_elements(&data_type))
+    };
+    let moving = filter.downcast_ref::<DynamicFilterPhysicalExpr>();
+    collect_columns(filter).iter().any(of_column)
+        || moving.is_some_and(|moving| moving.children().into_iter().any(is_array))
 }
 
 /// Whether a filter reads this column.

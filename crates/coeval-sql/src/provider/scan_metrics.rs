@@ -13,9 +13,13 @@ pub(super) struct ScanMetrics {
     chunks_read: Count,
     chunks_pruned: Count,
     delta_rows: Count,
-    /// Rows that joins do not look for, if their keys are noted.
-    rows_without_partner: Option<Count>,
+    /// Rows that joins do not look for.
+    pub(super) without_partner: WithoutPartner,
 }
+
+/// Counts rows that joins do not look for, if their keys are noted.
+#[derive(Default)]
+pub(super) struct WithoutPartner(Option<Count>);
 
 impl ScanMetrics {
     pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
@@ -26,14 +30,13 @@ impl ScanMetrics {
             chunks_pruned: count("chunks_pruned"),
             delta_rows: count("delta_rows"),
             rows_scanned: count("rows_scanned"),
-            rows_without_partner: None,
+            without_partner: WithoutPartner::default(),
         }
     }
 
     /// Those of a scan that asks for keys of joins.
     pub(super) fn with_join_keys(self, metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
-        let rows = MetricBuilder::new(metrics).counter("rows_without_partner", partition);
-        Self { rows_without_partner: Some(rows), ..self }
+        Self { without_partner: WithoutPartner::counted(metrics, partition), ..self }
     }
 
     /// Takes note of what has been read since it was last told.
@@ -46,10 +49,17 @@ impl ScanMetrics {
             metric.add(value - metric.value().min(value));
         }
     }
+}
+
+impl WithoutPartner {
+    /// Those of a part of a scan that asks for keys of joins.
+    pub(super) fn counted(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        Self(Some(MetricBuilder::new(metrics).counter("rows_without_partner", partition)))
+    }
 
     /// So many rows were left before a filter was asked, and so many behind it.
     pub(super) fn note(&self, filter: &Filter, asked: usize, passed: usize) {
-        if let Some(rows) = self.rows_without_partner.as_ref().filter(|_| filter.is_of_join_keys()) {
+        if let Some(rows) = self.0.as_ref().filter(|_| filter.is_of_join_keys()) {
             rows.add(asked - passed);
         }
     }

@@ -3,27 +3,28 @@
 //!
 //! The bricks that any node has are listed when the plan is made, and those are left out that no row of the answer can be in, by
 //! the ranges of their dimensions: what is in a brick is known where it is. Texts are in no order, and their codes are the
-//! cluster's, so they leave out nothing. Filters stay above the scan; what joins find out while they run is kept for whoever has the scan
-//! done elsewhere ([`SpreadScan::hints`]). Each part reads its bricks one after the other, from this
-//! node or from another one, and has the rows of one in memory.
+//! cluster's, so they leave out nothing. Filters stay above the scan; what joins find out while they run leaves out bricks by the same
+//! ranges when it is their turn, and is kept for whoever has the scan done elsewhere ([`SpreadScan::hints`]). Each part reads its bricks one
+//! after the other, from this node or from another one, and has the rows of one in memory.
 
 use super::bricks::{as_declared, value_of};
-use super::prune::Pruner;
+use super::prune::{Pruner, SourceColumn};
 use super::request::ScanRequest;
 use super::scan::with_zeros;
 use crate::cluster::ClusterSnapshot;
 use crate::engine::{brick_schema, spread_number};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use coeval_operators::over_no_input;
 use coeval_store::{BrickId, BrickSchema, ChunkStats, ColumnStats, Number, Physical, TableDef};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, apply_expression_roots};
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
 };
@@ -53,7 +54,17 @@ pub(crate) struct SpreadScan {
     pruned: usize,
     /// What operators above find out while they run of rows that they can use.
     hints: Arc<[Arc<dyn PhysicalExpr>]>,
+    /// Nothing on a node that does a piece: it is told bricks and not what is known of them.
+    ranges: Option<Arc<BrickRanges>>,
     properties: Arc<PlanProperties>,
+}
+
+/// What the number of a brick says of its rows.
+struct BrickRanges {
+    schema: BrickSchema,
+    def: Arc<TableDef>,
+    /// The columns that go out.
+    columns: Vec<SourceColumn>,
 }
 
 /// Where the rows of bricks come from.
@@ -94,20 +105,18 @@ impl SpreadScan {
         if places.is_empty() {
             places.push(0);
         }
-        let pruner = Pruner::of_all(&request.filters, &request.source_columns());
+        let source_columns = request.source_columns();
+        let pruner = Pruner::of_all(&request.filters, &source_columns);
         let ScanRequest { def, schema, projection, partitions, .. } = request;
-        let of_bricks = brick_schema(&def)?;
-        let table = spread_number(def.id);
+        let columns = projection.iter().map(|field| source_columns[*field]).collect();
+        let (name, table) = (def.name.to_string().into(), spread_number(def.id));
+        let ranges = BrickRanges { schema: brick_schema(&def)?, def, columns };
         let all = snapshot.bricks(table).await?;
-        let is_kept = |brick: &u64| {
-            pruner == Pruner::Unknown
-                || stats_of(&of_bricks, &def, *brick).is_none_or(|stats| pruner.may_match(&stats))
-        };
-        let kept: Vec<u64> = all.iter().copied().filter(is_kept).collect();
+        let kept: Vec<u64> = all.iter().copied().filter(|brick| ranges.may_match(&pruner, *brick)).collect();
         let output = Arc::new(schema.project(&projection)?);
         let source = BrickReader { snapshot, table, columns: places.into() };
-        let scan = Self::of_bricks(source, (def.name.to_string().into(), output), &kept, partitions);
-        Ok(Self { pruned: all.len() - kept.len(), ..scan })
+        let scan = Self::of_bricks(source, (name, output), &kept, partitions);
+        Ok(Self { pruned: all.len() - kept.len(), ranges: Some(Arc::new(ranges)), ..scan })
     }
 
     /// A scan of these bricks of the table of this name, whose rows come out as these columns, in at most so many parts.
@@ -126,14 +135,30 @@ impl SpreadScan {
         ));
         let (bricks, pruned) = (bricks.len(), 0);
         let hints: Arc<[Arc<dyn PhysicalExpr>]> = Arc::new([]);
-        Self { source, name, output, partitions, parts, bricks, pruned, hints, properties }
+        Self { source, name, output, partitions, parts, bricks, pruned, hints, ranges: None, properties }
     }
 
     /// The same of these of its bricks, without hints.
     pub(crate) fn with_bricks(&self, bricks: &[u64]) -> Self {
         let what = (Arc::clone(&self.name), Arc::clone(&self.output));
         let scan = Self::of_bricks(self.source.clone(), what, bricks, self.partitions);
-        Self { pruned: self.pruned, ..scan }
+        Self { pruned: self.pruned, ranges: self.ranges.clone(), ..scan }
+    }
+
+    /// The same with these hints, over what goes out, and no others.
+    pub(crate) fn with_hints(self, hints: &[Arc<dyn PhysicalExpr>]) -> Self {
+        Self { hints: hints.into(), ..self }
+    }
+
+    /// Those of these bricks that may have rows for which all hints hold, as far as is known now.
+    pub(crate) fn matching(&self, mut bricks: Vec<u64>) -> Vec<u64> {
+        let Some(ranges) = self.ranges.as_ref().filter(|_| !self.hints.is_empty()) else { return bricks };
+        // A hint that cannot be looked at says nothing.
+        let now = self.hints.iter().filter_map(|hint| snapshot_physical_expr(Arc::clone(hint)).ok());
+        let now: Vec<_> = now.collect();
+        let pruner = Pruner::of_all(&now, &ranges.columns);
+        bricks.retain(|brick| ranges.may_match(&pruner, *brick));
+        bricks
     }
 
     /// The bricks that it reads.
@@ -147,7 +172,7 @@ impl SpreadScan {
     }
 
     /// What operators above find out while they run of rows that they can use: filters over what goes out, which change. The scan itself
-    /// makes nothing of them.
+    /// leaves out bricks by them, and no rows.
     pub(crate) fn hints(&self) -> &[Arc<dyn PhysicalExpr>] {
         &self.hints
     }
@@ -155,6 +180,14 @@ impl SpreadScan {
     /// The name of the table.
     pub(crate) fn table_name(&self) -> &str {
         &self.name
+    }
+}
+
+impl BrickRanges {
+    /// Whether a brick may have rows for which this holds.
+    fn may_match(&self, pruner: &Pruner, brick: u64) -> bool {
+        *pruner == Pruner::Unknown
+            || stats_of(&self.schema, &self.def, brick).is_none_or(|stats| pruner.may_match(&stats))
     }
 }
 
@@ -220,7 +253,24 @@ impl ExecutionPlan for SpreadScan {
         &self.properties
     }
 
-    over_no_input!();
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    /// A join makes a filter of its keys only if somebody below has it.
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        apply_expression_roots(self.hints.iter(), f)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a scan has no children") }
+    }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let Some(bricks) = self.parts.get(partition).cloned() else {
@@ -228,8 +278,10 @@ impl ExecutionPlan for SpreadScan {
         };
         let rows_max = task.session_config().batch_size();
         let (source, output) = (self.source.clone(), Arc::clone(&self.output));
+        let scan = self.clone();
+        let wanted = bricks.into_iter().filter(move |brick| !scan.matching(vec![*brick]).is_empty());
         let read =
-            stream::iter(bricks).then(move |brick| source.clone().rows(brick, Arc::clone(&output), rows_max));
+            stream::iter(wanted).then(move |brick| source.clone().rows(brick, Arc::clone(&output), rows_max));
         let batches = read.map_ok(stream::iter).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.output), batches)))
     }

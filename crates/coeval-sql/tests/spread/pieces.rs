@@ -180,6 +180,33 @@ fn only_rows_travel_that_a_join_may_have_a_partner_for() {
     assert!(plan.contains("keys of joins=[region]"), "{plan}");
 }
 
+/// Break: have `SpreadScan::matching` give all bricks, or `SpreadScan` tell no expressions.
+#[test]
+fn bricks_that_no_join_looks_for_are_read_nowhere() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    session
+        .execute(
+            "CREATE TABLE days (day int PRIMARY KEY, name text NOT NULL);
+             INSERT INTO days SELECT g, 'day ' || g FROM generate_series(0, 99) g",
+        )
+        .unwrap();
+    let sql = "SELECT f.likes, f.note FROM facts f JOIN days d ON f.day = d.day WHERE d.name = 'day 7'";
+    nodes.shared.take_reads();
+    assert_eq!(rows(&mut session, sql).len(), ROWS / 100);
+    // Days 0 to 9 are in three bricks, by regions.
+    assert!(nodes.shared.take_reads().len() <= 3, "of those that are here");
+    let plan = rows(&mut session, &format!("EXPLAIN ANALYZE {sql}")).join("\n");
+    assert!(plan.contains("bricks_passed_over=") && plan.contains("keys of joins=[day]"), "{plan}");
+    session.execute("SET coeval.spread_pieces = off").unwrap();
+    nodes.shared.take_reads();
+    assert_eq!(rows(&mut session, sql).len(), ROWS / 100);
+    assert_eq!(nodes.shared.take_reads().len(), 3);
+    let others = "SELECT count(*) FROM facts f LEFT JOIN days d ON f.day = d.day AND d.name = 'day 7'";
+    assert_eq!(rows(&mut session, others), [ROWS.to_string()]);
+    nodes.assert_nothing_is_open();
+}
+
 /// Break: have `Steps::of` take no joins.
 #[test]
 fn groups_by_what_a_join_brings_are_begun_where_the_bricks_are() {

@@ -2,6 +2,7 @@
 //! What one partition does: reads its pieces of bricks block by block, and adds them to states.
 
 use super::super::bricks::{BrickPart, as_declared};
+use super::super::hinted_bricks::PassedOver;
 use super::Task;
 use super::filter::Filter;
 use super::groups::{Complete, GroupStates};
@@ -34,8 +35,14 @@ pub(super) struct Fold {
     /// What goes out before more is read.
     complete: Option<Complete>,
     batch_rows: usize,
-    rows_scanned: Count,
+    counts: Counts,
     reservation: MemoryReservation,
+}
+
+/// What a partition counts.
+pub(super) struct Counts {
+    pub(super) rows_scanned: Count,
+    pub(super) passed_over: PassedOver,
 }
 
 /// The piece that is being read.
@@ -58,21 +65,12 @@ impl Fold {
         task: Arc<Task>,
         pieces: Vec<BrickPart>,
         batch_rows: usize,
-        rows_scanned: Count,
+        counts: Counts,
         reservation: MemoryReservation,
     ) -> Result<Self> {
         let states = Some(States::new(&task)?);
         let pieces = pieces.into_iter();
-        Ok(Self {
-            task,
-            pieces,
-            reading: None,
-            states,
-            complete: None,
-            batch_rows,
-            rows_scanned,
-            reservation,
-        })
+        Ok(Self { task, pieces, reading: None, states, complete: None, batch_rows, counts, reservation })
     }
 
     /// Goes on by a block, or by a batch of what is complete.
@@ -87,7 +85,7 @@ impl Fold {
         }
         let Some(reading) = &mut self.reading else { return self.next_piece() };
         if let Some(block) = reading.blocks.next() {
-            self.rows_scanned.add(block.num_rows());
+            self.counts.rows_scanned.add(block.num_rows());
             let states = self.states.as_mut().expect("there are states as long as something is read");
             for start in (0..block.num_rows()).step_by(self.batch_rows) {
                 let rows = block.slice(start, self.batch_rows.min(block.num_rows() - start));
@@ -104,8 +102,13 @@ impl Fold {
     }
 
     fn next_piece(&mut self) -> Result<Step> {
-        if let Some(BrickPart { brick, rows }) = self.pieces.next() {
-            let Task { source, projection, scanned, conjuncts, grouping, .. } = self.task.as_ref();
+        if let Some(part) = self.pieces.next() {
+            let Task { source, hints, projection, scanned, conjuncts, grouping, .. } = self.task.as_ref();
+            if !hints.may_match(source, &part.brick) {
+                self.counts.passed_over.note(&part);
+                return Ok(Step::Read);
+            }
+            let BrickPart { brick, rows } = part;
             let blocks = source.snapshot.batches_within(&brick, rows, projection, grouping.as_ref());
             let filter = Filter::of(conjuncts, scanned, &brick);
             if let Some(States::Grouped(groups)) = &mut self.states {

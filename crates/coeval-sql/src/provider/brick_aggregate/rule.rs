@@ -191,6 +191,8 @@ impl Source {
             scanned: projected(&self.scan.output, &scan_places),
             projection: scan_places.iter().map(|place| self.scan.projection[*place]).collect(),
             source: self.scan.source,
+            // It goes in the place of the aggregate, and makes no filter.
+            hints: self.scan.hints.without(&aggregate.dynamic_expressions_produced()),
             input_columns,
             inputs,
             grouping,

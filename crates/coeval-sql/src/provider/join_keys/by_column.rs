@@ -5,8 +5,8 @@
 //! may be dropped by a column that goes through all that is between the scan and the join as DataFusion's filters go: not below an
 //! aggregate unless it groups by the column, as then whole groups are dropped, and never below what is read by others, too.
 
+use super::told_scan::ToldScan;
 use super::{SCANNED_ROWS_MIN, ScanKeys, keys_for, looks_for_members};
-use crate::provider::scan::Scan;
 use coeval_operators::coded_groups::CodedGroupsExec;
 use coeval_operators::join_keys::{NotedKeysExec, Numbers};
 use coeval_operators::packed_groups::PackedGroupsExec;
@@ -47,7 +47,8 @@ pub(super) fn told_inputs(join: &HashJoinExec) -> Result<Option<Vec<Arc<dyn Exec
             continue;
         }
         let keys = keys_for(rows);
-        let mut tell = |scan: &Scan, column| Some(scan.with_join_keys(ScanKeys::of_column(&keys, column)));
+        let mut tell =
+            |scan: ToldScan<'_>, column| Some(scan.with_join_keys(ScanKeys::of_column(&keys, column)));
         if let Some(told) = with_scans(&larger, sought, &mut tell)? {
             larger = told;
             smaller = Arc::new(NotedKeysExec::new(smaller, [noted.index()], keys));
@@ -74,13 +75,10 @@ fn loses_rows_without_partner(join_type: JoinType) -> bool {
 fn with_scans(
     node: &Arc<dyn ExecutionPlan>,
     column: &Column,
-    change: &mut dyn FnMut(&Scan, usize) -> Option<Scan>,
+    change: &mut dyn FnMut(ToldScan<'_>, usize) -> Option<Arc<dyn ExecutionPlan>>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    if let Some(scan) = node.downcast_ref::<Scan>() {
-        if scan.is_limited() {
-            return Ok(None);
-        }
-        return Ok(change(scan, column.index()).map(|scan| Arc::new(scan) as _));
+    if let Some(scan) = ToldScan::of(node) {
+        return Ok(if scan.is_limited() { None } else { change(scan, column.index()) });
     }
     let mut inputs: Vec<Arc<dyn ExecutionPlan>> = node.children().into_iter().cloned().collect();
     let mut is_changed = false;

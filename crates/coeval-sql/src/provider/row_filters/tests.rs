@@ -6,7 +6,6 @@ use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::Schema;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{binary, col, lit};
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
 const ROWS: i64 = 1_000;
 
@@ -37,8 +36,8 @@ fn filters(schema: &SchemaRef) -> RowFilters {
     RowFilters::new(filters, Arc::clone(schema))
 }
 
-fn metrics() -> ScanMetrics {
-    ScanMetrics::new(&ExecutionPlanMetricsSet::new(), 0)
+fn uncounted() -> WithoutPartner {
+    WithoutPartner::default()
 }
 
 #[test]
@@ -53,7 +52,7 @@ fn rows_that_pass_are_known_by_their_places_in_what_was_asked() {
         };
         let marked = BooleanBuffer::collect_bool(rows.num_rows(), is_marked);
         let expected = BooleanBuffer::collect_bool(rows.num_rows(), passes);
-        let passing = filters(&rows.schema()).passing(rows.clone(), Some(marked), &metrics()).unwrap();
+        let passing = filters(&rows.schema()).passing(rows.clone(), Some(marked), &uncounted()).unwrap();
         let passing = passing.expect("there are such rows");
         assert_eq!(passing.of_all(), expected, "one of {every}");
         assert_eq!(passing.rows(), expected.count_set_bits());
@@ -68,7 +67,7 @@ fn rows_that_pass_are_known_by_their_places_in_what_was_asked() {
 #[test]
 fn a_row_that_is_marked_can_fail_a_filter() {
     let rows = rows();
-    let failed = filters(&rows.schema()).passing(rows, None, &metrics());
+    let failed = filters(&rows.schema()).passing(rows, None, &uncounted());
     assert!(failed.is_err(), "b is 0 in a row that the other filters leave");
 }
 
@@ -77,10 +76,10 @@ fn without_filters_the_marked_rows_pass() {
     let rows = rows();
     let mut none = RowFilters::new(Vec::new(), rows.schema());
     let marked = BooleanBuffer::collect_bool(rows.num_rows(), |row| row % 3 == 1);
-    let passing = none.passing(rows.clone(), Some(marked.clone()), &metrics()).unwrap().unwrap();
+    let passing = none.passing(rows.clone(), Some(marked.clone()), &uncounted()).unwrap().unwrap();
     assert_eq!(passing.of_all(), marked);
-    let all = none.passing(rows.clone(), None, &metrics()).unwrap().unwrap();
+    let all = none.passing(rows.clone(), None, &uncounted()).unwrap().unwrap();
     assert_eq!((all.rows(), all.of_all()), (rows.num_rows(), BooleanBuffer::new_set(rows.num_rows())));
     let nothing = BooleanBuffer::new_unset(rows.num_rows());
-    assert!(none.passing(rows, Some(nothing), &metrics()).unwrap().is_none());
+    assert!(none.passing(rows, Some(nothing), &uncounted()).unwrap().is_none());
 }

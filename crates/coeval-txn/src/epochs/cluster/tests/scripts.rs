@@ -554,6 +554,23 @@ fn a_transaction_says_where_rows_of_each_brick_go() {
     assert_eq!(node.places_of(epoch, []), Err(NodeError::Over));
 }
 
+/// To break it: have `places_of` go by the view that the node is in by now. Rows would be added together that go to different nodes.
+#[test]
+fn rows_go_to_the_same_nodes_as_long_as_their_transaction_is_open() {
+    let member = |node| Member { node: NodeId::new(node), incarnation: Incarnation::new(1) };
+    let (mut keeper, record) = ViewKeeper::found(&[member(1), member(2)], 1);
+    let mut node = ClusterNode::<(), ByTurns>::new(member(1), Stride::new(1, 3), ByTurns);
+    node.follow(&record);
+    let epoch = node.begin().unwrap();
+    let bricks: Vec<BrickAddress> = (0..4).map(|brick| BrickAddress { table: 1, brick }).collect();
+    let places = node.places_of(epoch, bricks.iter().copied()).unwrap();
+    let join = ToKeeper::Join { member: member(3), log_since: Incarnation::new(1) };
+    node.follow(&keeper.receive(&join).unwrap());
+    assert_eq!(node.places_of(epoch, bricks.iter().copied()), Ok(places.clone()));
+    let later = node.begin().unwrap();
+    assert_ne!(node.places_of(later, bricks.iter().copied()), Ok(places), "some bricks are on their way");
+}
+
 /// More rows may come of what has not ended.
 #[test]
 fn files_of_what_has_not_ended_do_not_count() {
