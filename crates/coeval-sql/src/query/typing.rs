@@ -94,7 +94,7 @@ pub(crate) use numbers::{DIVISION, quotient, rounded};
 pub(super) use operators::no_operator;
 pub(crate) use outer_tables::OuterTables;
 pub(crate) use percentages::PERCENTAGE;
-pub(super) use row_offsets::BY_ROW;
+pub(super) use row_offsets::{BY_ROW, NTH_VALUE_BY_ROW};
 pub(crate) use series::SERIES;
 pub(super) use series::{Steps, arguments_of as arguments_of_series, array_of_members};
 pub(crate) use settle::{settled, settled_expression};
