@@ -428,7 +428,10 @@ fn exclusive_or(left: &Expr, right: &Expr) -> Expr {
 fn sign(sign: UnaryOperator, operand: &Expr) -> Option<Expr> {
     let of = |function: &str| Some(call(function, vec![operand.clone()]));
     match sign {
-        UnaryOperator::PGSquareRoot => of("sqrt"),
+        // Of a `numeric` it is a float, where the function is a `numeric`.
+        UnaryOperator::PGSquareRoot => {
+            Some(call("sqrt", vec![casts::cast(operand.clone(), DataType::DoublePrecision)]))
+        }
         UnaryOperator::PGCubeRoot => of("cbrt"),
         UnaryOperator::PGAbs => of("abs"),
         UnaryOperator::BitwiseNot => {
