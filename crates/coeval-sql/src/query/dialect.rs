@@ -435,10 +435,15 @@ fn sign(sign: UnaryOperator, operand: &Expr) -> Option<Expr> {
         UnaryOperator::PGCubeRoot => of("cbrt"),
         UnaryOperator::PGAbs => of("abs"),
         UnaryOperator::BitwiseNot => {
-            // In two's complement it is -1 less the number, which of the least one of a type is the greatest.
-            let all = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) };
-            let (left, right) = (Box::new(nested(&all)), Box::new(nested(operand)));
-            Some(nested(&Expr::BinaryOp { left, op: BinaryOperator::Minus, right }))
+            // In two's complement it is -1 less the number, which of the least one of a type is the greatest. All bits of the number are
+            // asked for so that it is refused if it has none.
+            let all = nested(&Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) });
+            let both = |left: &Expr, op, right: &Expr| {
+                let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
+                nested(&Expr::BinaryOp { left, op, right })
+            };
+            let bits = both(&nested(operand), BinaryOperator::BitwiseAnd, &all);
+            Some(both(&all, BinaryOperator::Minus, &bits))
         }
         UnaryOperator::Minus if !is_signed_literal(operand) => Some(negation(operand)),
         _ => None,

@@ -11,6 +11,7 @@
 //! | `timestamptz + interval` | a day later clocks of the session's zone show the same time | 24 hours later |
 //! | `timestamp - timestamp` | days and a time | hours |
 //! | intervals in comparisons | by length, a month as 30 days | by their parts |
+//! | bits of numbers that are no integers: `2.5 \| 1` | refused | rounded |
 //! | the difference of two times | days and time | hours |
 //! | an interval times or by a number | an interval | refused |
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
@@ -85,6 +86,7 @@ impl ExprPlanner for PostgresOperators {
         }
         let mut raw = raw;
         let Some(operator) = arithmetic(&raw.op) else {
+            require_bits(&raw, schema)?;
             return Ok(PlannerResult::Original(with_comparable_operands(raw, schema)?));
         };
         let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
@@ -229,6 +231,31 @@ fn with_comparable_operands(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result
         (raw.left, raw.right) = (left, right);
     }
     Ok(raw)
+}
+
+/// Refuses an operator on bits of numbers that are no integers: DataFusion would round them.
+///
+/// # Errors
+/// `42883`.
+fn require_bits(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<()> {
+    let is_of_bits = matches!(
+        raw.op,
+        BinaryOperator::BitwiseAnd
+            | BinaryOperator::BitwiseOr
+            | BinaryOperator::PGBitwiseShiftLeft
+            | BinaryOperator::PGBitwiseShiftRight
+    );
+    if !is_of_bits {
+        return Ok(());
+    }
+    let (Ok(left), Ok(right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
+        return Ok(());
+    };
+    let has_bits = |ty: &DataType| !is_number(ty) || ty.is_integer();
+    if has_bits(&left) && has_bits(&right) {
+        return Ok(());
+    }
+    Err(no_operator(&left, &raw.op, &right).into())
 }
 
 /// Whether this counts rows by a constant: `count(1)` is `count(*)`. Both have one name in plans, so they must be one
