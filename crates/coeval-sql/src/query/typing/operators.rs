@@ -86,7 +86,7 @@ impl ExprPlanner for PostgresOperators {
         }
         let mut raw = raw;
         let Some(operator) = arithmetic(&raw.op) else {
-            require_bits(&raw, schema)?;
+            settle_bits(&mut raw, schema)?;
             return Ok(PlannerResult::Original(with_comparable_operands(raw, schema)?));
         };
         let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
@@ -233,11 +233,12 @@ fn with_comparable_operands(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result
     Ok(raw)
 }
 
-/// Refuses an operator on bits of numbers that are no integers: DataFusion would round them.
+/// Reads a literal without a type beside the bits of a number as such a number, and refuses numbers that are no integers: DataFusion would
+/// round them.
 ///
 /// # Errors
-/// `42883`.
-fn require_bits(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<()> {
+/// `42883`; `22P02` for a literal that is no number.
+fn settle_bits(raw: &mut RawBinaryExpr, schema: &DFSchema) -> Result<()> {
     let is_of_bits = matches!(
         raw.op,
         BinaryOperator::BitwiseAnd
@@ -248,9 +249,10 @@ fn require_bits(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<()> {
     if !is_of_bits {
         return Ok(());
     }
-    let (Ok(left), Ok(right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
+    let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
         return Ok(());
     };
+    type_literals(raw, &mut left, &mut right, schema)?;
     let has_bits = |ty: &DataType| !is_number(ty) || ty.is_integer();
     if has_bits(&left) && has_bits(&right) {
         return Ok(());

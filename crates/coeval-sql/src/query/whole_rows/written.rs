@@ -2,7 +2,7 @@
 //! Rows that are values: `SELECT t FROM t`, `md5(t::text)`, `a.* = b.*`, `ROW(t.*, 1)`. They are written out as `ROW(t.a, t.b)`, and `(t).a` as
 //! `t.a`. Those beside an outer join, which may be NULL as wholes, stay as they are, and so do those whose columns are not known.
 
-use super::only_part;
+use super::{mark_of, only_part};
 use crate::column_name::MARK;
 use crate::names::fold;
 use crate::query::compares;
@@ -107,7 +107,9 @@ impl WritingOut<'_> {
             return None;
         }
         let of_row = |column: &String| Expr::CompoundIdentifier(vec![name.clone(), quoted(column.clone())]);
-        Some(columns.iter().map(of_row).collect())
+        // The mark is put there for what counts rows.
+        let mark = mark_of(&fold(name));
+        Some(columns.iter().filter(|column| **column != mark).map(of_row).collect())
     }
 
     /// The columns of the row that an expression is.
