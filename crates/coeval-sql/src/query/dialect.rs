@@ -88,7 +88,7 @@ use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED};
 use crate::names::fold;
-use crate::query::typing::negation;
+use crate::query::typing::Sign;
 use crate::select::call;
 use crate::walk::{WalkMut, each_expression, step};
 use coeval_store::NUMERIC_PRECISION_MAX;
@@ -445,7 +445,8 @@ fn sign(sign: UnaryOperator, operand: &Expr) -> Option<Expr> {
             let bits = both(&nested(operand), BinaryOperator::BitwiseAnd, &all);
             Some(both(&all, BinaryOperator::Minus, &bits))
         }
-        UnaryOperator::Minus if !is_signed_literal(operand) => Some(negation(operand)),
+        UnaryOperator::Minus if !is_signed_literal(operand) => Some(Sign::Minus.before(operand)),
+        UnaryOperator::Plus if !is_signed_literal(operand) => Some(Sign::Plus.before(operand)),
         _ => None,
     }
 }

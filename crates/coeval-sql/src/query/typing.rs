@@ -88,7 +88,7 @@ pub(super) use literals::own_call;
 pub(crate) use literals::{is_int_literal, with_typed_literals};
 pub(super) use merged::Merging;
 pub(crate) use moments::ROUNDED as ROUNDED_TIME;
-pub(super) use negated::negation;
+pub(super) use negated::Sign;
 pub(super) use numbers::is_mean;
 pub(crate) use numbers::{DIVISION, quotient, rounded};
 pub(super) use operators::no_operator;

@@ -24,7 +24,7 @@ use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
 use super::jsonb;
 use super::merged::{self, Merging};
-use super::negated::{is_negation, negated};
+use super::negated::Sign;
 use super::numbers::{mean, quotient};
 use super::places;
 use super::settle::{comparable_pair, concatenation, floats_of_one_type, make_labels, pair, require_choices};
@@ -71,8 +71,8 @@ impl ExprPlanner for PostgresOperators {
         if let Some(merging) = Merging::of(&raw.op) {
             return Ok(PlannerResult::Planned(merged::planned(merging, raw.left, raw.right, schema)));
         }
-        if is_negation(&raw.op) {
-            return Ok(PlannerResult::Planned(negated(raw.right, schema)?));
+        if let Some(sign) = Sign::of(&raw.op) {
+            return Ok(PlannerResult::Planned(sign.planned(raw.right, schema)?));
         }
         (raw.left, raw.right) = typed_operands(&raw.op, raw.left, raw.right, schema);
         let raw = match of_arrays_or_json(raw, schema)? {
