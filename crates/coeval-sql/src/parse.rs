@@ -19,7 +19,6 @@ mod cycles;
 mod deferrable;
 mod depth;
 mod descendants;
-mod distinct;
 mod element_targets;
 mod fetch_counts;
 mod frame_exclusions;
@@ -37,13 +36,14 @@ mod order_operators;
 mod overriding;
 mod parentheses;
 mod postgres;
+mod precedence;
+mod prefix_operators;
 mod rows_from;
 mod schema_elements;
 mod searches;
 mod select_into;
 mod servers;
 mod short_forms;
-mod signs;
 mod synonyms;
 mod unlogged;
 mod untyped_columns;
@@ -60,7 +60,6 @@ pub(crate) use copy_options::{ALL_COLUMNS, MAX_REJECTED_MARK};
 pub(crate) use current_rows::CURRENT_OF;
 pub(crate) use cycles::ROW_TEXT;
 pub(crate) use depth::STACK_BYTES;
-pub(crate) use distinct::regroup_distinct;
 pub(crate) use element_targets::ARRAY_WITH;
 pub(crate) use fetch_counts::WITH_TIES;
 pub(crate) use frame_exclusions::Exclusion;
@@ -93,7 +92,6 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 use deferrable::take_deferrable;
 use descendants::take_stars;
-use distinct::compares_distinct;
 use element_targets::{put_elements, spell_elements};
 use fetch_counts::spell_fetch;
 use frame_exclusions::take_exclusions;
@@ -114,7 +112,6 @@ use schema_elements::split_elements;
 use select_into::as_definition;
 use servers::take_server;
 use short_forms::spell_short_forms;
-use signs::{enclose_operands, has_operators_in_row};
 use synonyms::spell_synonyms;
 use unlogged::take_unlogged;
 use untyped_columns::spell_untyped;
@@ -234,8 +231,6 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
     let server = take_server(&mut tokens)?;
     cancel::check()?;
     let has_long_chain = balance::has_long_chain(&tokens);
-    let compares_distinct = compares_distinct(&tokens);
-    let has_operators_in_row = has_operators_in_row(&tokens);
     let has_into = tokens.iter().any(|token| is_word(token, "into"));
     let has_clock_words = has_clock_words(&tokens);
     let mut syntax = parse_tokens(tokens, sql, own)?;
@@ -243,12 +238,6 @@ fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result
     if let Syntax::Statement(statement) = &mut syntax {
         if has_long_chain {
             balance::balance(statement);
-        }
-        if compares_distinct {
-            regroup_distinct(statement);
-        }
-        if has_operators_in_row {
-            enclose_operands(statement);
         }
         if has_elements {
             put_elements(statement)?;
@@ -347,9 +336,7 @@ pub(crate) fn parse_query(sql: &str) -> Result<Query, SqlError> {
 pub(crate) fn parse_expression(text: &str) -> Result<Expr, ParserError> {
     let dialect = Postgres::for_text(text);
     let parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX + DEPTH_BEYOND);
-    let mut expression = parser.try_with_sql(text)?.parse_expr()?;
-    regroup_distinct(&mut expression);
-    Ok(expression)
+    parser.try_with_sql(text)?.parse_expr()
 }
 
 /// Whether the expression is the keyword DEFAULT, which the parser takes for a name.
@@ -415,4 +402,9 @@ const OTHER_CLAUSES: [&str; 14] = [
 /// Whether a token is this word, whatever its case, and not in quotes.
 fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
     matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+}
+
+/// Whether a token is this word of the parser's, and not in quotes.
+fn is_keyword(token: &Token, keyword: Keyword) -> bool {
+    matches!(token, Token::Word(word) if word.keyword == keyword)
 }

@@ -45,6 +45,7 @@ mod ordered_names;
 mod ordering;
 mod origins;
 mod outer_aggregates;
+mod outer_outputs;
 mod output_names;
 mod packed_lists;
 mod plan;

@@ -12,7 +12,7 @@ pub(crate) use expressions::{columns_named, sequences_named};
 pub(crate) use row_ids::{ROW_ID_COLUMN, counts_rows};
 
 use crate::error::SqlError;
-use crate::parse::{parse_known, regroup_distinct};
+use crate::parse::parse_known;
 use coeval_store::ViewDef;
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use std::collections::BTreeSet;
@@ -25,10 +25,7 @@ pub(crate) fn parse_query(sql: &str) -> Result<Box<Query>, SqlError> {
     let mut statements = parse_known(sql)
         .map_err(|error| SqlError::internal(format!("a stored query cannot be read: {error}")))?;
     match (statements.pop(), statements.is_empty()) {
-        (Some(Statement::Query(mut query)), true) => {
-            regroup_distinct(&mut query);
-            Ok(query)
-        }
+        (Some(Statement::Query(query)), true) => Ok(query),
         _ => Err(SqlError::internal(format!("a stored query is not one query: {sql}"))),
     }
 }

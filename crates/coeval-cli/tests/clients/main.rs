@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Real clients against `coeval serve`: psql, pgbench, pg_dump, psycopg, asyncpg, SQLAlchemy, pgjdbc, node-postgres, pgx;
-//! and random queries, expressions, changes, sessions and loads, which PostgreSQL has to answer in the same way.
+//! and random queries, expressions, operators, changes, sessions and loads, which PostgreSQL has to answer in the same way.
 //!
 //! Each client is a small program in a folder beside this file, which says what it found when that is not what it
 //! wanted. What they want is what PostgreSQL 15 gives: `COEVAL_CLIENTS_SERVER=host:port` runs them all against such a
@@ -81,6 +81,11 @@ const CLIENTS: &[Client] = &[
         name: "random expressions",
         installed_by: BESIDE_POSTGRES,
         program: |places| places.random("random_expressions.py"),
+    },
+    Client {
+        name: "random operators",
+        installed_by: BESIDE_POSTGRES,
+        program: |places| places.random("random_operators.py"),
     },
     Client {
         name: "random patterns",

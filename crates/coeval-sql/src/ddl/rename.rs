@@ -9,8 +9,10 @@ use crate::error::{SqlError, SqlState};
 use crate::names;
 use crate::sequences;
 use crate::stored::view_query::quoted;
-use crate::stored::{view_query, view_query_of};
-use coeval_store::{CatalogChange, ObjectRef, QualifiedName, SequenceDef, SpaceId, TableDef, ViewDef};
+use crate::stored::{ROW_ID_COLUMN, view_query, view_query_of};
+use coeval_store::{
+    CatalogChange, ColumnState, ObjectRef, QualifiedName, SequenceDef, SpaceId, TableDef, ViewDef,
+};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use std::sync::Arc;
 
@@ -104,8 +106,7 @@ fn move_table(context: &mut StatementContext<'_>, id: SpaceId, new: &QualifiedNa
             lookup::refuse_taken(context, &QualifiedName::new(&new.schema, &index.name))?;
         }
         for sequence in dependents::owned_sequences(context, &old) {
-            let name = QualifiedName::new(&new.schema, &sequence.name.name);
-            lookup::refuse_taken(context, &name)?;
+            let name = name_of_moved(context, &sequence, &old, new)?;
             let moved = SequenceDef { name, ..SequenceDef::clone(&sequence) };
             context.transaction.change_catalog(CatalogChange::PutSequence(moved))?;
         }
@@ -121,6 +122,29 @@ fn move_table(context: &mut StatementContext<'_>, id: SpaceId, new: &QualifiedNa
     def.name = new.clone();
     put(context, def)?;
     Ok(())
+}
+
+/// The name that the sequence of a column gets in the schema that its table is moved to. Users do not know that of the hidden
+/// row id, which has any name that is free.
+///
+/// # Errors
+/// 42P07 if the name is taken.
+fn name_of_moved(
+    context: &StatementContext<'_>,
+    sequence: &SequenceDef,
+    table: &TableDef,
+    new: &QualifiedName,
+) -> Result<QualifiedName, SqlError> {
+    let column = sequence.owned_by.and_then(|(_, column)| table.columns.get(column));
+    if column.is_some_and(|column| column.state == ColumnState::Hidden) {
+        let catalog = context.transaction.catalog();
+        let is_taken = |name: &str| naming::is_relation(catalog, &new.schema, name);
+        let name = naming::choose(&new.name, &[ROW_ID_COLUMN], "seq", is_taken);
+        return Ok(QualifiedName::new(&new.schema, name));
+    }
+    let name = QualifiedName::new(&new.schema, &sequence.name.name);
+    lookup::refuse_taken(context, &name)?;
+    Ok(name)
 }
 
 /// Lets the views on a relation follow its new name.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `BETWEEN SYMMETRIC` and `BETWEEN ASYMMETRIC`, which the parser has not.
 
+use super::is_keyword;
 use crate::walk::any_expression;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -37,10 +38,6 @@ pub(super) fn infix(parser: &mut Parser<'_>, value: &Expr) -> Option<Result<Expr
             false => either,
         })
     }))
-}
-
-fn is_keyword(token: &Token, keyword: Keyword) -> bool {
-    matches!(token, Token::Word(word) if word.keyword == keyword)
 }
 
 fn or_the_other_way(between: Expr) -> Result<Expr, ParserError> {

@@ -2,6 +2,7 @@
 //! `x IN ((SELECT max(y) FROM u), 9)`, a list that begins with a subquery: the parser takes what begins like a query for one, and
 //! expects nothing behind it.
 
+use super::is_keyword;
 use super::parentheses::{behind_inner, goes_on_with_a_query};
 use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -21,10 +22,6 @@ pub(super) fn infix(parser: &mut Parser<'_>, value: &Expr) -> Option<Result<Expr
         parser.advance_token();
     }
     Some(list(parser).map(|list| Expr::InList { expr: Box::new(value.clone()), list, negated }))
-}
-
-fn is_keyword(token: &Token, keyword: Keyword) -> bool {
-    matches!(token, Token::Word(word) if word.keyword == keyword)
 }
 
 /// Whether the parentheses within the next ones, which they begin with, hold a member of a list: something stands behind them that

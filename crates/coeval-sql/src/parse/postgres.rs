@@ -92,7 +92,7 @@ impl Dialect for Postgres {
         }
         super::values_subquery::prefix(parser)
             .or_else(|| super::grouping_sets::prefix(parser))
-            .or_else(|| super::signs::prefix(parser))
+            .or_else(|| super::prefix_operators::prefix(parser))
             .or_else(|| super::parentheses::prefix(parser))
     }
 
@@ -102,7 +102,23 @@ impl Dialect for Postgres {
         expr: &Expr,
         _precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
-        super::between::infix(parser, expr).or_else(|| super::in_lists::infix(parser, expr))
+        super::between::infix(parser, expr)
+            .or_else(|| super::in_lists::infix(parser, expr))
+            .or_else(|| super::precedence::infix(parser, expr))
+    }
+
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        super::precedence::of_next(parser).map(Ok).or_else(|| POSTGRES.get_next_precedence(parser))
+    }
+
+    /// A colon ends the bound of a slice, which may be any expression.
+    fn prec_value(&self, prec: Precedence) -> u8 {
+        if matches!(prec, Precedence::Colon) { self.prec_unknown() } else { POSTGRES.prec_value(prec) }
+    }
+
+    /// PostgreSQL has no operator behind an operand since its version 14.
+    fn supports_factorial_operator(&self) -> bool {
+        false
     }
 
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
@@ -139,20 +155,12 @@ impl Dialect for Postgres {
         POSTGRES.is_custom_operator_part(ch)
     }
 
-    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
-        POSTGRES.get_next_precedence(parser)
-    }
-
     fn supports_filter_during_aggregation(&self) -> bool {
         POSTGRES.supports_filter_during_aggregation()
     }
 
     fn supports_group_by_expr(&self) -> bool {
         POSTGRES.supports_group_by_expr()
-    }
-
-    fn prec_value(&self, prec: Precedence) -> u8 {
-        POSTGRES.prec_value(prec)
     }
 
     fn allow_extract_custom(&self) -> bool {
@@ -173,10 +181,6 @@ impl Dialect for Postgres {
 
     fn supports_listen_notify(&self) -> bool {
         POSTGRES.supports_listen_notify()
-    }
-
-    fn supports_factorial_operator(&self) -> bool {
-        POSTGRES.supports_factorial_operator()
     }
 
     fn supports_bitwise_shift_operators(&self) -> bool {

@@ -89,7 +89,7 @@ use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED, similar_pattern};
 use crate::names::fold;
-use crate::query::typing::negation;
+use crate::query::typing::Sign;
 use crate::select::call;
 use crate::walk::{WalkMut, each_expression, step};
 use coeval_store::NUMERIC_PRECISION_MAX;
@@ -421,16 +421,25 @@ fn exclusive_or(left: &Expr, right: &Expr) -> Expr {
 fn sign(sign: UnaryOperator, operand: &Expr) -> Option<Expr> {
     let of = |function: &str| Some(call(function, vec![operand.clone()]));
     match sign {
-        UnaryOperator::PGSquareRoot => of("sqrt"),
+        // Of a `numeric` it is a float, where the function is a `numeric`.
+        UnaryOperator::PGSquareRoot => {
+            Some(call("sqrt", vec![casts::cast(operand.clone(), DataType::DoublePrecision)]))
+        }
         UnaryOperator::PGCubeRoot => of("cbrt"),
         UnaryOperator::PGAbs => of("abs"),
         UnaryOperator::BitwiseNot => {
-            // In two's complement it is -1 less the number, which of the least one of a type is the greatest.
-            let all = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) };
-            let (left, right) = (Box::new(nested(&all)), Box::new(nested(operand)));
-            Some(nested(&Expr::BinaryOp { left, op: BinaryOperator::Minus, right }))
+            // In two's complement it is -1 less the number, which of the least one of a type is the greatest. All bits of the number are
+            // asked for so that it is refused if it has none.
+            let all = nested(&Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) });
+            let both = |left: &Expr, op, right: &Expr| {
+                let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
+                nested(&Expr::BinaryOp { left, op, right })
+            };
+            let bits = both(&nested(operand), BinaryOperator::BitwiseAnd, &all);
+            Some(both(&all, BinaryOperator::Minus, &bits))
         }
-        UnaryOperator::Minus if !is_signed_literal(operand) => Some(negation(operand)),
+        UnaryOperator::Minus if !is_signed_literal(operand) => Some(Sign::Minus.before(operand)),
+        UnaryOperator::Plus if !is_signed_literal(operand) => Some(Sign::Plus.before(operand)),
         _ => None,
     }
 }

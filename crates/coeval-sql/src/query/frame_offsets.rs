@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Offsets of window frames that are computed: `ROWS $1 PRECEDING`, `RANGE interval '1 day' * 7 PRECEDING`.
+//! Offsets of window frames that are computed: `ROWS $1 PRECEDING`, `RANGE interval '7 days' PRECEDING`.
 //!
 //! In a plan of DataFusion an offset is a value. While there is none, the bound is that of the current row, and the offset stands in a
 //! call of [`FRAME_OFFSET`] among what the window is divided by, where it changes nothing, since it is the same for all rows. Once the
@@ -282,7 +282,7 @@ fn with_digits(value: ScalarValue) -> ScalarValue {
 /// The offset, if it can be one beside what is of this type.
 ///
 /// # Errors
-/// `22004` for NULL, `22013` for one below zero, `0A000` for one that cannot be added to what the window is ordered by.
+/// `22004` for NULL, `22013` for NaN and one below zero, `0A000` for one that cannot be added to what the window is ordered by.
 fn checked(value: ScalarValue, ty: &DataType, which: &str, units: WindowFrameUnits) -> Result<ScalarValue> {
     let value = with_digits(value);
     if value.is_null() {
@@ -300,7 +300,8 @@ fn checked(value: ScalarValue, ty: &DataType, which: &str, units: WindowFrameUni
         let error = SqlError::unsupported(format!("RANGE with an offset of type {given} instead of {key}"));
         return Err(error.with_hint("Cast the offset value to an appropriate type.").into());
     }
-    if ScalarValue::new_zero(&given).is_ok_and(|zero| value < zero) {
+    let is_below_zero = ScalarValue::new_zero(&given).is_ok_and(|zero| value < zero);
+    if is_below_zero || is_nan(&value) {
         let message = match units {
             WindowFrameUnits::Range => "invalid preceding or following size in window function".to_owned(),
             WindowFrameUnits::Rows | WindowFrameUnits::Groups => {
@@ -310,6 +311,14 @@ fn checked(value: ScalarValue, ty: &DataType, which: &str, units: WindowFrameUni
         return Err(SqlError::new(SqlState::InvalidPrecedingOrFollowingSize, message).into());
     }
     Ok(value)
+}
+
+fn is_nan(value: &ScalarValue) -> bool {
+    match value {
+        ScalarValue::Float64(Some(value)) => value.is_nan(),
+        ScalarValue::Float32(Some(value)) => value.is_nan(),
+        _ => false,
+    }
 }
 
 /// How far away the rows of a frame are.

@@ -447,6 +447,7 @@ impl Attempt<'_> {
 fn resolve_names(query: &mut Query, context: &StatementContext<'_>) -> Result<bool, SqlError> {
     let find =
         |name: &ObjectName| found(name, context.settings, context.transaction, context.parts.as_deref());
+    super::outer_outputs::named(query, &find);
     super::names_beside_stars::give_back(query, &find);
     let has_table_changes = super::table_changes::written_out(query, &find)?;
     let names_types = crate::user_types::resolve(query, context.settings, context.transaction);

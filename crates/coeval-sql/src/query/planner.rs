@@ -285,6 +285,7 @@ impl<'a> Planner<'a> {
         super::typing::without_subqueries_in_values(&mut parsed);
         let mut query = super::output_names::named(&parsed);
         let find = |name: &ObjectName| super::scopes::found(name, self.settings, self.transaction, None);
+        super::outer_outputs::named(&mut query, &find);
         super::names_beside_stars::give_back(&mut query, &find);
         super::table_changes::written_out(&mut query, &find)?;
         crate::user_types::resolve(&mut query, self.settings, self.transaction);

@@ -5,13 +5,14 @@
 //! takes none for NULL. So a column is counted in their place that is NULL only where the row is: one of the table that is
 //! NOT NULL, or else one that is put beside its columns in FROM. It tells as well to which query a count belongs that is
 //! written in a subquery. Whether a row is NULL its columns tell. [`documents`] has what makes JSON of rows, [`stars`] rows that
-//! are written with all columns of others, [`values`] rows that are the value of their only column, and [`aliases`] what is known of
-//! columns here and is not of rows.
+//! are written with all columns of others, [`values`] rows that are the value of their only column, [`aliases`] what is known of
+//! columns here and is not of rows, and [`written`] all other rows.
 
 mod aliases;
 mod documents;
 mod stars;
 mod values;
+mod written;
 
 use super::scopes::{FindRelation, Owner, Scopes, WholeRow, names_of_sets, value_column};
 use crate::error::SqlError;
@@ -31,11 +32,12 @@ use std::ops::ControlFlow;
 /// `0A000` for rows beside an outer join where no column can stand for them, for different rows, and for a question about
 /// columns that are not known.
 pub(super) fn counted(query: &mut Query, find: FindRelation<'_>) -> Result<(), SqlError> {
-    if !names_rows(query) {
-        return Ok(());
+    if names_rows(query) {
+        let mut rows = Rows { scopes: Scopes::of_statement(find), marks: Vec::new() };
+        query.try_walk_mut(&mut rows)?;
     }
-    let mut rows = Rows { scopes: Scopes::of_statement(find), marks: Vec::new() };
-    query.try_walk_mut(&mut rows)
+    written::write_out(query, find);
+    Ok(())
 }
 
 /// How a row is written.

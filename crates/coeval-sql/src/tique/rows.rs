@@ -5,12 +5,14 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::parameters::index_of_name;
 use crate::result::{CommandTag, RowSet, StatementResult};
+use crate::scalar::cast_function::cast_array;
 use crate::types::{column_type_of_arrow, column_type_of_field, format_value};
 use crate::walk::try_change_expressions;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::util::display::array_value_to_string;
+use chrono_tz::Tz;
 use coeval_store::{ColumnType, Value as StoredValue, ValueRef, value_at};
 use coeval_tique::{Outcome, Rows};
 use datafusion::sql::sqlparser::ast::{Expr, Statement, Value};
@@ -178,6 +180,10 @@ fn converted(column: &ArrayRef, field: &Field) -> Result<ArrayRef, SqlError> {
     }
     if column.data_type() == field.data_type() {
         return Ok(Arc::clone(column));
+    }
+    if column_type_of_field(field) == Some(ColumnType::AnyNumeric) {
+        // Engines compute roots and powers as floats. A number has no time zone.
+        return cast_array(column, ColumnType::AnyNumeric, Tz::UTC);
     }
     let options = arrow::compute::CastOptions { safe: false, ..arrow::compute::CastOptions::default() };
     Ok(arrow::compute::cast_with_options(column, field.data_type(), &options)?)

@@ -97,7 +97,7 @@ FORMS = {
         "abs({numeric})", "round({numeric}, 1)", "round({numeric})", "trunc({numeric}, 1)", "ceil({numeric})", "floor({numeric})",
         "{int}::numeric", "{int} / 2.0", "{float}::numeric(12, 2)", "{text}::numeric", "extract(epoch FROM {interval})", "extract(second FROM {time})",
         "{numeric}::numeric(10, 1)", "(SELECT sum({numeric:r}) FROM r WHERE {bool:r})", "(SELECT avg({int:r}) FROM r WHERE {bool:r})",
-        "({jsonb} -> 'a')::numeric", "extract(epoch FROM {instant})", "to_number({text}, '999')", "mod({numeric}, {int})", "{bigint} + {numeric}",
+        "sqrt(abs({numeric}))", "ln(abs({numeric}) + 1)", "power({numeric}, 2)", "({jsonb} -> 'a')::numeric", "extract(epoch FROM {instant})", "to_number({text}, '999')", "mod({numeric}, {int})", "{bigint} + {numeric}",
     ],
     "float": [
         "{float} + {float}", "{float} * {float}", "{float} / {float}", "{float} - {numeric}", "-{float}", "abs({float})", "sqrt(abs({float}))",

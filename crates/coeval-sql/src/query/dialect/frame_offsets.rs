@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Offsets of a window's frame that are no plain literals: `ROWS $1 PRECEDING`, `RANGE interval '1 day' * 7 PRECEDING`,
+//! Offsets of a window's frame that are no plain numbers of rows: `ROWS $1 PRECEDING`, `RANGE interval '7 days' PRECEDING`,
 //! `RANGE 0.75 PRECEDING`.
 //!
 //! DataFusion has values for them in its plans. So the offset goes into a call of [`FRAME_OFFSET`] that is the first thing which the
@@ -52,16 +52,29 @@ fn taken(end: &str, bound: &mut WindowFrameBound, units: WindowFrameUnits) -> Op
 
 /// Whether DataFusion takes the offset as it is written.
 fn is_literal(offset: &Expr, units: WindowFrameUnits) -> bool {
+    match units {
+        // It would make an offset of anything, such as of 1 beside a date or of one below zero. A text is read as what the window
+        // is ordered by.
+        WindowFrameUnits::Range => is_text(offset),
+        WindowFrameUnits::Rows | WindowFrameUnits::Groups => is_count(offset),
+    }
+}
+
+fn is_text(offset: &Expr) -> bool {
     match offset {
-        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_literal(inner, units),
+        Expr::Nested(inner) => is_text(inner),
+        Expr::Value(value) => matches!(value.value, Value::SingleQuotedString(_)),
+        _ => false,
+    }
+}
+
+/// Whether the offset is a number of rows, and not of more than there are numbers for.
+fn is_count(offset: &Expr) -> bool {
+    match offset {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_count(inner),
         Expr::Interval(interval) => matches!(interval.value.as_ref(), Expr::Value(_)),
         Expr::Value(value) => match &value.value {
-            // DataFusion rounds one of a range to the decimal places of what the window is ordered by, and takes none that its type has not;
-            // and it takes more rows than there are numbers for.
-            Value::Number(digits, _) => match units {
-                WindowFrameUnits::Range => digits.parse::<i16>().is_ok(),
-                WindowFrameUnits::Rows | WindowFrameUnits::Groups => digits.parse::<i64>().is_ok(),
-            },
+            Value::Number(digits, _) => digits.parse::<i64>().is_ok(),
             Value::SingleQuotedString(_) => true,
             _ => false,
         },

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions of numbers that are called with a `numeric` without digits: they are other functions then, which compute with all digits.
+//! So are roots, powers, logarithms and signs of any `numeric`, whose results have as many digits as it takes.
 
 use super::any_numeric::is_any_numeric;
 use crate::functions::function;
@@ -29,6 +30,9 @@ const FUNCTIONS: [(&str, &str); 12] = [
     ("log10", "numeric_log"),
     ("power", "numeric_power"),
 ];
+
+/// Those of them that give a `numeric` without digits of one with digits, too.
+const OF_ALL_NUMERICS: [&str; 7] = ["signum", "sqrt", "exp", "ln", "log", "log10", "power"];
 
 /// The signature of a function that takes what another one takes, and such numbers. The function says itself that it takes them.
 pub(super) fn with_numbers(general: &Signature) -> Signature {
@@ -71,10 +75,22 @@ struct OfNumbers {
 }
 
 impl OfNumbers {
+    /// Whether arguments of these types are computed with all digits.
+    fn is_own(&self, types: &[DataType]) -> bool {
+        if types.iter().any(is_any_numeric) {
+            return true;
+        }
+        let is_exact = |ty: &DataType| ty.is_signed_integer() || ty.is_decimal() || ty.is_null();
+        // To a base there are logarithms of `numeric` alone.
+        let has_base = self.name() == "log" && types.len() == 2;
+        OF_ALL_NUMERICS.contains(&self.name())
+            && types.iter().all(is_exact)
+            && (has_base || types.iter().any(DataType::is_decimal))
+    }
+
     /// The function for arguments of these types.
-    fn of<'t>(&self, types: impl IntoIterator<Item = &'t DataType>) -> &ScalarUDF {
-        let mut types = types.into_iter();
-        if types.any(is_any_numeric) { &self.own } else { &self.general }
+    fn of(&self, types: &[DataType]) -> &ScalarUDF {
+        if self.is_own(types) { &self.own } else { &self.general }
     }
 }
 
@@ -87,7 +103,7 @@ impl ScalarUDFImpl for OfNumbers {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         // Casts to floats are written once the types of all arguments are settled.
-        if types.iter().any(is_any_numeric) { Ok(types.to_vec()) } else { self.general.coerce_types(types) }
+        if self.is_own(types) { Ok(types.to_vec()) } else { self.general.coerce_types(types) }
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
@@ -109,7 +125,7 @@ impl ScalarUDFImpl for OfNumbers {
     fn simplify(&self, arguments: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let types =
             arguments.iter().map(|argument| info.get_data_type(argument)).collect::<Result<Vec<_>>>()?;
-        if types.iter().any(is_any_numeric) {
+        if self.is_own(&types) {
             return Ok(ExprSimplifyResult::Original(arguments));
         }
         self.general.simplify(arguments, info)

@@ -11,6 +11,7 @@
 //! | `timestamptz + interval` | a day later clocks of the session's zone show the same time | 24 hours later |
 //! | `timestamp - timestamp` | days and a time | hours |
 //! | intervals in comparisons | by length, a month as 30 days | by their parts |
+//! | bits of numbers that are no integers: `2.5 \| 1` | refused | rounded |
 //! | the difference of two times | days and time | hours |
 //! | an interval times or by a number | an interval | refused |
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
@@ -23,7 +24,7 @@ use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
 use super::jsonb;
 use super::merged::{self, Merging};
-use super::negated::{is_negation, negated};
+use super::negated::Sign;
 use super::numbers::{mean, quotient};
 use super::places;
 use super::settle::{comparable_pair, concatenation, floats_of_one_type, make_labels, pair, require_choices};
@@ -70,8 +71,8 @@ impl ExprPlanner for PostgresOperators {
         if let Some(merging) = Merging::of(&raw.op) {
             return Ok(PlannerResult::Planned(merged::planned(merging, raw.left, raw.right, schema)));
         }
-        if is_negation(&raw.op) {
-            return Ok(PlannerResult::Planned(negated(raw.right, schema)?));
+        if let Some(sign) = Sign::of(&raw.op) {
+            return Ok(PlannerResult::Planned(sign.planned(raw.right, schema)?));
         }
         (raw.left, raw.right) = typed_operands(&raw.op, raw.left, raw.right, schema);
         let raw = match of_arrays_or_json(raw, schema)? {
@@ -85,6 +86,7 @@ impl ExprPlanner for PostgresOperators {
         }
         let mut raw = raw;
         let Some(operator) = arithmetic(&raw.op) else {
+            settle_bits(&mut raw, schema)?;
             return Ok(PlannerResult::Original(with_comparable_operands(raw, schema)?));
         };
         let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
@@ -229,6 +231,33 @@ fn with_comparable_operands(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result
         (raw.left, raw.right) = (left, right);
     }
     Ok(raw)
+}
+
+/// Reads a literal without a type beside the bits of a number as such a number, and refuses numbers that are no integers: DataFusion would
+/// round them.
+///
+/// # Errors
+/// `42883`; `22P02` for a literal that is no number.
+fn settle_bits(raw: &mut RawBinaryExpr, schema: &DFSchema) -> Result<()> {
+    let is_of_bits = matches!(
+        raw.op,
+        BinaryOperator::BitwiseAnd
+            | BinaryOperator::BitwiseOr
+            | BinaryOperator::PGBitwiseShiftLeft
+            | BinaryOperator::PGBitwiseShiftRight
+    );
+    if !is_of_bits {
+        return Ok(());
+    }
+    let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
+        return Ok(());
+    };
+    type_literals(raw, &mut left, &mut right, schema)?;
+    let has_bits = |ty: &DataType| !is_number(ty) || ty.is_integer();
+    if has_bits(&left) && has_bits(&right) {
+        return Ok(());
+    }
+    Err(no_operator(&left, &raw.op, &right).into())
 }
 
 /// Whether this counts rows by a constant: `count(1)` is `count(*)`. Both have one name in plans, so they must be one

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `lag`, `lead` and `nth_value` whose second argument is not the same for all rows: `lag(x, n) OVER (ORDER BY x)`. DataFusion takes
-//! a constant alone, so the dialect calls these instead, which look at the argument of the row at hand as PostgreSQL does.
+//! a constant alone, so the dialect calls these instead, which look at the argument of the row at hand as PostgreSQL does; also of
+//! `nth_value` for a constant that is no place.
 
 use crate::error::{SqlError, SqlState};
 use crate::types::common_arrow_type;
@@ -15,7 +16,10 @@ use std::sync::Arc;
 
 /// The functions, each with the name of the one that it stands for.
 pub(in crate::query) const BY_ROW: [(&str, &str); 3] =
-    [("lag", "coeval_lag"), ("lead", "coeval_lead"), ("nth_value", "coeval_nth_value")];
+    [("lag", "coeval_lag"), ("lead", "coeval_lead"), ("nth_value", NTH_VALUE_BY_ROW)];
+
+/// The one for `nth_value`.
+pub(in crate::query) const NTH_VALUE_BY_ROW: &str = "coeval_nth_value";
 
 /// Those functions, for the engine's registry.
 pub(super) fn functions() -> [Arc<WindowUDF>; 3] {

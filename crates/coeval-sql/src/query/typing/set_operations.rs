@@ -69,16 +69,25 @@ fn common(inputs: &[&LogicalPlan], place: usize) -> Common {
 }
 
 /// The `numeric` of a column in which some inputs have a literal without a type, which DataFusion would give the digits of the others;
-/// `None` of any other column.
+/// `None` of any other column. A literal that is no number of so many digits is read as one of any, such as NaN, and refused if it
+/// is none of these.
 fn with_digits_of_literals(inputs: &[&LogicalPlan], place: usize, types: &[&DataType]) -> Option<DataType> {
     let texts = inputs.iter().zip(types).filter(|(_, ty)| ty.is_string());
     let of_literals = texts.map(|(input, _)| {
         let text = text_of_literal(output(input, place)?)?;
-        decimal_literal(text).ok().map(|(_, ty)| ty.arrow())
+        Some(decimal_literal(text).map_or(ColumnType::AnyNumeric, |(_, ty)| ty).arrow())
     });
     let of_literals: Vec<DataType> = of_literals.collect::<Option<_>>()?;
-    let others = types.iter().copied().filter(|ty| !ty.is_string());
-    common_arrow_type(others.chain(&of_literals)).filter(DataType::is_decimal)
+    let others = || types.iter().copied().filter(|ty| !ty.is_string());
+    if !others().any(DataType::is_decimal) {
+        return None;
+    }
+    common_arrow_type(others().chain(&of_literals)).filter(is_numeric)
+}
+
+/// Whether values of an Arrow type are of a `numeric`, with digits or without.
+fn is_numeric(ty: &DataType) -> bool {
+    ty.is_decimal() || *ty == ColumnType::AnyNumeric.arrow()
 }
 
 /// The text of a literal, whatever it is called.

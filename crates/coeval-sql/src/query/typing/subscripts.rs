@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Subscripts where DataFusion has none, or others: of documents, of what `array_agg` gives, and texts that are places.
+//! Subscripts where DataFusion has none, or others: of documents, of what `array_agg` gives, and texts that are places. And fields of rows,
+//! `(row(1, 2)).f1`, which it calls `c0`.
 
 use crate::error::{SqlError, SqlState};
 use crate::types::{column_type_of_arrow, column_type_of_field, type_in_words};
@@ -22,6 +23,13 @@ pub(super) fn planned(
     // DataFusion asks `nth_value` for an element of `array_agg`, which takes a `bigint` constant alone.
     let is_collected = matches!(&expr, Expr::AggregateFunction(call) if call.func.name() == "array_agg");
     let field = expr.to_field(schema).map(|(_, field)| field).ok();
+    if let (GetFieldAccess::NamedStructField { name }, Some(row)) = (&field_access, &field)
+        && let Some(place) = place_in_row(name, row.data_type())
+    {
+        let name = ScalarValue::Utf8(Some(format!("c{place}")));
+        let field_access = GetFieldAccess::NamedStructField { name };
+        return Ok(PlannerResult::Original(RawFieldAccessExpr { field_access, expr }));
+    }
     let ty = field.as_ref().and_then(|field| column_type_of_field(field));
     Ok(match field_access {
         GetFieldAccess::ListIndex { key } if ty == Some(ColumnType::Jsonb) => {
@@ -44,6 +52,14 @@ pub(super) fn planned(
         }
         field_access => PlannerResult::Original(RawFieldAccessExpr { field_access, expr }),
     })
+}
+
+/// The place of a field in a row, if values of this type are rows and have it: the first one is called `f1`.
+fn place_in_row(name: &ScalarValue, ty: &DataType) -> Option<usize> {
+    let DataType::Struct(fields) = ty else { return None };
+    let is_row = fields.iter().enumerate().all(|(place, field)| *field.name() == format!("c{place}"));
+    let place: usize = name.try_as_str().flatten()?.strip_prefix('f')?.parse().ok()?;
+    (is_row && place <= fields.len()).then(|| place.checked_sub(1)).flatten()
 }
 
 /// The member or element of a document that a step leads to; NULL if there is none.
