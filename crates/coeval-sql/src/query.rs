@@ -60,8 +60,10 @@ mod row_order;
 mod run;
 mod scopes;
 mod series;
+mod set_comparisons;
 mod shared_subplans;
 mod short_groups;
+mod simplifications;
 mod skipped_numbers;
 mod small_filters;
 mod spawned;
@@ -112,8 +114,10 @@ pub(crate) use run::{
     run_to_measure, single_row, stream,
 };
 pub(crate) use series::STREAM_SERIES;
+pub(crate) use set_comparisons::SetComparisons;
 pub(crate) use shared_subplans::SHARED_SUBPLANS;
 pub(crate) use short_groups::ShortGroups;
+pub(crate) use simplifications::Simplifications;
 pub(crate) use skipped_numbers::SkippedNumbers;
 pub(crate) use small_filters::{SmallFilters, WithoutRows};
 pub(crate) use spawned::tasks_work_for_their_queries;

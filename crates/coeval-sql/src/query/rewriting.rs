@@ -83,6 +83,19 @@ pub(super) fn has_concern(plan: &LogicalPlan, concerns: Concerns) -> Result<bool
     Ok(found)
 }
 
+/// Whether a plan has such an expression in any of its nodes, or in those of its subqueries.
+///
+/// # Errors
+/// If a node cannot be looked at: a bug.
+pub(super) fn has_concern_anywhere(plan: &LogicalPlan, concerns: Concerns) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = has_concern(node, concerns)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
 fn rewrite_expressions(
     plan: LogicalPlan,
     concerns: Concerns,
