@@ -157,7 +157,7 @@ fn late(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<Lo
     if aggregate.group_expr.is_empty() || is_sets || !unfailing::may_come_first(aggregate) {
         return Ok(None);
     }
-    let Some(cluster) = Cluster::of(&aggregate.input, RELATIONS_MIN, config)? else { return Ok(None) };
+    let Some(cluster) = Cluster::of(&aggregate.input, RELATIONS_MIN)? else { return Ok(None) };
     let tables = Tables::of(&cluster, aggregate, config)?;
     match in_one_step(aggregate, &cluster, &tables, config)? {
         Some(plan) => Ok(Some(plan)),
