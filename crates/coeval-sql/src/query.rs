@@ -38,6 +38,7 @@ mod likes;
 mod local_moments;
 mod matching;
 mod mistakes;
+mod named_columns;
 mod names_beside_stars;
 mod operator_rules;
 mod ordered_names;
@@ -102,6 +103,7 @@ pub(crate) use independent_laterals::IndependentLaterals;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_sides::JoinSides;
 pub(crate) use late_joins::LateJoins;
+pub(crate) use named_columns::NamedColumns;
 pub(crate) use operator_rules::{
     CODED_GROUPS, GROUPING_SETS, INTEGER_JOINS, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS,
     STEPWISE_FILTERS, UNORDERED_GROUPS,

@@ -9,9 +9,10 @@ use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CooperativeLeaves,
     CountSpreading, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads, FrameExclusions,
     FrameOffsets, GROUP_TOP, GROUPING_SETS, INTEGER_JOINS, IndependentLaterals, JoinOrder, JoinSides,
-    LateJoins, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS,
-    STEPWISE_FILTERS, STREAM_SERIES, SetComparisons, ShortGroups, Simplifications, SkippedNumbers,
-    SmallFilters, StrictJoins, UNORDERED_GROUPS, VolatileCalls, WHOLE_GROUPS, Watch, WithoutRows,
+    LateJoins, NARROW_DECIMALS, NamedColumns, PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas,
+    SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, SetComparisons, ShortGroups, Simplifications,
+    SkippedNumbers, SmallFilters, StrictJoins, UNORDERED_GROUPS, VolatileCalls, WHOLE_GROUPS, Watch,
+    WithoutRows,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -20,7 +21,7 @@ use datafusion::execution::context::SessionState;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::push_down_limit::PushDownLimit;
-use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -55,9 +56,7 @@ pub(crate) fn session_state(
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_default_features()
-        .with_analyzer_rule(Arc::new(CheckedArithmetic))
-        .with_analyzer_rule(Arc::new(FrameOffsets))
-        .with_analyzer_rule(Arc::new(FrameExclusions))
+        .with_analyzer_rules(analyzer_rules())
         .with_optimizer_rules(optimizer_rules())
         .with_physical_optimizer_rules(physical_optimizer_rules(pieces))
         .build();
@@ -122,6 +121,17 @@ const ONE_BATCH: usize = 1;
 
 /// The part of what a query may have that each of its sorts keeps ready to merge what it has spilled.
 const MERGING_SHARE: usize = 16;
+
+/// DataFusion's rules that find out what expressions are, behind ours that leaves out what none names; and behind them those that put in
+/// what checks arithmetic, and what DataFusion has not of frames of windows.
+fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(NamedColumns)];
+    rules.extend(Analyzer::new().rules);
+    rules.push(Arc::new(CheckedArithmetic));
+    rules.push(Arc::new(FrameOffsets));
+    rules.push(Arc::new(FrameExclusions));
+    rules
+}
 
 /// DataFusion's rules, some of them where they have something to do ([`looking_first`]), with ours for the order of joins in the place of the
 /// one that leaves it to FROM, before it the one that makes outer joins inner ones, and the one that puts conditions down as long as they
