@@ -116,6 +116,10 @@ fn late_below(
     above: &Conditions,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
+    // A good part of a plan are joins of tables, below which there is no aggregate: they need not be taken apart.
+    if matches!(plan, LogicalPlan::Join(_)) && !has_candidate(&plan)? {
+        return Ok(Transformed::no(plan));
+    }
     with_room(|| {
         let found = match &plan {
             LogicalPlan::Aggregate(aggregate) if is_candidate(&plan) && !above.may_fail_of(aggregate)? => {
