@@ -39,6 +39,7 @@ mod likes;
 mod local_moments;
 mod matching;
 mod mistakes;
+mod named_columns;
 mod names_beside_stars;
 mod operator_rules;
 mod ordered_names;
@@ -62,8 +63,10 @@ mod row_order;
 mod run;
 mod scopes;
 mod series;
+mod set_comparisons;
 mod shared_subplans;
 mod short_groups;
+mod simplifications;
 mod skipped_numbers;
 mod small_filters;
 mod spawned;
@@ -103,6 +106,7 @@ pub(crate) use independent_laterals::IndependentLaterals;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_sides::JoinSides;
 pub(crate) use late_joins::LateJoins;
+pub(crate) use named_columns::NamedColumns;
 pub(crate) use operator_rules::{
     CODED_GROUPS, GROUPING_SETS, INTEGER_JOINS, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS,
     STEPWISE_FILTERS, UNORDERED_GROUPS,
@@ -115,8 +119,10 @@ pub(crate) use run::{
     run_to_measure, single_row, stream,
 };
 pub(crate) use series::STREAM_SERIES;
+pub(crate) use set_comparisons::SetComparisons;
 pub(crate) use shared_subplans::SHARED_SUBPLANS;
 pub(crate) use short_groups::ShortGroups;
+pub(crate) use simplifications::Simplifications;
 pub(crate) use skipped_numbers::SkippedNumbers;
 pub(crate) use small_filters::{SmallFilters, WithoutRows};
 pub(crate) use spawned::tasks_work_for_their_queries;

@@ -9,9 +9,10 @@ use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CooperativeLeaves,
     CountSpreading, DEFERRED_SUBQUERIES, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads,
     FrameExclusions, FrameOffsets, GROUP_TOP, GROUPING_SETS, INTEGER_JOINS, IndependentLaterals, JoinOrder,
-    JoinSides, LateJoins, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas, SHARED_SUBPLANS,
-    STEPWISE_FILTERS, STREAM_SERIES, ShortGroups, SkippedNumbers, SmallFilters, StrictJoins,
-    UNORDERED_GROUPS, VolatileCalls, WHOLE_GROUPS, Watch, WithoutRows,
+    JoinSides, LateJoins, NARROW_DECIMALS, NamedColumns, PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas,
+    SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, SetComparisons, ShortGroups, Simplifications,
+    SkippedNumbers, SmallFilters, StrictJoins, UNORDERED_GROUPS, VolatileCalls, WHOLE_GROUPS, Watch,
+    WithoutRows,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -20,7 +21,7 @@ use datafusion::execution::context::SessionState;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::push_down_limit::PushDownLimit;
-use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -55,9 +56,7 @@ pub(crate) fn session_state(
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_default_features()
-        .with_analyzer_rule(Arc::new(CheckedArithmetic))
-        .with_analyzer_rule(Arc::new(FrameOffsets))
-        .with_analyzer_rule(Arc::new(FrameExclusions))
+        .with_analyzer_rules(analyzer_rules())
         .with_optimizer_rules(optimizer_rules())
         .with_physical_optimizer_rules(physical_optimizer_rules(pieces))
         .build();
@@ -123,40 +122,38 @@ const ONE_BATCH: usize = 1;
 /// The part of what a query may have that each of its sorts keeps ready to merge what it has spilled.
 const MERGING_SHARE: usize = 16;
 
-/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, before it the one that makes outer
-/// joins inner ones, the one that moves reads of fields
-/// only where there are some, and the one that puts conditions down as long as they stay small. Behind that one, and before those that rewrite
+/// DataFusion's rules that find out what expressions are, behind ours that leaves out what none names; and behind them those that put in
+/// what checks arithmetic, and what DataFusion has not of frames of windows.
+fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(NamedColumns)];
+    rules.extend(Analyzer::new().rules);
+    rules.push(Arc::new(CheckedArithmetic));
+    rules.push(Arc::new(FrameOffsets));
+    rules.push(Arc::new(FrameExclusions));
+    rules
+}
+
+/// DataFusion's rules, some of them where they have something to do ([`looking_first`]), with ours for the order of joins in the place of the
+/// one that leaves it to FROM, before it the one that makes outer joins inner ones, and the one that puts conditions down as long as they
+/// stay small. Behind that one, and before those that rewrite
 /// aggregates, comes once more what takes out parts without rows, and the one that joins groups in the place of rows. Before the one that picks columns come those that group below joins, group
 /// by keys in the place of what follows from them, group what is only asked whether it exists, and join what is close to each other. Behind
 /// them all comes what is left of LATERAL subqueries, lists of floats get both zeros, and volatile functions are kept from being constants.
 /// Before limits are moved, rows that are skipped get numbers of sequences.
-fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+fn optimizer_rules() -> Vec<LogicalRule> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
-    let (duplicates, reads) = (DuplicateGroups::default(), FieldReads::default());
-    let (filters, empty, limits) = (SmallFilters::default(), WithoutRows::default(), PushDownLimit::new());
-    let mut rules = Vec::new();
+    let (filters, limits) = (SmallFilters::default(), PushDownLimit::new());
+    let mut rules: Vec<LogicalRule> = Vec::new();
     for rule in Optimizer::new().rules {
         if rule.name() == replaced.name() {
             rules.push(Arc::new(StrictJoins) as _);
             rules.push(Arc::new(JoinOrder) as _);
             continue;
         }
-        if rule.name() == duplicates.name() {
-            rules.push(Arc::new(DuplicateGroups::default()) as _);
-            continue;
-        }
-        if rule.name() == reads.name() {
-            rules.push(Arc::new(FieldReads::default()) as _);
-            continue;
-        }
         if rule.name() == filters.name() {
             rules.push(Arc::new(SmallFilters::default()) as _);
             rules.push(Arc::new(WithoutRows::default()) as _);
             rules.push(Arc::new(LateJoins) as _);
-            continue;
-        }
-        if rule.name() == empty.name() {
-            rules.push(Arc::new(WithoutRows::default()) as _);
             continue;
         }
         if rule.name() == limits.name() {
@@ -168,15 +165,34 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             rules.push(Arc::new(ExistenceByExtremes) as _);
             rules.push(Arc::new(BandJoins) as _);
         }
-        rules.push(rule);
+        rules.push(looking_first(rule.as_ref()).unwrap_or(rule));
     }
     rules.push(Arc::new(IndependentLaterals) as _);
     rules.push(Arc::new(BothZeros) as _);
     rules.push(Arc::new(VolatileCalls) as _);
     rules.push(Arc::new(CountSpreading) as _);
     rules.push(Arc::new(RecursiveSchemas) as _);
-    let watched = |rule| [rule, Arc::new(Watch) as Arc<dyn OptimizerRule + Send + Sync>];
+    let watched = |rule| [rule, Arc::new(Watch) as LogicalRule];
     rules.into_iter().flat_map(watched).collect()
+}
+
+type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
+
+/// Rules that look whether one of DataFusion's, whose name they have, has something to do, and leave a plan or a node alone otherwise. A rule
+/// runs in each pass over a plan, of which there are up to three, and has nothing to do in most of them.
+fn rules_that_look_first() -> [LogicalRule; 5] {
+    [
+        Arc::new(SetComparisons::default()),
+        Arc::new(Simplifications::default()),
+        Arc::new(DuplicateGroups::default()),
+        Arc::new(WithoutRows::default()),
+        Arc::new(FieldReads::default()),
+    ]
+}
+
+/// The rule of ours in the place of one of DataFusion's that would do much to find that it has nothing to do; `None` if there is none.
+fn looking_first(rule: &dyn OptimizerRule) -> Option<LogicalRule> {
+    rules_that_look_first().into_iter().find(|own| own.name() == rule.name())
 }
 
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right, sides of joins chosen by estimates of ours,
@@ -264,8 +280,21 @@ fn set_join_options(options: &mut ConfigOptions, threads: usize) {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::engine::Engine;
     use coeval_store::{Store, StoreOptions};
+
+    #[test]
+    fn each_rule_that_looks_first_stands_in_the_place_of_one_of_datafusion() {
+        let replaced = Optimizer::new().rules;
+        let own = optimizer_rules();
+        for first in rules_that_look_first() {
+            let has_name = |rule: &&LogicalRule| rule.name() == first.name();
+            assert_eq!(replaced.iter().filter(has_name).count(), 1, "{}", first.name());
+            let shown = format!("{first:?}");
+            assert!(own.iter().filter(has_name).all(|rule| format!("{rule:?}") == shown), "{shown}");
+        }
+    }
 
     #[test]
     fn what_each_query_clones_has_all_rules_and_hardly_any_functions() {

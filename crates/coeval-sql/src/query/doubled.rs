@@ -88,7 +88,7 @@ impl Visitor for Columns<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<SqlError> {
-        self.scopes.turn_to(select);
+        self.scopes.turn_to_entered(select);
         ControlFlow::Continue(())
     }
 

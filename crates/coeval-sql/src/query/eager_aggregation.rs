@@ -252,8 +252,8 @@ fn pays(
     if groups * ROWS_PER_GROUP_MIN > relation.rows {
         return Ok(false);
     }
-    let joined = Cluster::of(&aggregate.input, 2, config)?.map(|cluster| cluster.sizes().rows());
-    Ok(joined.is_some_and(|joined| groups * JOINED_PER_GROUP_MIN < joined))
+    let Some(cluster) = Cluster::of(&aggregate.input, 2)? else { return Ok(false) };
+    Ok(groups * JOINED_PER_GROUP_MIN < cluster.sizes(config)?.rows())
 }
 
 /// The one relation that all aggregated columns are of. `None` if there are several, or no column is aggregated.

@@ -4,9 +4,9 @@
 //! It copies all expressions of a plan, twice, before it finds that there is nothing to move, in each pass of the optimizer. Structs
 //! are what enums and rows of a subquery are kept as; most plans have none.
 
-use super::rewriting::has_concern;
+use super::rewriting::has_concern_anywhere;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::{Expr, ExpressionPlacement, LogicalPlan};
 use datafusion::optimizer::extract_leaf_expressions::ExtractLeafExpressions;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
@@ -21,18 +21,9 @@ impl OptimizerRule for FieldReads {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        if has_any(&plan)? { self.0.rewrite(plan, config) } else { Ok(Transformed::no(plan)) }
+        let has_any = has_concern_anywhere(&plan, is_moved)?;
+        if has_any { self.0.rewrite(plan, config) } else { Ok(Transformed::no(plan)) }
     }
-}
-
-/// Whether a plan reads a field anywhere.
-fn has_any(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found = has_concern(node, is_moved)?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
 }
 
 /// Whether DataFusion would have a call computed further down. It asks the function; no other expression is moved.
@@ -50,7 +41,7 @@ mod tests {
     fn reads_of_fields_are_found_wherever_they_stand() {
         let rows = || LogicalPlanBuilder::values(vec![vec![lit(1_i64)]]).unwrap();
         let plain = rows().filter((col("column1") + lit(1_i64)).gt(lit(1_i64))).unwrap().build().unwrap();
-        assert!(!has_any(&plain).unwrap());
+        assert!(!has_concern_anywhere(&plain, is_moved).unwrap());
         assert!(is_moved(&get_field(col("a"), "b")));
         assert!(!is_moved(&get_field(col("a"), "b").is_null()));
     }

@@ -22,7 +22,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 pub(super) use estimate::{Relation, named_values};
-pub(super) use search::Set;
+pub(super) use search::{Set, Sizes};
 
 /// With fewer relations there is nothing to order but the two sides, which DataFusion does.
 const RELATIONS_MIN: usize = 3;
@@ -72,10 +72,10 @@ fn is_cluster(plan: &LogicalPlan) -> bool {
 }
 
 fn order_cluster(plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-    let Some(cluster) = Cluster::of(&plan, RELATIONS_MIN, config)? else {
+    let Some(cluster) = Cluster::of(&plan, RELATIONS_MIN)? else {
         return keys::out_of_filters(plan, config)?.transform_data(|plan| order_below(plan, config));
     };
-    let tree = search::cheapest(cluster.sizes(), cluster::tree_of(&plan, &mut 0));
+    let tree = search::cheapest(&cluster.sizes(config)?, cluster::tree_of(&plan, &mut 0));
     if cluster.is_joined_by(&tree, &plan)? {
         return order_relations(plan, config);
     }

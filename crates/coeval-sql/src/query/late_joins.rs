@@ -116,6 +116,10 @@ fn late_below(
     above: &Conditions,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
+    // A good part of a plan are joins of tables, below which there is no aggregate: they need not be taken apart.
+    if matches!(plan, LogicalPlan::Join(_)) && !has_candidate(&plan)? {
+        return Ok(Transformed::no(plan));
+    }
     with_room(|| {
         let found = match &plan {
             LogicalPlan::Aggregate(aggregate) if is_candidate(&plan) && !above.may_fail_of(aggregate)? => {
@@ -157,7 +161,7 @@ fn late(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<Lo
     if aggregate.group_expr.is_empty() || is_sets || !unfailing::may_come_first(aggregate) {
         return Ok(None);
     }
-    let Some(cluster) = Cluster::of(&aggregate.input, RELATIONS_MIN, config)? else { return Ok(None) };
+    let Some(cluster) = Cluster::of(&aggregate.input, RELATIONS_MIN)? else { return Ok(None) };
     let tables = Tables::of(&cluster, aggregate, config)?;
     match in_one_step(aggregate, &cluster, &tables, config)? {
         Some(plan) => Ok(Some(plan)),

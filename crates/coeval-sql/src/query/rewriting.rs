@@ -10,10 +10,11 @@
 use crate::cancel;
 use crate::stack::with_room;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, DFSchemaRef, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan};
+use std::sync::Arc;
 
 /// What becomes of one part of an expression.
 pub(super) type Rewrite<'a> = dyn Fn(Expr, &DFSchema) -> Result<Transformed<Expr>> + 'a;
@@ -83,13 +84,25 @@ pub(super) fn has_concern(plan: &LogicalPlan, concerns: Concerns) -> Result<bool
     Ok(found)
 }
 
+/// Whether a plan has such an expression in any of its nodes, or in those of its subqueries.
+///
+/// # Errors
+/// If a node cannot be looked at: a bug.
+pub(super) fn has_concern_anywhere(plan: &LogicalPlan, concerns: Concerns) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = has_concern(node, concerns)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
 fn rewrite_expressions(
     plan: LogicalPlan,
     concerns: Concerns,
     rewrite: &Rewrite<'_>,
 ) -> Result<Transformed<LogicalPlan>> {
-    let mut schema = merge_schema(&plan.inputs());
-    schema.merge(plan.schema());
+    let schema = columns_of(&plan);
     let names = NamePreserver::new(&plan);
     plan.map_expressions(|expression| {
         if !expression.exists(|part| Ok(concerns(part)))? {
@@ -104,12 +117,51 @@ fn rewrite_expressions(
     })
 }
 
+/// The columns that expressions of a node may name: those of its inputs, and its own. To put schemas together takes a hash of each field of
+/// both, so that is done only where one has what the others have not.
+fn columns_of(plan: &LogicalPlan) -> DFSchemaRef {
+    match plan {
+        // Its columns are those of its input.
+        LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => Arc::clone(plan.schema()),
+        // Its columns are some of its inputs.
+        LogicalPlan::Join(join) if !matches!(join.join_type, JoinType::LeftMark | JoinType::RightMark) => {
+            Arc::new(merge_schema(&plan.inputs()))
+        }
+        _ => {
+            let mut schema = merge_schema(&plan.inputs());
+            schema.merge(plan.schema());
+            Arc::new(schema)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::datatypes::DataType;
-    use datafusion::logical_expr::{LogicalPlanBuilder, cast, col, lit};
-    use std::sync::Arc;
+    use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::logical_expr::{LogicalPlanBuilder, cast, col, lit, table_scan};
+
+    #[test]
+    fn the_columns_of_a_node_are_those_of_its_inputs_and_its_own() {
+        let scan = |name: &str| {
+            let field = |name: &str| Field::new(name, DataType::Int64, false);
+            table_scan(Some(name), &Schema::new(vec![field("a"), field("b")]), None).unwrap()
+        };
+        let (one, other) = (scan("s").build().unwrap(), scan("t").build().unwrap());
+        let filtered = LogicalPlanBuilder::from(one.clone()).filter(col("a").gt(lit(1_i64))).unwrap();
+        assert!(Arc::ptr_eq(&columns_of(&filtered.build().unwrap()), one.schema()));
+        for join_type in [JoinType::Inner, JoinType::Full, JoinType::LeftSemi, JoinType::LeftMark] {
+            let (builder, keys) = (LogicalPlanBuilder::from(one.clone()), (vec!["s.a"], vec!["t.a"]));
+            let plan = builder.join(other.clone(), join_type, keys, None).unwrap().build().unwrap();
+            let mut named = plan.schema().columns();
+            named.extend([one.schema(), other.schema()].into_iter().flat_map(|schema| schema.columns()));
+            let columns = columns_of(&plan);
+            assert!(named.iter().all(|column| columns.has_column(column)), "{join_type}");
+            assert_eq!(columns.fields().len(), 4 + usize::from(join_type == JoinType::LeftMark));
+        }
+        let sum = LogicalPlanBuilder::from(one).project([(col("a") + col("b")).alias("c")]).unwrap();
+        assert_eq!(columns_of(&sum.build().unwrap()).fields().len(), 3);
+    }
 
     /// `SELECT a FROM (SELECT CAST(1 AS int) AS a)`.
     fn plan() -> LogicalPlan {

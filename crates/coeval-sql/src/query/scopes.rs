@@ -119,6 +119,8 @@ impl SeenParts {
 /// One of the queries around a place.
 struct Around {
     from: FromClause,
+    /// Whether that is of its only SELECT, which has not been gone to.
+    is_entered: bool,
     /// In how many tables of its FROM the place is that do not see the others.
     hidden: usize,
     /// The parts that the query itself sees.
@@ -196,11 +198,21 @@ impl<'f> Scopes<'f> {
             None => SeenParts::default(),
         };
         let (bodies, seen) = self.with_parts(query, &around);
-        let from = match query.body.as_ref() {
-            SetExpr::Select(select) => self.clause(select, &seen),
-            _ => FromClause::default(),
+        let (from, is_entered) = match query.body.as_ref() {
+            SetExpr::Select(select) => (self.clause(select, &seen), true),
+            _ => (FromClause::default(), false),
         };
-        self.queries.push(Around { from, hidden: 0, seen, bodies: bodies.into_iter() });
+        self.queries.push(Around { from, is_entered, hidden: 0, seen, bodies: bodies.into_iter() });
+    }
+
+    /// Goes to one of the SELECTs that the innermost query is put together from, which is as it was when the query was entered. Of its only
+    /// one it is known since then what stands in its FROM.
+    pub(super) fn turn_to_entered(&mut self, select: &Select) {
+        let is_known =
+            self.queries.last_mut().is_some_and(|innermost| std::mem::take(&mut innermost.is_entered));
+        if !is_known {
+            self.turn_to(select);
+        }
     }
 
     /// Goes to one of the SELECTs that the innermost query is put together from.
@@ -610,7 +622,7 @@ macro_rules! keeping_scopes {
             &mut self,
             select: $($reference)+ datafusion::sql::sqlparser::ast::Select,
         ) -> std::ops::ControlFlow<Self::Break> {
-            self.scopes.turn_to(select);
+            self.scopes.turn_to_entered(select);
             std::ops::ControlFlow::Continue(())
         }
     };

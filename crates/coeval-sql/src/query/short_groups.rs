@@ -86,10 +86,10 @@ fn short(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
     }
     let rows = joined_rows(&aggregate.input);
     let is_gain = if is_inner_join(rows) {
-        let Some(cluster) = Cluster::of(rows, RELATIONS_MIN, config)? else { return Ok(None) };
+        let Some(cluster) = Cluster::of(rows, RELATIONS_MIN)? else { return Ok(None) };
         let tables = JoinedTables::of_cluster(&cluster, config)?;
         follow(aggregate, &is_long, &tables)
-            && cluster.sizes().rows() >= GROUPS_MIN
+            && cluster.sizes(config)?.rows() >= GROUPS_MIN
             && are_many(aggregate, &is_long, &tables, config)?
     } else if !matches!(rows, LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_)) {
         false

@@ -102,6 +102,8 @@ impl OptimizerRule for CountSpreading {
             _ => merge_schema(&plan.inputs()),
         };
         let counted = plan.map_expressions(|expression| match expression {
+            // Its name need not be written down.
+            plain if !plain.exists(|part| Ok(may_be_counted(part)))? => Ok(Transformed::no(plain)),
             // Its parts are the columns.
             Expr::GroupingSet(sets) => Expr::GroupingSet(sets).map_children(|part| {
                 let name = names.save(&part);

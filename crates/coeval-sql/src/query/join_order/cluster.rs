@@ -60,30 +60,29 @@ pub(in crate::query) struct Cluster {
     predicates: Vec<(Set, Expr)>,
     /// Predicates that stay above all joins: they are volatile, hold subqueries, or are over no column.
     top: Vec<Expr>,
-    sizes: Sizes,
     /// The relations of columns that were looked for: each is named many times, and to find it takes a look at each name before.
     found: RefCell<HashMap<Column, usize>>,
 }
 
 impl Cluster {
     /// The cluster at the top of this plan; `None` if there is none of at least so many relations.
-    pub(in crate::query) fn of(
-        plan: &LogicalPlan,
-        relations_min: usize,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Option<Self>> {
-        let mut parts = Parts::default();
-        let is_plain = parts.take_apart(plan);
-        if !is_plain || !(relations_min..=RELATIONS_MAX).contains(&parts.relations.len()) {
+    pub(in crate::query) fn of(plan: &LogicalPlan, relations_min: usize) -> Result<Option<Self>> {
+        // To take it apart copies all relations and predicates.
+        let count = relations_in(plan);
+        if !(relations_min..=RELATIONS_MAX).contains(&count) {
             return Ok(None);
         }
+        let mut parts = Parts::default();
+        if !parts.take_apart(plan) {
+            return Ok(None);
+        }
+        debug_assert_eq!(parts.relations.len(), count, "what is counted is what is taken apart");
         let mut cluster = Self {
             filters: vec![Vec::new(); parts.relations.len()],
             relations: parts.relations,
             classes: Vec::new(),
             predicates: Vec::new(),
             top: Vec::new(),
-            sizes: Sizes::default(),
             found: RefCell::default(),
         };
         for (left, right) in parts.equations {
@@ -93,13 +92,7 @@ impl Cluster {
             cluster.add_predicate(predicate)?;
         }
         cluster.close_classes();
-        cluster.measure(config)?;
         Ok(Some(cluster))
-    }
-
-    /// What the search for an order needs.
-    pub(in crate::query) fn sizes(&self) -> &Sizes {
-        &self.sizes
     }
 
     /// The relations, whose places here are their numbers.
@@ -395,7 +388,11 @@ impl Cluster {
         }
     }
 
-    fn measure(&mut self, config: &dyn OptimizerConfig) -> Result<()> {
+    /// What the search for an order needs: an estimate of each relation, and of each column by which some are joined.
+    ///
+    /// # Errors
+    /// If a relation has no such column.
+    pub(in crate::query) fn sizes(&self, config: &dyn OptimizerConfig) -> Result<Sizes> {
         let mut relations = Vec::with_capacity(self.relations.len());
         for (number, (plan, filters)) in self.relations.iter().zip(&self.filters).enumerate() {
             let mut filters = filters.clone();
@@ -427,13 +424,8 @@ impl Cluster {
             };
             predicates.push(Predicate { over: *over, share, is_equation });
         }
-        self.sizes = Sizes {
-            rows: relations.iter().map(|relation| relation.rows).collect(),
-            classes,
-            keys,
-            predicates,
-        };
-        Ok(())
+        let rows = relations.iter().map(|relation| relation.rows).collect();
+        Ok(Sizes { rows, classes, keys, predicates })
     }
 
     /// Keys of several columns, all of them equated with others.
@@ -526,6 +518,18 @@ impl Parts {
                 true
             }
         }
+    }
+}
+
+/// How many relations taking a plan apart gives.
+fn relations_in(plan: &LogicalPlan) -> usize {
+    match plan {
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
+            relations_in(&join.left) + relations_in(&join.right)
+        }
+        LogicalPlan::Filter(filter) if is_inner_join(&filter.input) => relations_in(&filter.input),
+        LogicalPlan::Projection(projection) if is_inner_join(plan) => relations_in(&projection.input),
+        _ => 1,
     }
 }
 

@@ -7,12 +7,13 @@
 //! nations, comes behind as a whole or as far as it can.
 
 use super::unfailing::cannot_fail;
-use crate::query::join_order::{Cluster, Place, Set};
+use crate::query::join_order::{Cluster, Place, Set, Sizes};
 use crate::query::joined_tables::JoinedTables;
 use crate::query::short_groups::is_short;
 use datafusion::common::Result;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable};
 use datafusion::optimizer::OptimizerConfig;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 /// Fewer rows are not worth it.
@@ -172,8 +173,11 @@ impl<'t, 'c> Behind<'t, 'c> {
     /// Whether it is estimated to pay.
     fn pays(&self, aggregate: &Aggregate, steps: Steps, config: &dyn OptimizerConfig) -> Result<bool> {
         let Tables { cluster, joined, .. } = self.tables;
-        let rows = self.tables.rows_of(self.others(), config);
-        if rows < ROWS_MIN || self.kept() < KEPT_MIN {
+        if self.kept() < KEPT_MIN {
+            return Ok(false);
+        }
+        let rows = self.tables.rows_of(self.others(), config)?;
+        if rows < ROWS_MIN {
             return Ok(false);
         }
         let mut has_texts = false;
@@ -227,6 +231,8 @@ pub(super) struct Tables<'c> {
     joined: JoinedTables<'c>,
     /// Columns of which all rows of a group have the same value.
     told: BTreeSet<Place>,
+    /// How many rows their joins give, once somebody has asked. Below most aggregates there is no table that can come behind.
+    sizes: OnceCell<Sizes>,
 }
 
 impl<'c> Tables<'c> {
@@ -247,16 +253,24 @@ impl<'c> Tables<'c> {
             }
         }
         let told = joined.with_followers(groups);
-        Ok(Self { cluster, joined, told })
+        Ok(Self { cluster, joined, told, sizes: OnceCell::new() })
     }
 
     /// About how many rows the joins of these relations give.
-    fn rows_of(&self, set: Set, config: &dyn OptimizerConfig) -> f64 {
+    fn rows_of(&self, set: Set, config: &dyn OptimizerConfig) -> Result<f64> {
         let of_class = |class: &Vec<Place>| {
             let places = class.iter().copied().filter(|place| set >> place.relation & 1 == 1);
             self.joined.partners_beyond_chance(&places.collect::<Vec<_>>(), config)
         };
-        self.cluster.sizes().rows_of(set) * self.joined.classes.iter().map(of_class).product::<f64>()
+        Ok(self.sizes(config)?.rows_of(set) * self.joined.classes.iter().map(of_class).product::<f64>())
+    }
+
+    fn sizes(&self, config: &dyn OptimizerConfig) -> Result<&Sizes> {
+        if let Some(known) = self.sizes.get() {
+            return Ok(known);
+        }
+        let sizes = self.cluster.sizes(config)?;
+        Ok(self.sizes.get_or_init(|| sizes))
     }
 
     /// The tables that may come behind: they keep nearly all their rows, what is named of them are equations, which have a key, and groups
