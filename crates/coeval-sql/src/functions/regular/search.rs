@@ -6,8 +6,9 @@
 //! parts in front decide before those behind them.
 //!
 //! Without back references all is found by [walks](walk) over the text, whose number depends on the pattern alone; what is repeated
-//! and has groups takes one more for each turn. A back reference has to be tried with each text that its group may have. Every step
-//! is counted: a search looks on its way whether the statement is to end, and one of too many steps is refused.
+//! and has groups takes one more for each turn, or, as `{0,9}` of it, for each place where a turn may end. A back reference has to be
+//! tried with each text that its group may have. Every step is counted: a search looks on its way whether the statement is to end, and
+//! one of too many steps is refused.
 
 mod places;
 mod repeated;
