@@ -18,6 +18,9 @@ use super::syntax::{Atom, Choice, Letters, Piece, Place, Prefers, Syntax, Times}
 /// The most letters of a pattern, copies of what is repeated included; with more it is not looked at.
 const LETTERS_MAX: usize = 64;
 
+/// The most atoms of it: repeated within each other, what has no letters may have any number of copies.
+const ATOMS_MAX: usize = 1 << 10;
+
 /// Whether the crate finds the same matches, with the same groups.
 pub(super) fn is_settled(syntax: &Syntax) -> bool {
     let options = syntax.options;
@@ -46,7 +49,7 @@ fn ends_with_text(branch: &[Piece], options: Options) -> bool {
 
 /// Whether each letter of a text can be taken in one way only by a part of a pattern.
 fn takes_one_way(options: Options, part: impl FnOnce(&mut Leaves) -> Option<Shape>) -> bool {
-    let mut leaves = Leaves { options, sets: Vec::new(), next: Vec::new() };
+    let mut leaves = Leaves { options, sets: Vec::new(), next: Vec::new(), atoms: 0 };
     let Some(shape) = part(&mut leaves) else { return false };
     leaves.are_apart(&shape.first) && leaves.next.iter().all(|next| leaves.are_apart(next))
 }
@@ -57,6 +60,8 @@ struct Leaves {
     sets: Vec<LetterSet>,
     /// Those that may follow each.
     next: Vec<Vec<usize>>,
+    /// How many atoms were looked at.
+    atoms: usize,
 }
 
 /// The letters at the ends of a part.
@@ -143,6 +148,10 @@ impl Leaves {
     }
 
     fn of_atom(&mut self, atom: &Atom) -> Option<Shape> {
+        self.atoms += 1;
+        if self.atoms > ATOMS_MAX {
+            return None;
+        }
         match atom {
             Atom::Letters(letters) => self.of_letters(letters),
             Atom::Group { inside, .. } => self.of_choice(inside),
@@ -219,12 +228,15 @@ mod tests {
             r"^https?://(?:www\.)?([^/]+)/.*$",
             r"(\w+) (.*)",
             "^(.*)x(.*)$",
+            r"a[^\s\S]|b",
         ] {
             assert!(is_so(pattern), "{pattern}");
         }
         for pattern in [
             "a|ab", "(.*)x", "a*?", "a?(ab)?", "(|a)b", "(a*)*", "((a)|b)+", r"\w+x", "(a(?=b))", r"(a)\1",
             "(a){0}", r"a{65}",
+            // Without a bound on its atoms it would be looked at for years.
+            "(?:(?:(?:(?:(?:^){255}){255}){255}){255}){255}a",
         ] {
             assert!(!is_so(pattern), "{pattern}");
         }
