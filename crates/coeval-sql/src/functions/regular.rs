@@ -170,6 +170,8 @@ fn found<'t>(
     for (place, found) in matches(regex, text, from, meter).enumerate() {
         let found = found?;
         if place + 1 == number {
+            // Of a pattern without groups the first one is the whole match.
+            let group = if found.has_groups() { group } else { group.saturating_sub(1) };
             return Ok(found.get(group));
         }
     }
@@ -250,7 +252,10 @@ fn replaced_from(call: &Call<'_>) -> Result<Value, SqlError> {
     };
     let regex = compiled(call.text(1), options)?;
     let all = call.text(0);
-    let from = offset(all, start).unwrap_or(all.len());
+    let Some(from) = offset(all, start) else {
+        call.meter.take(all.len())?;
+        return Ok(text(all));
+    };
     with_replacement(call.meter, (&regex, all), from, number, call.text(2)).map(text)
 }
 

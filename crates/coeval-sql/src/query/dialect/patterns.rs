@@ -36,8 +36,13 @@ pub(super) fn matched(
         match &value.value {
             Value::SingleQuotedString(pattern) => {
                 let letters = if ignores_case { LetterCase::Ignored } else { LetterCase::Sensitive };
-                let is_fast =
-                    |written: &String| is_column && written.len() <= SHORT_BYTES && !written.contains('{');
+                // Of letters DataFusion makes a pattern of LIKE, without regard to its escape: a backslash.
+                let is_fast = |written: &String| {
+                    is_column
+                        && written.len() <= SHORT_BYTES
+                        && !written.contains('{')
+                        && !written.contains(r"\\")
+                };
                 if let Some(written) = pattern_of_operator(pattern, letters)?.filter(is_fast) {
                     value.value = Value::SingleQuotedString(written);
                     return Ok(None);
