@@ -126,7 +126,7 @@ impl<'r> Search<'r> {
         let machine = self.machine;
         self.groups.clear();
         self.groups.resize(machine.groups + 1, None);
-        let is_match = !machine.top.traits.has_parts() || self.divide(&machine.top, begin, end)?;
+        let is_match = self.divide(&machine.top, begin, end)?;
         self.groups[0] = Some(begin..end);
         Ok(is_match)
     }
@@ -144,6 +144,9 @@ impl<'r> Search<'r> {
 
     /// Divides bytes that a part may be among what is in it. Whether they are one with its back references, too.
     fn divide(&mut self, part: &Part, begin: usize, end: usize) -> Result<bool, SqlError> {
+        if !part.traits.has_groups && !part.traits.refers_back {
+            return Ok(true);
+        }
         with_room(|| match &part.kind {
             Kind::Plain => Ok(true),
             Kind::Group(number, inside) => {
