@@ -117,6 +117,13 @@ fn where_the_crate_is_said_to_find_the_same_it_does() {
         r"\ma\M",
         "[^a](a|)",
         "(b+)|a",
+        "(a*)b",
+        ".*?b",
+        "a(.*?)c",
+        "(b.{0,2}?a)b",
+        "((a.)b+)$",
+        "(.*?)(b*)c$",
+        ".*a([^b]*?)c.*",
     ];
     for pattern in patterns {
         let syntax = parsed(pattern, Options::default()).unwrap();
