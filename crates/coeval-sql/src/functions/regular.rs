@@ -34,6 +34,7 @@ pub(super) use lists::ENTRIES as LIST_ENTRIES;
 pub(crate) use lists::{MATCHES_ALL, MATCHES_ANY};
 use pattern::{Options, compiled};
 pub(crate) use pattern::{Pattern, compiled_for_operator, pattern_of_operator};
+pub(crate) use similar::as_regular as similar_pattern;
 use std::rc::Rc;
 
 const TEXT: Takes = Takes::Type(ColumnType::Text);
@@ -42,20 +43,17 @@ const INT: Takes = Takes::Type(ColumnType::Int);
 /// The function whose array has a text for each row of `regexp_matches`, which is the array of that row.
 pub(crate) const ROWS_OF_MATCHES: &str = "coeval_regexp_matches";
 
+/// The function that stands for `~` where DataFusion's operator does not: of a `char(n)` it sees the blanks, which `regexp_like` does not.
+pub(crate) const HAS_MATCH: &str = "coeval_has_match";
+
 pub(super) const ENTRIES: &[Entry] = &[
     strict("regexp_count", &[Form::new(&[TEXT, TEXT, INT, TEXT], ColumnType::Int, counted).optional(2)]),
     strict(
         "regexp_instr",
         &[Form::new(&[TEXT, TEXT, INT, INT, INT, TEXT, INT], ColumnType::Int, position).optional(5)],
     ),
-    strict(
-        "regexp_like",
-        &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Boolean, |call| {
-            let regex = single(call, 2)?;
-            regex.is_match(call.text(0), call.meter).map(Value::Boolean)
-        })
-        .optional(1)],
-    ),
+    strict("regexp_like", &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Boolean, has_match).optional(1)]),
+    strict(HAS_MATCH, &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Boolean, has_match).optional(1)]),
     strict("regexp_match", &[Form::new(&[TEXT, TEXT, TEXT], TEXTS, first_match).optional(1)]),
     strict(ROWS_OF_MATCHES, &[Form::new(&[TEXT, TEXT, TEXT], TEXTS, all_matches).optional(1)]),
     strict(
@@ -143,6 +141,11 @@ fn matches<'t>(
         };
         Some(Ok(found))
     })
+}
+
+fn has_match(call: &Call<'_>) -> Result<Value, SqlError> {
+    let regex = single(call, 2)?;
+    regex.is_match(call.text(0), call.meter).map(Value::Boolean)
 }
 
 fn counted(call: &Call<'_>) -> Result<Value, SqlError> {

@@ -86,7 +86,7 @@ pub(super) use tables::CHANGE_HEAD;
 
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
-use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED};
+use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED, similar_pattern};
 use crate::names::fold;
 use crate::query::typing::negation;
 use crate::select::call;
@@ -325,7 +325,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             *escape = Value::SingleQuotedString("\\".to_owned()).into();
             None
         }
-        other => rewritten_test(other),
+        other => rewritten_test(other)?,
     })
 }
 
@@ -348,8 +348,11 @@ fn rewritten_call(function: &mut Function) -> Result<Option<Expr>, SqlError> {
 }
 
 /// What stands in the place of a question about rows, arrays, patterns and zones; `None` if it stays.
-fn rewritten_test(expression: &Expr) -> Option<Expr> {
-    match expression {
+///
+/// # Errors
+/// `2201B` for a pattern that is none, `22025` for an escape of several letters.
+fn rewritten_test(expression: &Expr) -> Result<Option<Expr>, SqlError> {
+    Ok(match expression {
         Expr::IsNull(row) => rows::all_are(row, rows::Is::Null),
         Expr::IsNotNull(row) => rows::all_are(row, rows::Is::NotNull),
         Expr::AtTimeZone { timestamp, time_zone } => {
@@ -370,7 +373,7 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
             let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
-            Some(similar(expr, op, pattern, escape_char.as_ref()))
+            Some(similar(expr, op, pattern, escape_char.as_ref())?)
         }
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
             in_array(left, right, sets::Quantifier::Any)
@@ -383,7 +386,7 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
             in_array(left, right, sets::Quantifier::All)
         }
         _ => None,
-    }
+    })
 }
 
 /// A value that is compared with all elements of an array; `None` for a subquery.
@@ -501,11 +504,25 @@ fn part_by_pattern(input: &Expr, pattern: &Expr, escape: Option<&Expr>) -> Optio
 }
 
 /// `SIMILAR TO` as a regular expression.
-fn similar(input: &Expr, op: BinaryOperator, pattern: &Expr, escape: Option<&ValueWithSpan>) -> Expr {
+///
+/// # Errors
+/// `2201B` for a pattern that is none, `22025` for an escape of several letters.
+fn similar(
+    input: &Expr,
+    op: BinaryOperator,
+    pattern: &Expr,
+    escape: Option<&ValueWithSpan>,
+) -> Result<Expr, SqlError> {
     let escape = escape.map_or_else(|| text("\\"), |escape| Expr::Value(escape.clone()));
-    let pattern = call("coeval_similar_pattern", vec![pattern.clone(), escape]);
-    let matched = Expr::BinaryOp { left: Box::new(input.clone()), op, right: Box::new(pattern) };
-    Expr::Nested(Box::new(matched))
+    let mut pattern = match (patterns::literal(pattern), patterns::literal(&escape)) {
+        (Some(pattern), Some(escape)) => text(&similar_pattern(pattern, escape)?),
+        _ => call("coeval_similar_pattern", vec![pattern.clone(), escape.clone()]),
+    };
+    let matched = match patterns::matched(input, &op, &mut pattern)? {
+        Some(call) => call,
+        None => Expr::BinaryOp { left: Box::new(input.clone()), op, right: Box::new(pattern) },
+    };
+    Ok(Expr::Nested(Box::new(matched)))
 }
 
 fn nested(expression: &Expr) -> Expr {

@@ -8,7 +8,7 @@ use crate::error::{SqlError, SqlState};
 ///
 /// # Errors
 /// `22025` for an escape of several letters.
-pub(super) fn as_regular(pattern: &str, escape: &str) -> Result<String, SqlError> {
+pub(crate) fn as_regular(pattern: &str, escape: &str) -> Result<String, SqlError> {
     let escape = escape_letter(escape)?;
     Ok(format!("^(?:{})$", written(pattern, escape)))
 }
