@@ -360,7 +360,29 @@ fn kept(
 /// As [`compiled`].
 pub(crate) fn pattern_of_operator(pattern: &str, letters: LetterCase) -> Result<Option<String>, SqlError> {
     let ignores_case = letters == LetterCase::Ignored;
-    let compiled = compiled(pattern, Options { ignores_case, ..Options::default() })?;
+    written_for_operator(pattern, Options { ignores_case, ..Options::default() })
+}
+
+/// The same of a pattern behind `like_regex` in a JSON path, with its flags: without `s`, nothing takes the end of a line that does not
+/// name it.
+///
+/// # Errors
+/// As [`compiled`].
+pub(crate) fn pattern_of_path(pattern: &str, flags: &str) -> Result<Option<String>, SqlError> {
+    let ignores_case = flags.contains('i');
+    let options = Options {
+        ignores_case,
+        stops_at_lines: !flags.contains('s'),
+        anchors_at_lines: flags.contains('m'),
+        ..Options::default()
+    };
+    let written = written_for_operator(pattern, options)?;
+    Ok(written.map(|written| if ignores_case { format!("(?i){written}") } else { written }))
+}
+
+/// The same with all that is given in front, but whether the case of letters is ignored: that the operator is to do.
+fn written_for_operator(pattern: &str, given: Options) -> Result<Option<String>, SqlError> {
+    let compiled = compiled(pattern, given)?;
     let Read { written, options, .. } = &compiled.read;
     let Some(written) = written else { return Ok(None) };
     let mut flags = String::new();
@@ -371,7 +393,7 @@ pub(crate) fn pattern_of_operator(pattern: &str, letters: LetterCase) -> Result<
     if options.anchors_at_lines {
         flags.push('m');
     }
-    match (options.ignores_case, ignores_case) {
+    match (options.ignores_case, given.ignores_case) {
         (true, false) => flags.push('i'),
         (false, true) => flags.push_str("-i"),
         _ => {}

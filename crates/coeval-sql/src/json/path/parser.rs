@@ -3,8 +3,7 @@
 
 use super::{ArithmeticOp, CompareOp, Expression, Head, Method, Path, Predicate, Step};
 use crate::error::{SqlError, SqlState};
-use crate::functions::pattern_of_operator;
-use crate::scalar::LetterCase;
+use crate::functions::pattern_of_path;
 use crate::stack::with_room;
 use crate::types::json::push_string;
 use std::iter::Peekable;
@@ -432,17 +431,13 @@ impl Parser {
             let message = "XQuery \"x\" flag (expanded regular expressions) is not implemented";
             return Err(SqlError::new(SqlState::FeatureNotSupported, message));
         }
-        let written = if is_literal {
-            regex::escape(&pattern)
-        } else {
-            pattern_of_operator(&pattern, LetterCase::Sensitive)?.ok_or_else(|| {
-                SqlError::unsupported("a back reference, a look ahead or a look behind in like_regex")
-            })?
-        };
-        // A point fits no end of a line, unless the flags say so.
-        let bare = written.strip_prefix("(?s)").unwrap_or(&written);
-        let flags: String = flags.chars().filter(|flag| "ism".contains(*flag)).collect();
-        Ok(if flags.is_empty() { bare.to_owned() } else { format!("(?{flags}){bare}") })
+        if is_literal {
+            let written = regex::escape(&pattern);
+            return Ok(if flags.contains('i') { format!("(?i){written}") } else { written });
+        }
+        pattern_of_path(&pattern, &flags)?.ok_or_else(|| {
+            SqlError::unsupported("a back reference, a look ahead or a look behind in like_regex")
+        })
     }
 
     /// Counts an operator or a step. Each is one call more within others when the path is followed.
