@@ -34,6 +34,20 @@ pub(crate) fn schema_of(context: &mut StatementContext<'_>, query: &Query) -> Re
     Ok(planned.columns().clone())
 }
 
+/// The columns of a query that a definition is to keep, or of one that tries an expression of it.
+///
+/// # Errors
+/// `22007` for a word such as `today` beside a date: its value is that of the transaction that runs the query, and what a definition
+/// means does not change from one to the next.
+pub(crate) fn schema_of_definition(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+) -> Result<SchemaRef, SqlError> {
+    let planned = unchecked(context, |context| query::plan(context, query, &[]))?;
+    planned.refuse_words_for_days()?;
+    Ok(planned.columns().clone())
+}
+
 fn unchecked<T>(
     context: &mut StatementContext<'_>,
     work: impl FnOnce(&mut StatementContext<'_>) -> Result<T, SqlError>,
@@ -61,7 +75,7 @@ pub(crate) fn evaluate(
 /// Refuses a default that the column cannot take.
 ///
 /// # Errors
-/// 0A000 for column names and subqueries, and what evaluating and assigning it answers.
+/// 0A000 for column names and subqueries, as [`schema_of_definition`], and what evaluating and assigning it answers.
 pub(crate) fn validate_default(
     context: &mut StatementContext<'_>,
     column: &ColumnDef,
@@ -69,6 +83,7 @@ pub(crate) fn validate_default(
 ) -> Result<(), SqlError> {
     expressions::refuse_in_default(expr)?;
     if !is_volatile(context, expr) {
+        schema_of_definition(context, &*parse_query(&format!("SELECT {expr}"))?)?;
         evaluate(context, expr, column.ty)?;
     }
     Ok(())

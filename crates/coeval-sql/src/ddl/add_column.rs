@@ -74,6 +74,9 @@ fn add(
     if def.bricks.is_some() {
         column.second_digits = None;
     }
+    if let Some(expr) = default {
+        values::validate_default(context, &column, expr)?;
+    }
     let differs = column.sequence.is_some()
         || column.generated.is_some()
         // Whether its default is in a domain is seen as a row is written.

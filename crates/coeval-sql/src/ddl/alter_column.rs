@@ -60,9 +60,10 @@ pub(super) fn execute(
             return Err(SqlError::syntax(message));
         }
         AlterColumnOperation::SetDefault { value } => {
-            values::validate_default(context, column, value)?;
             let bound = expressions::with_bound_sequences(context, value)?;
-            column.default = Some(expressions::with_fixed_instant(context, bound, column.ty).to_string());
+            let kept = expressions::with_fixed_instant(context, bound, column.ty);
+            values::validate_default(context, column, &kept)?;
+            column.default = Some(kept.to_string());
             column.sequence = None;
         }
         AlterColumnOperation::DropDefault => {

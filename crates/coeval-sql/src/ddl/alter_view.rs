@@ -167,12 +167,13 @@ fn set_default(
         None => None,
         Some(value) => {
             let ty = output[place].ty;
-            values::validate_default(context, &ColumnDef::new(column, ty), value)?;
+            let kept = expressions::with_fixed_instant(context, value.clone(), ty);
+            values::validate_default(context, &ColumnDef::new(column, ty), &kept)?;
             if !expressions::named_sequences(&value.to_string())?.is_empty() {
                 return Err(SqlError::unsupported("a sequence in the default of a view's column")
                     .with_hint("Let the column of the table have it."));
             }
-            Some(expressions::with_fixed_instant(context, value.clone(), ty).to_string())
+            Some(kept.to_string())
         }
     };
     output[place].default = default;

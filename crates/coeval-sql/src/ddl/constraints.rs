@@ -8,8 +8,8 @@ use super::expressions::{self, check_columns};
 use super::{lookup, naming};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::parse::fix_in_definition;
 use crate::scalar::is_integer;
-use chrono_tz::Tz;
 use coeval_store::{
     CheckDef, ColumnDef, Deferral, ForeignKeyDef, IndexDef, Privilege, ReferentialAction, TableDef,
     Uniqueness, Validity,
@@ -173,7 +173,7 @@ pub(super) fn add(
 ) -> Result<(), SqlError> {
     match constraint {
         TableConstraint::Unique(unique) => add_unique(context, def, unique),
-        TableConstraint::Check(check) => add_check(def, check, context.settings.zone()),
+        TableConstraint::Check(check) => add_check(context, def, check),
         TableConstraint::ForeignKey(foreign_key) => add_foreign_key(context, def, foreign_key),
         TableConstraint::PrimaryKey(_) => {
             let message = format!("multiple primary keys for table \"{}\" are not allowed", def.name.name);
@@ -237,7 +237,11 @@ fn column_names<'a>(def: &'a TableDef, columns: &[usize]) -> Vec<&'a str> {
     columns.iter().map(|&column| def.columns[column].name.as_str()).collect()
 }
 
-fn add_check(def: &mut TableDef, check: &CheckConstraint, zone: Tz) -> Result<(), SqlError> {
+fn add_check(
+    context: &StatementContext<'_>,
+    def: &mut TableDef,
+    check: &CheckConstraint,
+) -> Result<(), SqlError> {
     if check.enforced == Some(false) {
         return Err(SqlError::unsupported("NOT ENFORCED constraint"));
     }
@@ -251,6 +255,8 @@ fn add_check(def: &mut TableDef, check: &CheckConstraint, zone: Tz) -> Result<()
         condition = inner;
     }
     let mut condition = condition.clone();
+    let zone = context.settings.zone();
+    fix_in_definition(&mut condition, context.clock, zone);
     super::instants::fix(&mut condition, zone, &[Arc::new(def.clone())]);
     def.checks.push(CheckDef { name, expression: condition.to_string(), validity: Validity::Valid });
     Ok(())

@@ -14,6 +14,7 @@ use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
+use crate::parse::fix_in_definition;
 use crate::query::refuse_collation;
 use crate::result::StatementResult;
 use crate::stored::parse_query;
@@ -130,9 +131,10 @@ fn default_text(
     domain: &DomainDef,
     expr: &Expr,
 ) -> Result<String, SqlError> {
-    values::validate_default(context, &ColumnDef::new("value", domain.ty), expr)?;
     let bound = expressions::with_bound_sequences(context, expr)?;
-    Ok(expressions::with_fixed_instant(context, bound, domain.ty).to_string())
+    let kept = expressions::with_fixed_instant(context, bound, domain.ty);
+    values::validate_default(context, &ColumnDef::new("value", domain.ty), &kept)?;
+    Ok(kept.to_string())
 }
 
 /// A check as it is kept, with a name.
@@ -160,9 +162,11 @@ fn new_check(
     while let Expr::Nested(inner) = condition {
         condition = inner;
     }
+    let mut condition = condition.clone();
+    fix_in_definition(&mut condition, context.clock, context.settings.zone());
     let nothing = crate::select::cast(Expr::Value(AstValue::Null.into()), base_type(domain));
     let tried = with_value(condition.clone(), &nothing);
-    let schema = values::schema_of(context, &*parse_query(&format!("SELECT ({tried})"))?)?;
+    let schema = values::schema_of_definition(context, &*parse_query(&format!("SELECT ({tried})"))?)?;
     match schema.field(0).data_type() {
         ArrowType::Boolean | ArrowType::Null => {}
         other => return Err(no_condition("CHECK", &type_in_words(other))),

@@ -140,7 +140,7 @@ pub(super) fn validate_check(
     let expr = expressions::parse(&check.expression)?;
     expressions::refuse_aggregates(context, &expr)?;
     let sql = format!("SELECT ({expr}) FROM {}", relation(def));
-    let schema = values::schema_of(context, &*parse_query(&sql)?)?;
+    let schema = values::schema_of_definition(context, &*parse_query(&sql)?)?;
     match schema.field(0).data_type() {
         DataType::Boolean | DataType::Null => Ok(()),
         other => Err(no_condition("CHECK", &type_in_words(other))),

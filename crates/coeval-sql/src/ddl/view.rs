@@ -60,7 +60,7 @@ pub(super) fn create(
         let message = format!("infinite recursion detected in rules for relation \"{}\"", name.name);
         return Err(SqlError::new(SqlState::InvalidObjectDefinition, message));
     }
-    let schema = values::schema_of(context, &body)?;
+    let schema = values::schema_of_definition(context, &body)?;
     let columns: Vec<String> = create.columns.iter().map(|column| lookup::fold(&column.name)).collect();
     let names = output_names(&schema, &columns)?;
     let (access, comment, before) = match old {

@@ -22,7 +22,7 @@ use crate::failing_row::refused;
 use crate::memory::ReturnedMemory;
 use crate::names;
 use crate::needs::{self, WrittenColumns};
-use crate::parse::{MERGE_DEFAULTS, MERGE_NOTHING, is_default};
+use crate::parse::{MERGE_DEFAULTS, MERGE_NOTHING, given_to_column, is_default};
 use crate::query;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::rights::Checks;
@@ -337,6 +337,7 @@ fn action(
             let mut new = Vec::with_capacity(given.len());
             for (column, value) in given {
                 if !is_default(&value) {
+                    let value = given_to_column(&value, target.def.columns[column].ty).into_owned();
                     let place = select(value.clone());
                     new.push((column, NewValue::Selected(place, Box::new(value))));
                 }
@@ -357,7 +358,9 @@ fn values(
         let value = match set.value {
             SetValue::Default => NewValue::Generated(generators[set.column].clone()),
             SetValue::Expression(expression) => {
-                NewValue::Selected(select(expression.clone()), Box::new(expression))
+                let ty = target.def.columns[set.column].ty;
+                let given = given_to_column(&expression, ty).into_owned();
+                NewValue::Selected(select(given.clone()), Box::new(given))
             }
         };
         (set.column, value)

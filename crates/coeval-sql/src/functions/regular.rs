@@ -33,7 +33,7 @@ use found::{Found, Span};
 pub(super) use lists::ENTRIES as LIST_ENTRIES;
 pub(crate) use lists::{MATCHES_ALL, MATCHES_ANY};
 use pattern::{Options, compiled};
-pub(crate) use pattern::{Pattern, compiled_for_operator, pattern_of_operator};
+pub(crate) use pattern::{Pattern, compiled_for_operator, pattern_of_operator, pattern_of_path};
 pub(crate) use similar::as_regular as similar_pattern;
 use std::rc::Rc;
 
@@ -43,20 +43,17 @@ const INT: Takes = Takes::Type(ColumnType::Int);
 /// The function whose array has a text for each row of `regexp_matches`, which is the array of that row.
 pub(crate) const ROWS_OF_MATCHES: &str = "coeval_regexp_matches";
 
+/// The function that stands for `~` where DataFusion's operator does not: of a `char(n)` it sees the blanks, which `regexp_like` does not.
+pub(crate) const HAS_MATCH: &str = "coeval_has_match";
+
 pub(super) const ENTRIES: &[Entry] = &[
     strict("regexp_count", &[Form::new(&[TEXT, TEXT, INT, TEXT], ColumnType::Int, counted).optional(2)]),
     strict(
         "regexp_instr",
         &[Form::new(&[TEXT, TEXT, INT, INT, INT, TEXT, INT], ColumnType::Int, position).optional(5)],
     ),
-    strict(
-        "regexp_like",
-        &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Boolean, |call| {
-            let regex = single(call, 2)?;
-            regex.is_match(call.text(0), call.meter).map(Value::Boolean)
-        })
-        .optional(1)],
-    ),
+    strict("regexp_like", &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Boolean, has_match).optional(1)]),
+    strict(HAS_MATCH, &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Boolean, has_match).optional(1)]),
     strict("regexp_match", &[Form::new(&[TEXT, TEXT, TEXT], TEXTS, first_match).optional(1)]),
     strict(ROWS_OF_MATCHES, &[Form::new(&[TEXT, TEXT, TEXT], TEXTS, all_matches).optional(1)]),
     strict(
@@ -146,6 +143,11 @@ fn matches<'t>(
     })
 }
 
+fn has_match(call: &Call<'_>) -> Result<Value, SqlError> {
+    let regex = single(call, 2)?;
+    regex.is_match(call.text(0), call.meter).map(Value::Boolean)
+}
+
 fn counted(call: &Call<'_>) -> Result<Value, SqlError> {
     let start = positive(call, 2, "start")?;
     let regex = single(call, 3)?;
@@ -171,6 +173,8 @@ fn found<'t>(
     for (place, found) in matches(regex, text, from, meter).enumerate() {
         let found = found?;
         if place + 1 == number {
+            // Of a pattern without groups the first one is the whole match.
+            let group = if found.has_groups() { group } else { group.saturating_sub(1) };
             return Ok(found.get(group));
         }
     }
@@ -251,7 +255,10 @@ fn replaced_from(call: &Call<'_>) -> Result<Value, SqlError> {
     };
     let regex = compiled(call.text(1), options)?;
     let all = call.text(0);
-    let from = offset(all, start).unwrap_or(all.len());
+    let Some(from) = offset(all, start) else {
+        call.meter.take(all.len())?;
+        return Ok(text(all));
+    };
     with_replacement(call.meter, (&regex, all), from, number, call.text(2)).map(text)
 }
 

@@ -318,11 +318,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             *escape = Value::SingleQuotedString("\\".to_owned()).into();
             None
         }
-        Expr::SimilarTo { negated, expr, pattern, escape_char } => {
-            let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
-            Some(similar(expr, op, pattern, escape_char.as_ref())?)
-        }
-        other => rewritten_test(other),
+        other => rewritten_test(other)?,
     })
 }
 
@@ -345,8 +341,11 @@ fn rewritten_call(function: &mut Function) -> Result<Option<Expr>, SqlError> {
 }
 
 /// What stands in the place of a question about rows, arrays, patterns and zones; `None` if it stays.
-fn rewritten_test(expression: &Expr) -> Option<Expr> {
-    match expression {
+///
+/// # Errors
+/// `2201B` for a pattern that is none, `22025` for an escape of several letters.
+fn rewritten_test(expression: &Expr) -> Result<Option<Expr>, SqlError> {
+    Ok(match expression {
         Expr::IsNull(row) => rows::all_are(row, rows::Is::Null),
         Expr::IsNotNull(row) => rows::all_are(row, rows::Is::NotNull),
         Expr::AtTimeZone { timestamp, time_zone } => {
@@ -365,6 +364,10 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
                 question
             })
         }
+        Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+            let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+            Some(similar(expr, op, pattern, escape_char.as_ref())?)
+        }
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
             in_array(left, right, sets::Quantifier::Any)
         }
@@ -376,7 +379,7 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
             in_array(left, right, sets::Quantifier::All)
         }
         _ => None,
-    }
+    })
 }
 
 /// A value that is compared with all elements of an array; `None` for a subquery.
@@ -502,10 +505,10 @@ fn part_by_pattern(input: &Expr, pattern: &Expr, escape: Option<&Expr>) -> Optio
     Some(call("array_element", vec![found, number("1")]))
 }
 
-/// `SIMILAR TO` as the operator that looks for a regular expression: of literals here, as their patterns are written anew for that operator.
+/// `SIMILAR TO` as a regular expression.
 ///
 /// # Errors
-/// `22025` for an escape of several letters.
+/// `2201B` for a pattern that is none, `22025` for an escape of several letters.
 fn similar(
     input: &Expr,
     op: BinaryOperator,
@@ -513,24 +516,15 @@ fn similar(
     escape: Option<&ValueWithSpan>,
 ) -> Result<Expr, SqlError> {
     let escape = escape.map_or_else(|| text("\\"), |escape| Expr::Value(escape.clone()));
-    let mut regular = match (literal_text(pattern), literal_text(&escape)) {
+    let mut pattern = match (patterns::literal(pattern), patterns::literal(&escape)) {
         (Some(pattern), Some(escape)) => text(&similar_pattern(pattern, escape)?),
-        _ => call("coeval_similar_pattern", vec![pattern.clone(), escape]),
+        _ => call("coeval_similar_pattern", vec![pattern.clone(), escape.clone()]),
     };
-    if let Some(found) = patterns::matched(input, &op, &mut regular)? {
-        return Ok(found);
-    }
-    Ok(Expr::Nested(Box::new(Expr::BinaryOp { left: Box::new(input.clone()), op, right: Box::new(regular) })))
-}
-
-fn literal_text(expression: &Expr) -> Option<&str> {
-    match expression {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text),
-            _ => None,
-        },
-        _ => None,
-    }
+    let matched = match patterns::matched(input, &op, &mut pattern)? {
+        Some(call) => call,
+        None => Expr::BinaryOp { left: Box::new(input.clone()), op, right: Box::new(pattern) },
+    };
+    Ok(Expr::Nested(Box::new(matched)))
 }
 
 fn nested(expression: &Expr) -> Expr {

@@ -37,9 +37,11 @@ use crate::parameters::{self, inferred_types, parameter_of, resolved_types};
 use crate::provider::{HiddenColumns, Keys, StatementSnapshot};
 use crate::relations::is_vector;
 use crate::rights::MadeFor;
+use crate::scalar::cast_function::refuse_words_for_days;
 use crate::types::{ParameterType, column_type};
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use coeval_store::{ColumnType, QualifiedName, TableDef};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::planner::TypePlanner;
@@ -101,6 +103,20 @@ impl PlannedQuery {
     /// About what it takes in memory. Costs a look at each of its expressions.
     pub(crate) fn bytes(&self) -> usize {
         plan_bytes(&self.logical)
+    }
+
+    /// Refuses words for days beside dates and times, whose value is another one in the next transaction.
+    ///
+    /// # Errors
+    /// `22007`.
+    pub(crate) fn refuse_words_for_days(&self) -> Result<(), SqlError> {
+        self.logical.apply_with_subqueries(|node| {
+            node.apply_expressions(|expression| {
+                refuse_words_for_days(expression)?;
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })?;
+        Ok(())
     }
 
     /// The tables it reads.

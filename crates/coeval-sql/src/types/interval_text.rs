@@ -183,8 +183,12 @@ fn split_words(text: &str) -> Result<Vec<&str>, Flaw> {
         while end < bytes.len() && is_of(bytes[end]) {
             end += 1;
         }
-        // Units of one letter may have the next number behind them, as `1h30m`.
-        if is_letter && end > start + 1 && bytes.get(end).is_some_and(u8::is_ascii_digit) {
+        // Units of one letter may have the next number behind them, as `1h30m`, and such as are called like a month or a day of the week.
+        let may_be_joined = |unit: &str| unit.len() == 1 || ["mon", "dec"].contains(&unit);
+        if is_letter
+            && bytes.get(end).is_some_and(u8::is_ascii_digit)
+            && !may_be_joined(&text[start..end].to_ascii_lowercase())
+        {
             return Err(Flaw::Form);
         }
         // A letter that is not one of ASCII may be longer than a byte.

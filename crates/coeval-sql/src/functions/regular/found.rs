@@ -36,6 +36,11 @@ impl<'t> Found<'t> {
         self.span(&self.whole)
     }
 
+    /// Whether the pattern has groups, if only such as have nothing in this match.
+    pub(super) fn has_groups(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
     /// The group of this number; the whole match is number 0.
     pub(super) fn get(&self, number: usize) -> Option<Span<'t>> {
         match number.checked_sub(1) {

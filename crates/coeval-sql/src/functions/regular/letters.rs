@@ -32,6 +32,8 @@ impl LetterSet {
             Ok(HirKind::Class(Class::Unicode(class))) => {
                 class.ranges().iter().map(|range| (range.start(), range.end())).collect()
             }
+            // So the crate has a set without letters, such as `[^\s\S]`.
+            Ok(HirKind::Class(Class::Bytes(class))) if class.ranges().is_empty() => Vec::new(),
             Ok(HirKind::Literal(literal)) => {
                 let text = String::from_utf8_lossy(&literal.0);
                 text.chars().map(|letter| (letter, letter)).collect()
@@ -43,12 +45,17 @@ impl LetterSet {
 
     fn of_ranges(ranges: Vec<(char, char)>) -> Self {
         let mut ascii = 0_u128;
-        for letter in '\0'..='\x7F' {
-            if ranges.iter().any(|(first, last)| (*first..=*last).contains(&letter)) {
+        for (first, last) in ranges.iter().take_while(|(first, _)| first.is_ascii()) {
+            for letter in *first..=(*last).min('\x7F') {
                 ascii |= 1_u128 << u32::from(letter);
             }
         }
         Self { ascii, ranges }
+    }
+
+    /// How many ranges of letters it has, of eight bytes each.
+    pub(super) fn ranges(&self) -> usize {
+        self.ranges.len()
     }
 
     #[inline]
@@ -101,5 +108,7 @@ mod tests {
         assert!(LetterSet::of(&Letters::Any, plain).unwrap().contains('\n'));
         assert!(!LetterSet::of(&Letters::Any, Options::parse("n").unwrap()).unwrap().contains('\n'));
         assert!(LetterSet::of(&Letters::One('é'), of_case).unwrap().contains('É'));
+        let none = set(r"[^\s\S]", plain);
+        assert!(!none.contains('a') && !none.contains(' ') && !none.meets(&word));
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Machine {
     pub(super) behind: Edges,
     sets: Vec<LetterSet>,
     pub(super) looks: Vec<LookAround>,
-    word: LetterSet,
+    word: &'static LetterSet,
     options: Options,
 }
 
@@ -132,7 +132,7 @@ impl Edges {
 
 impl Machine {
     /// # Errors
-    /// `2201B` if it has too many states.
+    /// `2201B` if it has too many states, or too many different sets of letters.
     pub(super) fn of(syntax: &Syntax) -> Result<Self, SqlError> {
         building::built(syntax)
     }

@@ -77,6 +77,15 @@ const KEPT_MAX: usize = 64;
 /// What a compiled pattern takes of which so many are kept.
 const SMALL_BYTES_MAX: usize = 256 << 10;
 
+/// How long such a pattern is: whatever is made of it, what is read of it has to be kept, too.
+const SHORT_PATTERN_BYTES_MAX: usize = 4 << 10;
+
+/// What is read takes so much for each byte of a pattern, and in vectors that have grown up to twice as much.
+const READ_BYTES_OF_A_BYTE: usize = 128;
+
+/// How long a pattern may be: its letters are counted when it is read.
+const PATTERN_BYTES_MAX: usize = 512 << 10;
+
 /// How many larger ones are kept, such as `\w{100}`, and how many automata.
 const LARGE_MAX: usize = 4;
 
@@ -279,6 +288,9 @@ impl Pattern {
 /// # Errors
 /// `2201B` for what is no pattern, or one that takes more than 10 MiB; `53200` if there is no memory for it.
 pub(super) fn compiled(pattern: &str, options: Options) -> Result<Rc<Pattern>, SqlError> {
+    if pattern.len() > PATTERN_BYTES_MAX {
+        return Err(too_complex());
+    }
     kept(pattern, options, || {
         let syntax = parsed(pattern, options)?;
         Ok(Read { written: written(&syntax), options: syntax.options, syntax: Some(syntax) })
@@ -308,32 +320,37 @@ fn kept(
         if let Some(known) = kept.small.get(&key).or(large) {
             return Ok(Rc::clone(known));
         }
+        // What is read of a pattern takes more than the pattern.
+        let is_short = pattern.len() <= SHORT_PATTERN_BYTES_MAX;
+        let room = || room_for_a_value(pattern.len() * READ_BYTES_OF_A_BYTE);
+        let _room = if is_short { None } else { Some(room()?) };
         let read = read()?;
         let small = match &read.written {
             Some(written) => within(SMALL_BYTES_MAX, written, read.options).map(Some),
             None => Ok(None),
         };
-        match small {
-            Ok(regex) => {
-                if kept.small.len() >= KEPT_MAX {
-                    kept.small.clear();
-                }
-                let pattern = Pattern::new(read, regex);
-                kept.small.insert(key, Rc::clone(&pattern));
-                Ok(pattern)
-            }
+        let (regex, is_small) = match small {
+            Ok(regex) => (regex, is_short),
             Err(regex::Error::CompiledTooBig(_)) => {
                 let _room = room_for_a_value(COMPILED_BYTES_MAX)?;
                 let written = read.written.as_deref().unwrap_or_default();
                 let regex = within(COMPILED_BYTES_MAX, written, read.options)
                     .map_err(|error| wrong(&reason(&error)))?;
-                kept.large.truncate(LARGE_MAX - 1);
-                let pattern = Pattern::new(read, Some(regex));
-                kept.large.push_front((key, Rc::clone(&pattern)));
-                Ok(pattern)
+                (Some(regex), false)
             }
-            Err(error) => Err(wrong(&reason(&error))),
+            Err(error) => return Err(wrong(&reason(&error))),
+        };
+        let pattern = Pattern::new(read, regex);
+        if is_small {
+            if kept.small.len() >= KEPT_MAX {
+                kept.small.clear();
+            }
+            kept.small.insert(key, Rc::clone(&pattern));
+        } else {
+            kept.large.truncate(LARGE_MAX - 1);
+            kept.large.push_front((key, Rc::clone(&pattern)));
         }
+        Ok(pattern)
     })
 }
 
@@ -343,7 +360,29 @@ fn kept(
 /// As [`compiled`].
 pub(crate) fn pattern_of_operator(pattern: &str, letters: LetterCase) -> Result<Option<String>, SqlError> {
     let ignores_case = letters == LetterCase::Ignored;
-    let compiled = compiled(pattern, Options { ignores_case, ..Options::default() })?;
+    written_for_operator(pattern, Options { ignores_case, ..Options::default() })
+}
+
+/// The same of a pattern behind `like_regex` in a JSON path, with its flags: without `s`, nothing takes the end of a line that does not
+/// name it.
+///
+/// # Errors
+/// As [`compiled`].
+pub(crate) fn pattern_of_path(pattern: &str, flags: &str) -> Result<Option<String>, SqlError> {
+    let ignores_case = flags.contains('i');
+    let options = Options {
+        ignores_case,
+        stops_at_lines: !flags.contains('s'),
+        anchors_at_lines: flags.contains('m'),
+        ..Options::default()
+    };
+    let written = written_for_operator(pattern, options)?;
+    Ok(written.map(|written| if ignores_case { format!("(?i){written}") } else { written }))
+}
+
+/// The same with all that is given in front, but whether the case of letters is ignored: that the operator is to do.
+fn written_for_operator(pattern: &str, given: Options) -> Result<Option<String>, SqlError> {
+    let compiled = compiled(pattern, given)?;
     let Read { written, options, .. } = &compiled.read;
     let Some(written) = written else { return Ok(None) };
     let mut flags = String::new();
@@ -354,7 +393,7 @@ pub(crate) fn pattern_of_operator(pattern: &str, letters: LetterCase) -> Result<
     if options.anchors_at_lines {
         flags.push('m');
     }
-    match (options.ignores_case, ignores_case) {
+    match (options.ignores_case, given.ignores_case) {
         (true, false) => flags.push('i'),
         (false, true) => flags.push_str("-i"),
         _ => {}

@@ -6,8 +6,9 @@
 //! parts in front decide before those behind them.
 //!
 //! Without back references all is found by [walks](walk) over the text, whose number depends on the pattern alone; what is repeated
-//! and has groups takes one more for each turn. A back reference has to be tried with each text that its group may have. Every step
-//! is counted: a search looks on its way whether the statement is to end, and one of too many steps is refused.
+//! and has groups takes one more for each turn, or, as `{0,9}` of it, for each place where a turn may end. A back reference has to be
+//! tried with each text that its group may have. Every step is counted: a search looks on its way whether the statement is to end, and
+//! one of too many steps is refused.
 
 mod places;
 mod repeated;
@@ -125,7 +126,7 @@ impl<'r> Search<'r> {
         let machine = self.machine;
         self.groups.clear();
         self.groups.resize(machine.groups + 1, None);
-        let is_match = !machine.top.traits.has_parts() || self.divide(&machine.top, begin, end)?;
+        let is_match = self.divide(&machine.top, begin, end)?;
         self.groups[0] = Some(begin..end);
         Ok(is_match)
     }
@@ -143,6 +144,9 @@ impl<'r> Search<'r> {
 
     /// Divides bytes that a part may be among what is in it. Whether they are one with its back references, too.
     fn divide(&mut self, part: &Part, begin: usize, end: usize) -> Result<bool, SqlError> {
+        if !part.traits.has_groups && !part.traits.refers_back {
+            return Ok(true);
+        }
         with_room(|| match &part.kind {
             Kind::Plain => Ok(true),
             Kind::Group(number, inside) => {

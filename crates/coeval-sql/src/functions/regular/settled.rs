@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether the `regex` crate finds the same match of a pattern as PostgreSQL.
 //!
-//! It takes the first alternative that fits, and PostgreSQL the longest text. That is the same where nothing prefers the shortest, and
-//! each letter of a text can be taken in one way only, as in `\d+-(\d+)`: then all matches that begin at a place begin with the same
-//! steps, and going on comes before ending. (In the words of the field: the automaton of Glushkov is deterministic.)
+//! It takes the first alternative that fits, and PostgreSQL the longest text, or the shortest. That is the same in two cases:
+//!
+//! - Nothing prefers the shortest, and each letter of a text can be taken in one way only, as in `\d+-(\d+)`: then all matches that begin
+//!   at a place begin with the same steps, and going on comes before ending. (In the words of the field: the automaton of Glushkov is
+//!   deterministic.)
+//! - One set of letters is repeated, and all else has one length, as in `"(.*?)"`: then a match has the length that the repetition has,
+//!   and the crate tries these in the order that PostgreSQL prefers.
 //!
 //! PostgreSQL divides a branch at its groups: first what precedes the first one is as long as it can be with what follows, then the
-//! group, and so on. So does the crate where each of these parts by itself takes a letter in one way only. Then both find the same if
-//! every match ends with the text, as those of `^(?:www\.)?([^/]+)/.*$` do.
+//! group, and so on. So does the crate where each of these parts by itself is one of the two cases. Then both find the same if every
+//! match ends with the text, as those of `^(?:www\.)?([^/]+)/.*$` do.
 //!
-//! Where it is not known to be so, as in `a|ab` and `(.*)x`, the [search](super::search) of this module finds the match.
+//! Where it is not known to be so, as in `a|ab` and `(.*)x+`, the [search](super::search) of this module finds the match.
 
 use super::letters::LetterSet;
 use super::pattern::Options;
@@ -18,6 +22,9 @@ use super::syntax::{Atom, Choice, Letters, Piece, Place, Prefers, Syntax, Times}
 /// The most letters of a pattern, copies of what is repeated included; with more it is not looked at.
 const LETTERS_MAX: usize = 64;
 
+/// The most atoms of it: repeated within each other, what has no letters may have any number of copies.
+const ATOMS_MAX: usize = 1 << 10;
+
 /// Whether the crate finds the same matches, with the same groups.
 pub(super) fn is_settled(syntax: &Syntax) -> bool {
     let options = syntax.options;
@@ -25,28 +32,57 @@ pub(super) fn is_settled(syntax: &Syntax) -> bool {
         return true;
     }
     let [branch] = syntax.top.branches.as_slice() else { return false };
+    if varies_in_one_place(branch) {
+        return true;
+    }
     let has_groups = |piece: &Piece| piece.atom_traits().has_groups;
     let mut parts = branch.chunk_by(|one, next| !has_groups(one) && !has_groups(next));
-    ends_with_text(branch, options)
-        && parts.all(|part| takes_one_way(options, |leaves| leaves.of_branch(part)))
+    let finds_same =
+        |part: &[Piece]| varies_in_one_place(part) || takes_one_way(options, |leaves| leaves.of_branch(part));
+    ends_with_text(syntax, branch) && parts.all(finds_same)
 }
 
-/// Whether every match of a branch ends where the text does.
-fn ends_with_text(branch: &[Piece], options: Options) -> bool {
+/// Whether every match that PostgreSQL takes ends where the text does; the pattern has this branch alone.
+fn ends_with_text(syntax: &Syntax, branch: &[Piece]) -> bool {
+    let options = syntax.options;
     let Some(Piece { atom, times }) = branch.last() else { return false };
     match atom {
         Atom::Place(Place::TextEnd) => true,
         Atom::Place(Place::End) => !options.anchors_at_lines,
         Atom::Letters(Letters::Any) => {
-            !options.stops_at_lines && times.most.is_none() && times.prefers == Some(Prefers::Longest)
+            !options.stops_at_lines
+                && times.most.is_none()
+                && times.prefers == Some(Prefers::Longest)
+                && syntax.top.traits.prefers == Some(Prefers::Longest)
         }
         _ => false,
     }
 }
 
+/// Whether at most one set of letters is repeated in a part, and all else has one length.
+fn varies_in_one_place(part: &[Piece]) -> bool {
+    places_that_vary(part).is_some_and(|places| places <= 1)
+}
+
+/// How many sets of letters are repeated as their quantifiers prefer; `None` if something else may have several lengths, or prefer one.
+fn places_that_vary(part: &[Piece]) -> Option<usize> {
+    part.iter().try_fold(0, |places, piece| {
+        let of_piece = match &piece.atom {
+            Atom::Letters(_) => usize::from(piece.times.prefers.is_some()),
+            Atom::Place(_) => 0,
+            Atom::Group { inside, .. } if piece.times == Times::ONCE => match inside.branches.as_slice() {
+                [branch] => places_that_vary(branch)?,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(places + of_piece)
+    })
+}
+
 /// Whether each letter of a text can be taken in one way only by a part of a pattern.
 fn takes_one_way(options: Options, part: impl FnOnce(&mut Leaves) -> Option<Shape>) -> bool {
-    let mut leaves = Leaves { options, sets: Vec::new(), next: Vec::new() };
+    let mut leaves = Leaves { options, sets: Vec::new(), next: Vec::new(), atoms: 0 };
     let Some(shape) = part(&mut leaves) else { return false };
     leaves.are_apart(&shape.first) && leaves.next.iter().all(|next| leaves.are_apart(next))
 }
@@ -57,6 +93,8 @@ struct Leaves {
     sets: Vec<LetterSet>,
     /// Those that may follow each.
     next: Vec<Vec<usize>>,
+    /// How many atoms were looked at.
+    atoms: usize,
 }
 
 /// The letters at the ends of a part.
@@ -143,6 +181,10 @@ impl Leaves {
     }
 
     fn of_atom(&mut self, atom: &Atom) -> Option<Shape> {
+        self.atoms += 1;
+        if self.atoms > ATOMS_MAX {
+            return None;
+        }
         match atom {
             Atom::Letters(letters) => self.of_letters(letters),
             Atom::Group { inside, .. } => self.of_choice(inside),
@@ -203,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_is_settled_if_each_letter_is_taken_in_one_way() {
+    fn a_pattern_is_settled_if_each_letter_is_taken_in_one_way_or_one_place_varies() {
         let is_so = |pattern| is_settled(&parsed(pattern, Options::default()).unwrap());
         for pattern in [
             "abc",
@@ -219,12 +261,37 @@ mod tests {
             r"^https?://(?:www\.)?([^/]+)/.*$",
             r"(\w+) (.*)",
             "^(.*)x(.*)$",
+            r"a[^\s\S]|b",
+            "(.*)x",
+            r"\w+x",
+            "a*?",
+            r#"key="(.*?)""#,
+            r"\[.{2,5}?\]",
+            "^((a.)b*?)c{3}$",
+            r".*/([^?]+)\?.*",
+            r"^(.*?)://([^/]*/).*x$",
         ] {
             assert!(is_so(pattern), "{pattern}");
         }
         for pattern in [
-            "a|ab", "(.*)x", "a*?", "a?(ab)?", "(|a)b", "(a*)*", "((a)|b)+", r"\w+x", "(a(?=b))", r"(a)\1",
-            "(a){0}", r"a{65}",
+            "a|ab",
+            "(.*)x+",
+            "a*?b*?",
+            "a?(ab)?",
+            "(|a)b",
+            "(a*)*",
+            "((a)|b)+",
+            r"\w+x?",
+            "(a(?=b))",
+            r"(a)\1",
+            "(a){0}",
+            "(?:a{65})+",
+            "(a.*?){1,1}",
+            "(a(b|c).*?)",
+            // It is the shortest that is taken of `.*` here, too.
+            "a(.*?)(b).*",
+            // Without a bound on its atoms it would be looked at for years.
+            "(?:(?:(?:(?:(?:^){255}){255}){255}){255}){255}a",
         ] {
             assert!(!is_so(pattern), "{pattern}");
         }

@@ -4,8 +4,7 @@
 use super::tokens::{Token, at_end, near, tokens};
 use super::{ArithmeticOp, CompareOp, Expression, Head, Method, Path, Pattern, Predicate, Step};
 use crate::error::{SqlError, SqlState};
-use crate::functions::pattern_of_operator;
-use crate::scalar::LetterCase;
+use crate::functions::pattern_of_path;
 use crate::stack::with_room;
 use crate::types::json::{Kind, Part, push_string};
 
@@ -225,18 +224,15 @@ impl Parser {
             let message = "XQuery \"x\" flag (expanded regular expressions) is not implemented";
             return Err(SqlError::new(SqlState::FeatureNotSupported, message));
         }
-        let written = if is_literal {
-            regex::escape(&text)
+        let flags: String = FLAGS.chars().filter(|flag| given.contains(*flag)).collect();
+        let compiled = if is_literal {
+            let written = regex::escape(&text);
+            if flags.contains('i') { format!("(?i){written}") } else { written }
         } else {
-            pattern_of_operator(&text, LetterCase::Sensitive)?.ok_or_else(|| {
+            pattern_of_path(&text, &flags)?.ok_or_else(|| {
                 SqlError::unsupported("a back reference, a look ahead or a look behind in like_regex")
             })?
         };
-        // A point fits no end of a line, unless the flags say so.
-        let bare = written.strip_prefix("(?s)").unwrap_or(&written);
-        let flags: String = FLAGS.chars().filter(|flag| given.contains(*flag)).collect();
-        let meant: String = flags.chars().filter(|flag| "ism".contains(*flag)).collect();
-        let compiled = if meant.is_empty() { bare.to_owned() } else { format!("(?{meant}){bare}") };
         Ok(Pattern { text, flags, compiled })
     }
 

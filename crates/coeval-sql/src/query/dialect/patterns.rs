@@ -2,12 +2,12 @@
 //! `x ~ pattern` and its like, with PostgreSQL's patterns.
 //!
 //! DataFusion's operators take patterns as the `regex` crate has them. A constant is written so once; for one that cannot be, for
-//! other patterns, and for values that are not a column's, a function stands that reads each, and that looks on its way whether the
-//! statement is to end.
+//! other patterns, parameters among them, and for values that are not a column's, a function stands that reads each, and that looks on
+//! its way whether the statement is to end.
 
 use super::{call, text};
 use crate::error::SqlError;
-use crate::functions::pattern_of_operator;
+use crate::functions::{HAS_MATCH, pattern_of_operator};
 use crate::scalar::LetterCase;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
@@ -33,23 +33,44 @@ pub(super) fn matched(
     // DataFusion's operator looks at nothing while it searches, and is fast: it is for columns and patterns of few states.
     let is_column = matches!(left, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     if let Expr::Value(value) = right {
-        match &value.value {
-            Value::SingleQuotedString(pattern) => {
+        match literal_of(&value.value) {
+            Some(pattern) => {
                 let letters = if ignores_case { LetterCase::Ignored } else { LetterCase::Sensitive };
-                let is_fast =
-                    |written: &String| is_column && written.len() <= SHORT_BYTES && !written.contains('{');
+                // Of letters DataFusion makes a pattern of LIKE, without regard to its escape: a backslash.
+                let is_fast = |written: &String| {
+                    is_column
+                        && written.len() <= SHORT_BYTES
+                        && !written.contains('{')
+                        && !written.contains(r"\\")
+                };
                 if let Some(written) = pattern_of_operator(pattern, letters)?.filter(is_fast) {
                     value.value = Value::SingleQuotedString(written);
                     return Ok(None);
                 }
             }
-            _ => return Ok(None),
+            // It may be any pattern each time.
+            None if matches!(value.value, Value::Placeholder(_)) => {}
+            None => return Ok(None),
         }
     }
     let mut arguments = vec![left.clone(), right.clone()];
     if ignores_case {
         arguments.push(text("i"));
     }
-    let found = call("regexp_like", arguments);
+    let found = call(HAS_MATCH, arguments);
     Ok(Some(if is_negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(found) } } else { found }))
+}
+
+/// The text that an expression is as a literal, however that is quoted.
+pub(super) fn literal(expression: &Expr) -> Option<&str> {
+    let Expr::Value(value) = expression else { return None };
+    literal_of(&value.value)
+}
+
+fn literal_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
+        Value::DollarQuotedString(quoted) => Some(&quoted.value),
+        _ => None,
+    }
 }

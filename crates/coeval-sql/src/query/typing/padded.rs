@@ -3,7 +3,7 @@
 //! another text or a document. Elsewhere they do not count, and it is kept without them.
 
 use super::declared::char_length;
-use crate::functions::{MATCHES_ALL, MATCHES_ANY};
+use crate::functions::{HAS_MATCH, MATCHES_ALL, MATCHES_ANY};
 use crate::json::writes_values;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -11,7 +11,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator, lit};
 use std::sync::Arc;
 
 /// Functions that see the blanks.
-const FUNCTIONS: [&str; 6] = ["octet_length", "concat", "concat_ws", "format", MATCHES_ANY, MATCHES_ALL];
+const FUNCTIONS: [&str; 7] =
+    ["octet_length", "concat", "concat_ws", "format", HAS_MATCH, MATCHES_ANY, MATCHES_ALL];
 
 /// Whether a function sees the blanks of an argument. One that makes JSON fills a column up itself, by a mark that other expressions have
 /// lost when they are run.

@@ -13,6 +13,7 @@ use crate::error::SqlError;
 use crate::stack::with_room;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// The most states, copies of what is repeated included.
 const STATES_MAX: usize = 32 << 10;
@@ -20,11 +21,18 @@ const STATES_MAX: usize = 32 << 10;
 /// The most parts in the tree, which may stand within each other.
 const PARTS_MAX: usize = 4 << 10;
 
+/// The most ranges in the different sets of letters, a mebibyte of them: `\w` has some 770.
+const RANGES_MAX: usize = 128 << 10;
+
+/// The letters of words, whatever the pattern's options are.
+static WORD: LazyLock<Result<LetterSet, SqlError>> =
+    LazyLock::new(|| LetterSet::of(&Letters::Set(r"\w".to_owned()), Options::default()));
+
 pub(super) fn built(syntax: &Syntax) -> Result<Machine, SqlError> {
     let mut builder = Builder { options: syntax.options, ..Builder::default() };
     let from = builder.state()?;
     let top = builder.choice(&syntax.top, from)?;
-    let word = LetterSet::of(&Letters::Set(r"\w".to_owned()), Options::default())?;
+    let word = WORD.as_ref().map_err(SqlError::clone)?;
     let reversed: Vec<_> =
         builder.edges.iter().map(|(from, edge)| (edge.to, Edge { to: *from, step: edge.step })).collect();
     Ok(Machine {
@@ -55,6 +63,8 @@ struct Builder {
     parts: usize,
     edges: Vec<(State, Edge)>,
     sets: Vec<LetterSet>,
+    /// How many ranges they have together.
+    ranges: usize,
     /// The numbers of the sets that are written so.
     known: HashMap<String, u32>,
     looks: Vec<LookAround>,
@@ -87,7 +97,12 @@ impl Builder {
             return Ok(*known);
         }
         let number = u32::try_from(self.sets.len()).map_err(|_| too_complex())?;
-        self.sets.push(LetterSet::of(letters, self.options)?);
+        let set = LetterSet::of(letters, self.options)?;
+        self.ranges += set.ranges();
+        if self.ranges > RANGES_MAX {
+            return Err(too_complex());
+        }
+        self.sets.push(set);
         self.known.insert(written, number);
         Ok(number)
     }

@@ -69,13 +69,23 @@ impl Search<'_> {
         let mut ends = vec![bytes.start];
         // Where the turn behind them ended when it was tried last.
         let mut tried = None;
+        // By the number of turns before them, the places from which the turns behind them do not reach the end. What the turns before
+        // have is no matter for that, but for back references.
+        let mut hopeless: Vec<Places> = Vec::new();
         while let Some(&begin) = ends.last() {
             let Some(end) = self.next_end(turn, begin..bytes.end, tried, reaching)? else {
+                if reaching.is_none() && !turn.traits.refers_back {
+                    while hopeless.len() < ends.len() {
+                        hopeless.push(self.places(bytes.clone())?);
+                    }
+                    hopeless[ends.len() - 1].add(begin);
+                }
                 tried = ends.pop();
                 continue;
             };
             tried = Some(end);
-            if !self.is_allowed(turns, ends.len(), begin..end, bytes.end) {
+            let is_hopeless = hopeless.get(ends.len()).is_some_and(|places| places.has(end));
+            if is_hopeless || !self.is_allowed(turns, ends.len(), begin..end, bytes.end) {
                 continue;
             }
             self.forget(turn);

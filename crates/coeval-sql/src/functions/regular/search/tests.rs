@@ -116,6 +116,13 @@ fn where_the_crate_is_said_to_find_the_same_it_does() {
         r"\ma\M",
         "[^a](a|)",
         "(b+)|a",
+        "(a*)b",
+        ".*?b",
+        "a(.*?)c",
+        "(b.{0,2}?a)b",
+        "((a.)b+)$",
+        "(.*?)(b*)c$",
+        ".*a([^b]*?)c.*",
     ];
     for pattern in patterns {
         let syntax = parsed(pattern, Options::default()).unwrap();
@@ -151,6 +158,19 @@ fn the_first_match_from_a_place_on_knows_what_stands_before_it() {
     }
 }
 
+/// Each turn takes one letter before it takes two, and only thirty of two reach the end: there are 2^30 ways that do not.
+#[test]
+fn turns_that_cannot_reach_the_end_are_tried_once_from_each_place() {
+    let meter = meter();
+    let text = "a".repeat(60);
+    let regex = compiled("^(?:(a{1,2}?)){0,30}$", Options::default()).unwrap();
+    let found = regex.found_at(&text, 0, &meter).unwrap().unwrap();
+    assert_eq!(found.whole().as_str(), text);
+    assert_eq!(found.texts(), [Some("aa")]);
+    let regex = compiled("(?:(a{1,2}?)){0,3}b", Options::default()).unwrap();
+    assert_eq!(regex.found_at("aaaaab", 0, &meter).unwrap().unwrap().texts(), [Some("aa")]);
+}
+
 #[test]
 fn a_search_counts_its_steps_and_refuses_too_many() {
     let meter = meter();
@@ -158,6 +178,12 @@ fn a_search_counts_its_steps_and_refuses_too_many() {
     let mut search = Search::new(&machine, "aab", &meter);
     assert!(search.count(STEPS_MAX).is_ok());
     assert_eq!(search.count(STEPS_BETWEEN_LOOKS + 1).unwrap_err().state, SqlState::StatementTooComplex);
-    let error = Machine::of(&parsed("((a{100}){100}){100}", Options::default()).unwrap()).unwrap_err();
-    assert_eq!(error.state, SqlState::InvalidRegularExpression);
+    let refused = |pattern: &str| {
+        let syntax = parsed(pattern, Options::default()).unwrap();
+        Machine::of(&syntax).unwrap_err().state
+    };
+    assert_eq!(refused("((a{100}){100}){100}"), SqlState::InvalidRegularExpression);
+    // Sets of letters of which each has as many ranges as `\w`.
+    let sets: String = (0x2190..0x2290).map(|letter| format!(r"[\w\u{letter:04x}]")).collect();
+    assert_eq!(refused(&sets), SqlState::InvalidRegularExpression);
 }
