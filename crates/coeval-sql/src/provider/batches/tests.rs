@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::session::Session;
 use arrow::util::display::array_value_to_string;
 use coeval_store::{CheckpointPolicy, Store, StoreOptions};
+use std::sync::Arc;
 
 /// A table whose key says the order, one that has none, and one to join with. Several windows each, of two chunks.
 const TABLES: &str = "
@@ -59,7 +60,7 @@ const QUERIES: [&str; 15] = [
     "SELECT id, note FROM sold WHERE shop LIKE 'new%' ORDER BY id LIMIT 50",
 ];
 
-fn engine() -> Engine {
+fn engine() -> Arc<Engine> {
     let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
     let engine = Engine::new(Store::in_memory(options)).unwrap();
     engine.session().execute(TABLES).unwrap();

@@ -71,11 +71,14 @@ fn loses_rows_without_partner(join_type: JoinType) -> bool {
     }
 }
 
+/// What is made of a scan and the place of a column in it.
+type Change<'c> = dyn FnMut(ToldScan<'_>, usize) -> Option<Arc<dyn ExecutionPlan>> + 'c;
+
 /// The plan with what `change` makes of the scans that a column comes from and of its place in them; `None` if nothing is changed.
 fn with_scans(
     node: &Arc<dyn ExecutionPlan>,
     column: &Column,
-    change: &mut dyn FnMut(ToldScan<'_>, usize) -> Option<Arc<dyn ExecutionPlan>>,
+    change: &mut Change<'_>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(scan) = ToldScan::of(node) {
         return Ok(if scan.is_limited() { None } else { change(scan, column.index()) });
