@@ -19,6 +19,7 @@
 
 use crate::plan_rule::has_node;
 use crate::stack::with_room;
+use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
@@ -109,21 +110,24 @@ fn may_move_filters(node: &dyn ExecutionPlan) -> bool {
 
 /// Whether a filter of an aggregate would keep rows from some of its calls that these need. A row passes by what one of the calls asks of it,
 /// and those ask nothing that are of no column as it is (DataFusion's issue 24816), or that have seen no value yet. Calls of one column
-/// without FILTER have all seen a value, or none has.
+/// without FILTER have all seen a value, or none has. Intervals are compared by months first in such a filter, and by their length in calls.
 fn would_lose_rows(node: &dyn ExecutionPlan) -> bool {
     let Some(aggregate) = node.downcast_ref::<AggregateExec>() else { return false };
-    let calls = aggregate.aggr_expr();
-    let column = |call: &Arc<AggregateFunctionExpr>| match call.expressions().as_slice() {
+    let [first, others @ ..] = aggregate.aggr_expr() else { return false };
+    if aggregate.dynamic_expressions_produced().is_empty() {
+        return false;
+    }
+    if matches!(first.field().data_type(), DataType::Interval(_)) {
+        return true;
+    }
+    let column = |call: &AggregateFunctionExpr| match call.expressions().as_slice() {
         [argument] => argument.downcast_ref::<Column>().cloned(),
         _ => None,
     };
-    let [first, others @ ..] = calls else { return false };
-    if others.is_empty() || aggregate.dynamic_expressions_produced().is_empty() {
-        return false;
-    }
     let first = column(first);
     let are_of_one_column = first.is_some() && others.iter().all(|other| column(other) == first);
-    !are_of_one_column || aggregate.filter_expr().iter().any(Option::is_some)
+    let has_filters = aggregate.filter_expr().iter().any(Option::is_some);
+    !others.is_empty() && (has_filters || !are_of_one_column)
 }
 
 /// Whether no filter that comes to be in a plan is pushed to an operator that has two columns with the name of one in the filter, or
