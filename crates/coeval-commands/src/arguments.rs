@@ -97,7 +97,7 @@ pub(crate) struct SqlArguments {
     #[arg(value_name = "DIR", conflicts_with = "in_memory")]
     pub(crate) dir: Option<PathBuf>,
     /// Open a damaged database to be read only: tables that cannot be read are errors, the others are as they were
-    #[arg(long, requires = "dir")]
+    #[arg(long, requires = "dir", conflicts_with = "in_memory")]
     pub(crate) salvage: bool,
     /// A new database in memory, gone at the end
     #[arg(long)]
@@ -131,7 +131,7 @@ pub(crate) struct ServeArguments {
     #[arg(value_name = "DIR", conflicts_with = "in_memory", required_unless_present = "in_memory")]
     pub(crate) dir: Option<PathBuf>,
     /// Open a damaged database to be read only: tables that cannot be read are errors, the others are as they were
-    #[arg(long, requires = "dir")]
+    #[arg(long, requires = "dir", conflicts_with = "in_memory")]
     pub(crate) salvage: bool,
     /// A new database in memory, gone at the end
     #[arg(long)]

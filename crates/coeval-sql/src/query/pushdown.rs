@@ -11,14 +11,19 @@
 //! too large: of twenty queries within each other that each name a column of the one within them three times, a filter would have
 //! thousands of millions of columns.
 //!
+//! A filter that an aggregate without groups makes of the least and the greatest values that it has seen is left out where one of its calls
+//! needs rows that the filter refuses (see [`would_lose_rows`]).
+//!
 //! In a plan without a node that makes filters there is nothing to hand down, and the rule, which looks at each node for each of its
 //! inputs, is left out: most of the time before exchanges are put in, as the scans of tables of rows have taken the filters then.
 
 use crate::plan_rule::has_node;
 use crate::stack::with_room;
+use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
@@ -78,7 +83,15 @@ impl PhysicalOptimizerRule for ClearPushdown {
             FilterPushdownPhase::Pre => has_node(&plan, |node| node.is::<FilterExec>()),
             FilterPushdownPhase::Post => has_node(&plan, may_move_filters),
         };
-        if has_work { self.pushed(plan, config) } else { Ok(plan) }
+        if !has_work {
+            return Ok(plan);
+        }
+        if !has_node(&plan, would_lose_rows) {
+            return self.pushed(plan, config);
+        }
+        let mut config = config.clone();
+        config.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+        self.pushed(plan, &config)
     }
 
     fn name(&self) -> &str {
@@ -93,6 +106,28 @@ impl PhysicalOptimizerRule for ClearPushdown {
 /// Whether a node may hand down a filter that moves while the query runs.
 fn may_move_filters(node: &dyn ExecutionPlan) -> bool {
     node.is::<AggregateExec>() || node.is::<HashJoinExec>() || node.is::<SortExec>()
+}
+
+/// Whether a filter of an aggregate would keep rows from some of its calls that these need. A row passes by what one of the calls asks of it,
+/// and those ask nothing that are of no column as it is (DataFusion's issue 24816), or that have seen no value yet. Calls of one column
+/// without FILTER have all seen a value, or none has. Intervals are compared by months first in such a filter, and by their length in calls.
+fn would_lose_rows(node: &dyn ExecutionPlan) -> bool {
+    let Some(aggregate) = node.downcast_ref::<AggregateExec>() else { return false };
+    let [first, others @ ..] = aggregate.aggr_expr() else { return false };
+    if aggregate.dynamic_expressions_produced().is_empty() {
+        return false;
+    }
+    if matches!(first.field().data_type(), DataType::Interval(_)) {
+        return true;
+    }
+    let column = |call: &AggregateFunctionExpr| match call.expressions().as_slice() {
+        [argument] => argument.downcast_ref::<Column>().cloned(),
+        _ => None,
+    };
+    let first = column(first);
+    let are_of_one_column = first.is_some() && others.iter().all(|other| column(other) == first);
+    let has_filters = aggregate.filter_expr().iter().any(Option::is_some);
+    !others.is_empty() && (has_filters || !are_of_one_column)
 }
 
 /// Whether no filter that comes to be in a plan is pushed to an operator that has two columns with the name of one in the filter, or

@@ -17,15 +17,18 @@
 //! ```text
 //! FROM (SELECT 'store' AS sold_in, ... UNION ALL SELECT 'web', ...) x WHERE sold_in = 'web'
 //! ```
-//! One that cannot be computed yet stays above aggregates that give a row for no rows, where DataFusion's rule takes it down: `count(*)` of
-//! nothing is a row, and the condition would have dropped it.
+//! Two kinds of parts stay where they are, though DataFusion's rule takes them down:
+//!
+//! - what names no column and cannot be computed yet, above aggregates that give a row for no rows: `count(*)` of nothing is a row, and the
+//!   condition would have dropped it;
+//! - what is volatile, above all that makes other rows of those below it: `HAVING random() < 0.5` drops groups, and no rows of theirs.
 
 use super::substitution::grow_too_large;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{EmptyRelation, Expr, Filter, LogicalPlan};
+use datafusion::logical_expr::{Aggregate, EmptyRelation, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::propagate_empty_relation::PropagateEmptyRelation;
 use datafusion::optimizer::push_down_filter::PushDownFilter;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
@@ -50,22 +53,27 @@ impl OptimizerRule for SmallFilters {
         if becomes_too_large(&filter)? {
             return Ok(Transformed::no(LogicalPlan::Filter(filter)));
         }
-        if !split_conjunction(&filter.predicate).into_iter().any(names_no_column) {
-            return self.0.rewrite(LogicalPlan::Filter(filter), config);
-        }
-        self.put_down_by_parts(filter, config)
+        let are_several = matches!(filter.input.as_ref(), LogicalPlan::Filter(_));
+        let filter = with_those_below(filter)?;
+        let needs_a_look = |part: &Expr| names_no_column(part) || part.is_volatile();
+        let mut rewritten = if split_conjunction(&filter.predicate).into_iter().any(needs_a_look) {
+            self.put_down_by_parts(filter, config)?
+        } else {
+            self.0.rewrite(LogicalPlan::Filter(filter), config)?
+        };
+        rewritten.transformed |= are_several;
+        Ok(rewritten)
     }
 }
 
 impl SmallFilters {
-    /// The plan below a condition of which a part names no column: without rows, or with what is left of the condition put down.
+    /// The plan below a condition of which a part names no column or is volatile: without rows, or with what may go down put down.
     fn put_down_by_parts(
         &self,
         filter: Filter,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         let schema = Arc::clone(filter.input.schema());
-        let stays = gives_row_for_no_rows(&filter.input);
         let (mut held, mut down) = (Vec::new(), Vec::new());
         let parts = split_conjunction_owned(filter.predicate);
         let count = parts.len();
@@ -76,7 +84,7 @@ impl SmallFilters {
                     let empty = EmptyRelation { produce_one_row: false, schema };
                     return Ok(Transformed::yes(LogicalPlan::EmptyRelation(empty)));
                 }
-                None if stays && names_no_column(&part) => held.push(part),
+                None if stays_above(&part, &filter.input) => held.push(part),
                 None => down.push(part),
             }
         }
@@ -128,14 +136,30 @@ fn constant(condition: &Expr, config: &dyn OptimizerConfig) -> Result<Option<boo
     })
 }
 
-/// Whether a plan is an aggregate that has a row where its input has none: one without groups, or with grouping sets of which one is empty.
-fn gives_row_for_no_rows(plan: &LogicalPlan) -> bool {
-    match plan {
+/// A condition and those right below it as one, which come first in it.
+fn with_those_below(filter: Filter) -> Result<Filter> {
+    let Filter { mut predicate, mut input, .. } = filter;
+    while let LogicalPlan::Filter(below) = input.as_ref() {
+        predicate = below.predicate.clone().and(predicate);
+        input = Arc::clone(&below.input);
+    }
+    Filter::try_new(predicate, input)
+}
+
+/// Whether a part of a condition says something else below what it is about.
+fn stays_above(part: &Expr, input: &LogicalPlan) -> bool {
+    match input {
         LogicalPlan::Aggregate(aggregate) => {
-            matches!(aggregate.group_expr.as_slice(), [] | [Expr::GroupingSet(_), ..])
+            part.is_volatile() || (gives_row_for_no_rows(aggregate) && names_no_column(part))
         }
+        LogicalPlan::Distinct(_) | LogicalPlan::Window(_) | LogicalPlan::Unnest(_) => part.is_volatile(),
         _ => false,
     }
+}
+
+/// Whether an aggregate has a row where its input has none: one without groups, or with grouping sets of which one is empty.
+fn gives_row_for_no_rows(aggregate: &Aggregate) -> bool {
+    matches!(aggregate.group_expr.as_slice(), [] | [Expr::GroupingSet(_), ..])
 }
 
 /// DataFusion's rule that takes out what has no rows, where there is any such thing.
@@ -221,8 +245,10 @@ mod tests {
         let unknown = datafusion::logical_expr::placeholder("$1").eq(lit(1_i64));
         let least = max(col("column1")).gt(lit(0_i64));
         let whole = rows().aggregate(Vec::<Expr>::new(), [max(col("column1"))]).unwrap();
+        let each = whole.clone().filter(unknown.clone()).unwrap().filter(least.clone()).unwrap();
         let plan = put_down(whole.filter(unknown.clone().and(least)).unwrap().build().unwrap());
         assert!(plan.starts_with("Filter: max(column1) > Int64(0) AND $1 = Int64(1)\n  Aggregate"), "{plan}");
+        assert_eq!(put_down(each.build().unwrap()), plan);
         let grouped = rows().aggregate([col("column1")], Vec::<Expr>::new()).unwrap();
         let plan = put_down(grouped.filter(unknown).unwrap().build().unwrap());
         assert!(plan.starts_with("Aggregate"), "{plan}");

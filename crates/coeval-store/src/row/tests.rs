@@ -73,7 +73,7 @@ proptest! {
             change.map_or_else(|| columns[column].0.1.clone(), |(_, value)| value.clone())
         };
         let changes_text = changes.iter().any(|(column, _)| {
-            matches!(columns[*column].0.0, Physical::Text | Physical::Bytes)
+            matches!(columns[*column].0.0, Physical::Text | Physical::Bytes | Physical::Number)
         });
         let patched = row.patched(&layout, &changes);
         prop_assert_eq!(patched.is_none(), changes_text);

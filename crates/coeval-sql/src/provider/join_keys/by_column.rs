@@ -3,10 +3,12 @@
 //!
 //! A row of the larger side of which one key is in no row of the smaller side has no partner, whatever the others are. So rows of a scan
 //! may be dropped by a column that goes through all that is between the scan and the join as DataFusion's filters go: not below an
-//! aggregate unless it groups by the column, as then whole groups are dropped, and never below what is read by others, too.
+//! aggregate unless it groups by the column, as then whole groups are dropped, and never below what is read by others, too. Where such a
+//! filter would find the column by a name that others have as well, it is not followed (`query/pushdown.rs` tells why).
 
 use super::told_scan::ToldScan;
 use super::{SCANNED_ROWS_MIN, ScanKeys, keys_for, looks_for_members};
+use arrow::datatypes::Schema;
 use coeval_operators::coded_groups::CodedGroupsExec;
 use coeval_operators::join_keys::{NotedKeysExec, Numbers};
 use coeval_operators::packed_groups::PackedGroupsExec;
@@ -18,6 +20,8 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter_pushdown::{FilterPushdownPhase, PushedDown, PushedDownPredicate};
 use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;
 
@@ -101,8 +105,23 @@ fn with_scans(
 
 /// For each input of a node the column that a column of the node is, if rows may be dropped by it there.
 fn columns_of_inputs(node: &Arc<dyn ExecutionPlan>, column: &Column) -> Result<Vec<Option<Column>>> {
+    let inputs = node.children();
+    // Among the first so many rows none may be missing.
+    if node.fetch().is_some() {
+        return Ok(vec![None; inputs.len()]);
+    }
     if let Some(aggregate) = aggregate_of(node) {
         return Ok(vec![grouped_column(aggregate, column)]);
+    }
+    if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+        let output = projection.expr().get(column.index());
+        return Ok(vec![output.and_then(|output| output.expr.downcast_ref::<Column>()).cloned()]);
+    }
+    if node.is::<UnionExec>() {
+        let of_input = |input: &Arc<dyn ExecutionPlan>| {
+            Column::new(input.schema().field(column.index()).name(), column.index())
+        };
+        return Ok(inputs.into_iter().map(of_input).map(Some).collect());
     }
     let passing = Arc::new(IsNotNullExpr::new(Arc::new(column.clone()))) as Arc<dyn PhysicalExpr>;
     let phase = FilterPushdownPhase::Post;
@@ -113,7 +132,22 @@ fn columns_of_inputs(node: &Arc<dyn ExecutionPlan>, column: &Column) -> Result<V
         }
         _ => None,
     };
-    Ok(passed.parent_filters().into_iter().map(column_of).collect())
+    let passed = passed.parent_filters().into_iter().map(column_of).zip(inputs);
+    let mut found: Vec<Option<Column>> = passed
+        .map(|(found, input)| found.filter(|found| is_only_one_of_its_name(found, &input.schema())))
+        .collect();
+    // Here the column is of the side that comes out. What has its name on the other side may be anything.
+    match node.downcast_ref::<HashJoinExec>().map(HashJoinExec::join_type) {
+        Some(JoinType::LeftSemi) => found[1] = None,
+        Some(JoinType::RightSemi) => found[0] = None,
+        _ => {}
+    }
+    Ok(found)
+}
+
+/// Whether no other column has this one's name. DataFusion's operators look by names for what filters read, and take the first.
+fn is_only_one_of_its_name(column: &Column, rows: &Schema) -> bool {
+    rows.fields().iter().filter(|field| field.name() == column.name()).count() == 1
 }
 
 /// The aggregate that a node is, or that it stands for.
