@@ -15,7 +15,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias};
 use std::sync::Arc;
 
 impl PlanExpressions for SessionState {
@@ -26,8 +26,10 @@ impl PlanExpressions for SessionState {
     ) -> Result<logical_expr::Expr, SqlError> {
         expression_in_dialect(&mut expression)?;
         with_typed_literals(&mut expression)?;
+        // Not by way of its text: the parser of that binds operators otherwise.
+        let unnamed = ExprWithAlias { expr: expression.clone(), alias: None };
         let planned = self
-            .create_logical_expr(&expression.to_string(), schema)
+            .create_logical_expr_from_sql_expr(unnamed, schema)
             .map_err(|error| explained_expression(error, &expression, schema, self))?;
         refuse_too_large(&planned)?;
         let logical = settled_expression(planned, schema)?;

@@ -36,7 +36,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan};
-use datafusion::sql::sqlparser::ast::{Expr, Query, Spanned, Visit};
+use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias, Query, Spanned, Visit};
 use datafusion::sql::sqlparser::tokenizer::Span;
 use plans::{in_expression, in_plan};
 
@@ -125,7 +125,7 @@ fn asked_expression(expression: &Expr, schema: &DFSchema, functions: &SessionSta
     for name in names {
         state.register_udf(asked_function(Asks::Why, &name, functions)?).ok()?;
     }
-    match state.create_logical_expr(&asking.to_string(), schema) {
+    match state.create_logical_expr_from_sql_expr(ExprWithAlias { expr: asking, alias: None }, schema) {
         Ok(planned) => in_expression(&planned, schema),
         Err(error) => own_error(&error).cloned(),
     }

@@ -41,6 +41,11 @@ pub(super) fn rewritten(expression: &Expr, data_type: &mut DataType) -> Option<E
     {
         return Some(number);
     }
+    if is_double(data_type)
+        && let Some(digits) = literal_digits(expression)
+    {
+        return Some(cast(text(digits), data_type.clone()));
+    }
     match target(data_type)? {
         Target::Object(function) => Some(call(function, vec![expression.clone()])),
         Target::FunctionName => Some(call("coeval_regproc_name", vec![expression.clone()])),
@@ -53,11 +58,6 @@ pub(super) fn rewritten(expression: &Expr, data_type: &mut DataType) -> Option<E
                 && let Some(name) = as_name(expression)
             {
                 return Some(name);
-            }
-            if is_double(&plain)
-                && let Some(digits) = literal_digits(expression)
-            {
-                return Some(cast(text(digits), plain));
             }
             *data_type = plain;
             None

@@ -92,7 +92,8 @@ fn without_parentheses(expression: &Expr) -> &Expr {
 
 struct WritingOut<'f> {
     scopes: Scopes<'f>,
-    /// What stays as it is: names that a query is ordered and grouped by, which are those of outputs, and rows of which one is to be less.
+    /// What stays as it is: names that a query is ordered and grouped by, which are those of outputs, rows of which one is to be less, and
+    /// tables of columns with subscripts.
     kept: HashSet<*const Expr>,
 }
 
@@ -229,9 +230,16 @@ impl VisitorMut for WritingOut<'_> {
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
         if let Some(field) = self.field(expression) {
             *expression = field;
-        } else {
-            self.compare(expression);
+            return ControlFlow::Continue(());
         }
+        // Without parentheses, in front of a point, it names the table of a column: `t.a[1]`.
+        if let Expr::CompoundFieldAccess { root, access_chain } = &*expression
+            && matches!(access_chain.first(), Some(AccessExpr::Dot(_)))
+            && matches!(root.as_ref(), Expr::Identifier(_))
+        {
+            self.kept.insert(std::ptr::from_ref(root.as_ref()));
+        }
+        self.compare(expression);
         ControlFlow::Continue(())
     }
 
