@@ -121,7 +121,8 @@ use variances::Spread;
 /// Aggregates that plans call and no registry has, in an order that stays.
 pub(super) fn unregistered_aggregates() -> Vec<Arc<AggregateUDF>> {
     let few = [sums::sum_of_bigint(), Best::Longest.function(), Best::Shortest.function()];
-    let extremes = [Extreme::Least, Extreme::Greatest].map(Extreme::function);
+    let extremes = [Extreme::Least, Extreme::Greatest];
+    let extremes = extremes.map(Extreme::function).into_iter().chain(extremes.map(text_extremes::function));
     let of_floats = Spread::EACH.map(float_spreads::function);
     few.into_iter().chain(Spread::all()).chain(Regression::all()).chain(extremes).chain(of_floats).collect()
 }

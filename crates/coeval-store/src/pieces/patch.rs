@@ -31,6 +31,9 @@ use std::sync::Arc;
 pub(super) struct ColumnPatch {
     patch: Patch,
     /// The same as numbers of the chunk's texts, as it had them when it was last read.
+    ///
+    /// # Locking
+    /// A leaf lock, held while the patch is made of numbers, once for each time that the chunk is read anew.
     coded: Mutex<Option<CodedPatch>>,
 }
 
