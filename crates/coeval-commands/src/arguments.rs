@@ -168,7 +168,7 @@ pub(crate) struct ServeArguments {
     /// Archive the database while it is served, its log and backups: to a directory, or to a place in a cloud as
     /// s3://bucket/path. What the archive needs is kept until it is sent; a place that does not answer holds nobody up. A
     /// replica holds what its primary has not archived, and goes on there once it is promoted
-    #[arg(long, value_name = "ARCHIVE", requires = "dir", conflicts_with = "salvage", value_parser = archive())]
+    #[arg(long, value_name = "ARCHIVE", requires = "dir", conflicts_with_all = ["in_memory", "salvage"], value_parser = archive())]
     pub(crate) archive: Option<String>,
     /// Seconds after which log is archived that does not fill a stretch of 8 MB
     #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = positive, requires = "archive")]
@@ -192,7 +192,7 @@ pub(crate) struct ServeArguments {
     pub(crate) replica_password_file: Option<PathBuf>,
     /// Have commits wait until replicas have them, by their application_name: a, b (the first that is there), FIRST n (a, b, c) or
     /// ANY n (a, b, c). SET synchronous_standby_names changes it while it is served
-    #[arg(long, value_name = "NAMES", requires = "dir")]
+    #[arg(long, value_name = "NAMES", requires = "dir", conflicts_with = "in_memory")]
     pub(crate) synchronous_standby_names: Option<String>,
     #[command(flatten)]
     pub(crate) machines: MachinesArguments,

@@ -204,7 +204,7 @@ fn becomes_too_large(filter: &Filter) -> Result<bool> {
 mod tests {
     use super::*;
     use datafusion::functions_aggregate::expr_fn::max;
-    use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
+    use datafusion::logical_expr::{LogicalPlanBuilder, col, ident, lit};
     use datafusion::optimizer::OptimizerContext;
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
     fn what_names_no_column_stays_above_an_aggregate_that_gives_a_row_for_no_rows() {
         let rows = || LogicalPlanBuilder::values(vec![vec![lit(1_i64)]]).unwrap();
         let unknown = datafusion::logical_expr::placeholder("$1").eq(lit(1_i64));
-        let least = max(col("column1")).gt(lit(0_i64));
+        let least = ident("max(column1)").gt(lit(0_i64));
         let whole = rows().aggregate(Vec::<Expr>::new(), [max(col("column1"))]).unwrap();
         let each = whole.clone().filter(unknown.clone()).unwrap().filter(least.clone()).unwrap();
         let plan = put_down(whole.filter(unknown.clone().and(least)).unwrap().build().unwrap());

@@ -86,7 +86,9 @@ proptest! {
             (0..layout.len()).filter(|&column| value_of(column) == Value::Null).collect();
         prop_assert_eq!(nulls, expected);
         for (column, ((_, old), _)) in columns.iter().enumerate() {
-            prop_assert_eq!(row.has_same(&rewritten, &layout, column), *old == value_of(column));
+            // Numbers that are equal may be written with more digits or fewer.
+            let is_same = format!("{old:?}") == format!("{:?}", value_of(column));
+            prop_assert_eq!(row.has_same(&rewritten, &layout, column), is_same);
         }
     }
 

@@ -92,8 +92,8 @@ fn without_parentheses(expression: &Expr) -> &Expr {
 
 struct WritingOut<'f> {
     scopes: Scopes<'f>,
-    /// What stays as it is: names that a query is ordered and grouped by, which are those of outputs, rows of which one is to be less, and
-    /// tables of columns with subscripts.
+    /// What stays as it is: names that a query is ordered and grouped by, which are those of outputs, rows of which one is to be less,
+    /// fields, and tables of columns with subscripts.
     kept: HashSet<*const Expr>,
 }
 
@@ -232,12 +232,18 @@ impl VisitorMut for WritingOut<'_> {
             *expression = field;
             return ControlFlow::Continue(());
         }
-        // Without parentheses, in front of a point, it names the table of a column: `t.a[1]`.
-        if let Expr::CompoundFieldAccess { root, access_chain } = &*expression
-            && matches!(access_chain.first(), Some(AccessExpr::Dot(_)))
-            && matches!(root.as_ref(), Expr::Identifier(_))
-        {
-            self.kept.insert(std::ptr::from_ref(root.as_ref()));
+        // Behind a point is the name of a field, and without parentheses in front of one that of a table: `t.a[1]`.
+        if let Expr::CompoundFieldAccess { root, access_chain } = &*expression {
+            let fields = access_chain.iter().filter_map(|access| match access {
+                AccessExpr::Dot(field) => Some(field),
+                AccessExpr::Subscript(_) => None,
+            });
+            self.kept.extend(fields.map(std::ptr::from_ref));
+            if matches!(access_chain.first(), Some(AccessExpr::Dot(_)))
+                && matches!(root.as_ref(), Expr::Identifier(_))
+            {
+                self.kept.insert(std::ptr::from_ref(root.as_ref()));
+            }
         }
         self.compare(expression);
         ControlFlow::Continue(())
