@@ -71,12 +71,17 @@ def test_results_are_arrow_and_frames(db):
     table = db.sql(text).arrow()
     assert [str(field.type) for field in table.schema] == [
         "int32", "string", "decimal128(6, 2)", "decimal128(13, 1)", "date32[day]", "timestamp[us, tz=UTC]",
-        "list<item: int32>", "bool", "string",
+        "list<item: int32>", "bool", "decimal128(38, 0)",
     ]
     assert table.column("d").to_pylist() == [decimal.Decimal("0.25"), decimal.Decimal("0.50"), decimal.Decimal("0.75")]
     assert table.column("l").to_pylist() == [[1], [2], [3]]
     assert db.sql(text).df()["i"].tolist() == [1, 2, 3]
     assert db.sql(text).pl()["day"].to_list() == [datetime.date(2026, 1, 1 + n) for n in (1, 2, 3)]
+
+
+def test_numbers_that_no_decimal_of_arrow_has_are_texts(db):
+    table = db.sql("SELECT x FROM (VALUES ('1.50'), ('NaN'), (NULL)) v (t), LATERAL (SELECT t::numeric AS x) n").arrow()
+    assert table.column("x").to_pylist() == ["1.50", "NaN", None]
 
 
 def test_frames_are_appended(db):

@@ -221,6 +221,22 @@ def _table(cursor: Any, rows: list[tuple[Any, ...]]) -> Any:
     return pyarrow.Table.from_arrays(arrays, names=names)
 
 
+def _numbers(pyarrow: Any, column: Any, values: list[Any]) -> Any:
+    """Numbers of type `numeric`. Without digits of its own, the column has as many as its values need, and is one of texts where Arrow's
+    decimals have no room for these."""
+    if column.precision:
+        return pyarrow.array(values, pyarrow.decimal128(column.precision, column.scale))
+    there = [value for value in values if value is not None]
+    if not there:
+        return pyarrow.array(values, pyarrow.decimal128(38, 0))
+    if all(value.is_finite() for value in there):
+        try:
+            return pyarrow.array(values)
+        except pyarrow.ArrowInvalid:
+            pass
+    return pyarrow.array([None if value is None else format(value, "f") for value in values], pyarrow.string())
+
+
 def _array(pyarrow: Any, connection: Any, column: Any, values: list[Any]) -> Any:
     known = connection.adapters.types.get(column.type_code)
     if known is not None and known.array_oid == column.type_code:
@@ -229,12 +245,7 @@ def _array(pyarrow: Any, connection: Any, column: Any, values: list[Any]) -> Any
         return pyarrow.array(values, pyarrow.list_(kind))
     name = known.name if known is not None else "text"
     if name == "numeric":
-        # Without digits of its own, the column has as many as its values need.
-        digits = (column.precision, column.scale) if column.precision else None
-        kind = pyarrow.decimal128(*digits) if digits else None
-        if kind is None and all(value is None for value in values):
-            kind = pyarrow.decimal128(38, 0)
-        return pyarrow.array(values, kind)
+        return _numbers(pyarrow, column, values)
     if name in ("json", "jsonb"):
         texts = [None if value is None else json.dumps(value, ensure_ascii=False) for value in values]
         return pyarrow.ExtensionArray.from_storage(pyarrow.json_(), pyarrow.array(texts, pyarrow.string()))
