@@ -114,9 +114,8 @@ fn nested(open: &str, inner: &str, close: &str, depth: usize) -> String {
     format!("SELECT {}{inner}{}", open.repeat(depth), close.repeat(depth))
 }
 
-/// Far less than what these statements took, of which each level doubled it; beside other tests a million letters take eleven seconds without
-/// optimization.
-const SOON: Duration = Duration::from_secs(30);
+/// Far less than what these statements took: each level doubled it.
+const SOON: Duration = Duration::from_secs(10);
 
 /// `abs(abs(...))` was read as `abs(name => value)` first at each level, so that thirty levels took hours, on a thread that
 /// serves connections.
@@ -431,6 +430,7 @@ fn a_long_text_is_read_soon_whatever_it_repeats() {
         let text = format!("{begins}{}{ends}", repeated.repeat(1_000_000 / repeated.len()));
         let began = Instant::now();
         let outcome = run(STATEMENT_STACK_BYTES, vec![text]).pop().unwrap();
-        assert!(began.elapsed() < SOON, "{:?} for {repeated}: {outcome:?}", began.elapsed());
+        // A million letters take four seconds without optimization, and eleven beside other tests.
+        assert!(began.elapsed() < 3 * SOON, "{:?} for {repeated}: {outcome:?}", began.elapsed());
     }
 }
