@@ -8,7 +8,8 @@
 //! bytes can be read wherever a difference begins. A block of equal integers has no bits: nine bytes are all of it.
 //!
 //! # Cost
-//! Writing looks at each integer twice. Reading takes an unaligned load, a shift, a mask and an addition for each.
+//! Writing looks at each integer twice. Reading takes an unaligned load, a shift, a mask and an addition for each. There is a loop for each
+//! number of bits, so that places and shifts are constants in it: eight integers end with a whole byte, and the next eight lie alike.
 
 use super::cursor::Cursor;
 
@@ -23,6 +24,12 @@ const PADDING: usize = 7;
 /// More bits than this do not fit into eight bytes behind the seven bits that belong to the one before. So they are made 64,
 /// which always begin with a byte.
 const BITS_SHIFTED_MAX: u32 = 56;
+
+/// So many integers end with a whole byte, however many bits they have.
+const GROUP: usize = 8;
+
+/// Bytes of a group of the widest integers that are shifted, and of what is read behind it.
+const GROUP_BYTES_MAX: usize = BITS_SHIFTED_MAX as usize + PADDING;
 
 /// The head of a block.
 #[derive(Clone, Copy)]
@@ -80,17 +87,49 @@ impl Frame {
 
     /// Appends what becomes of each integer of a block. `bytes` begin with its differences and go on for [`PADDING`] at least.
     fn get<T>(self, bytes: &[u8], count: usize, make: impl Fn(i64) -> T, values: &mut Vec<T>) {
-        let Self { least, bits } = self;
-        if bits == 0 {
-            values.extend((0..count).map(|_| make(least)));
-            return;
+        let mut differences = [0; BLOCK];
+        let differences = &mut differences[..count];
+        read_differences(self.bits, bytes, differences);
+        values.extend(differences.iter().map(|&difference| make(self.least.wrapping_add(difference as i64))));
+    }
+}
+
+/// Reads differences of so many bits. `bytes` begin with them and go on for [`PADDING`] at least.
+fn read_differences(bits: u32, bytes: &[u8], differences: &mut [u64]) {
+    macro_rules! by_bits {
+        ($($constant:literal)*) => {
+            match bits {
+                0 => differences.fill(0),
+                $($constant => read_shifted::<$constant>(bytes, differences),)*
+                _ => {
+                    let words = bytes.as_chunks().0;
+                    differences.iter_mut().zip(words).for_each(|(place, word)| *place = u64::from_le_bytes(*word));
+                }
+            }
+        };
+    }
+    by_bits!(
+        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28
+        29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56
+    );
+}
+
+fn read_shifted<const BITS: usize>(bytes: &[u8], differences: &mut [u64]) {
+    let read = |bytes: &[u8], index: usize| {
+        let place = index * BITS;
+        (word_at(bytes, place / 8) >> (place % 8)) & (u64::MAX >> (64 - BITS))
+    };
+    let mut begin = 0;
+    for group in differences.as_chunks_mut::<GROUP>().0 {
+        // The length is a constant, so that no place within needs a look at it. Behind the last block are fewer bytes.
+        let Some(bytes) = bytes[begin / GROUP * BITS..].first_chunk::<GROUP_BYTES_MAX>() else { break };
+        for (index, difference) in group.iter_mut().enumerate() {
+            *difference = read(bytes, index);
         }
-        let mask = u64::MAX >> (u64::BITS - bits);
-        values.extend((0..count).map(|index| {
-            let place = index * bits as usize;
-            let word = word_at(bytes, place / 8) >> (place % 8);
-            make(least.wrapping_add((word & mask) as i64))
-        }));
+        begin += GROUP;
+    }
+    for (index, difference) in differences.iter_mut().enumerate().skip(begin) {
+        *difference = read(bytes, index);
     }
 }
 
