@@ -39,9 +39,8 @@ fn of_none(view: &TableView) -> Batches {
 fn others_have_turns_while_a_filter_leaves_nothing() {
     let store = Store::in_memory(StoreOptions::default());
     let mut session = Engine::new(store.clone()).unwrap().session();
-    session
-        .execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t SELECT i FROM generate_series(1, 20000) i")
-        .unwrap();
+    session.execute("CREATE TABLE t (id int PRIMARY KEY)").unwrap();
+    session.execute("INSERT INTO t SELECT i FROM generate_series(1, 20000) i").unwrap();
     let tx = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
     let table = tx.catalog().resolve(&QualifiedName::new("public", "t"));
     let Some(ObjectRef::Table(table)) = table else { panic!("{table:?} is no table") };
