@@ -58,7 +58,6 @@ use futures::{TryStreamExt, stream};
 use shape::Shape;
 use sought::Sought;
 use std::any::Any;
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use work::Work;
@@ -91,16 +90,8 @@ pub struct IntegerHashJoinExec {
     shape: Arc<Shape>,
     sought: Option<Arc<Sought>>,
     /// The built side that all parts share, once one of them has begun.
-    building: Mutex<Option<SharedSide>>,
+    building: Mutex<Option<Building>>,
     metrics: ExecutionPlanMetricsSet,
-}
-
-/// The built side of one run.
-#[derive(Debug)]
-struct SharedSide {
-    building: Building,
-    /// Which parts of the looked-up side have begun to look into it.
-    begun: HashSet<usize>,
 }
 
 impl IntegerHashJoinExec {
@@ -176,18 +167,12 @@ impl IntegerHashJoinExec {
         if !shares {
             return begin(partition, 1);
         }
-        let mut shared = self.building.lock().unwrap_or_else(PoisonError::into_inner);
-        // A part that begins once more is one of another run: a nested loop join reads its first side anew if that does not fit into memory.
-        // What has met a partner is counted for each run.
-        if let Some(side) = shared.as_mut()
-            && side.begun.insert(partition)
-        {
-            return Ok(side.building.clone());
+        let mut building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
+        if building.is_none() {
+            let parts = self.join.right().output_partitioning().partition_count();
+            *building = Some(begin(0, parts)?);
         }
-        let parts = self.join.right().output_partitioning().partition_count();
-        let building = begin(0, parts)?;
-        *shared = Some(SharedSide { building: building.clone(), begun: HashSet::from([partition]) });
-        Ok(building)
+        building.clone().map_or_else(|| internal_err!("the built side has begun"), Ok)
     }
 }
 

@@ -14,7 +14,6 @@ use arrow::util::display::array_value_to_string;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::datasource::MemTable;
-use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryConsumer, MemoryPool, UnboundedMemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -124,13 +123,8 @@ fn operators(plan: &Arc<dyn ExecutionPlan>) -> usize {
 }
 
 async fn rows_of(plan: Arc<dyn ExecutionPlan>, context: &SessionContext) -> Result<Vec<String>> {
-    texts_of(&collect(reset_plan_states(plan)?, context.task_ctx()).await?)
-}
-
-/// Each row as a text, in an order that does not depend on how they came.
-fn texts_of(batches: &[RecordBatch]) -> Result<Vec<String>> {
     let mut rows = Vec::new();
-    for batch in batches {
+    for batch in collect(reset_plan_states(plan)?, context.task_ctx()).await? {
         for row in 0..batch.num_rows() {
             let values = batch.columns().iter().map(|column| array_value_to_string(column, row));
             rows.push(values.collect::<Result<Vec<_>, _>>()?.join("|"));
@@ -306,43 +300,6 @@ async fn others_have_turns_while_no_pair_passes_the_filter() -> Result<()> {
             tokio::task::yield_now().await;
         }
         assert!(turns > 1_000, "{turns}: {query}");
-    }
-    Ok(())
-}
-
-/// A nested loop join whose first side does not fit into memory reads that twice, the first time only as far as it fits.
-///
-/// To break it: share the built side between runs.
-#[tokio::test]
-async fn a_second_run_gives_what_the_first_one_would_have() -> Result<()> {
-    let mut random = SmallRng::seed_from_u64(11);
-    let built = random_batch(&mut random, 300, 100, Values::Any);
-    let schema = built.schema();
-    let looked_up = [40, 60].map(|rows| vec![random_batch(&mut random, rows, 100, Values::Any)]);
-    let side = |parts: &[Vec<RecordBatch>]| -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(MemorySourceConfig::try_new_exec(parts, Arc::clone(&schema), None)?)
-    };
-    let (mode, nulls) = (PartitionMode::CollectLeft, NullEquality::NullEqualsNothing);
-    let context = SessionContext::new();
-    for kind in [JoinType::Left, JoinType::Full, JoinType::LeftSemi, JoinType::LeftAnti, JoinType::LeftMark] {
-        let key = || Arc::new(Column::new("small", 0)) as Arc<dyn PhysicalExpr>;
-        let (left, right) = (side(&[vec![built.clone()]])?, side(&looked_up)?);
-        let join =
-            HashJoinExec::try_new(left, right, vec![(key(), key())], None, &kind, None, mode, nulls, false)?;
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(join);
-        let expected = rows_of(Arc::clone(&plan), &context).await?;
-        let ours = with_integer_joins(plan)?;
-        assert_eq!(operators(&ours), 1, "{kind}");
-        // Of the first run one part of two is read to its end.
-        let mut parts = Vec::new();
-        for part in 0..2 {
-            parts.push(ours.execute(part, context.task_ctx())?);
-        }
-        while let Some(batch) = parts[0].next().await {
-            batch?;
-        }
-        drop(parts);
-        assert_eq!(texts_of(&collect(ours, context.task_ctx()).await?)?, expected, "{kind}");
     }
     Ok(())
 }
