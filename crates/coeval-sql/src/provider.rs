@@ -27,6 +27,7 @@ mod selectivity;
 mod snapshot;
 mod spread;
 mod statistics;
+mod steps;
 mod table;
 mod text_codes;
 mod text_filter;

@@ -62,6 +62,7 @@ mod row_counts;
 mod row_order;
 mod run;
 mod scopes;
+mod second_runs;
 mod series;
 mod set_comparisons;
 mod shared_subplans;

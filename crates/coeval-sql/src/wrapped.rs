@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions and expressions that do what another one does, but for some of their methods.
 
-/// Methods of [`ScalarUDFImpl`](datafusion::logical_expr::ScalarUDFImpl) or [`PhysicalExpr`](datafusion::physical_plan::PhysicalExpr)
-/// that are those of the function or the expression in this field.
+/// Methods of [`ScalarUDFImpl`](datafusion::logical_expr::ScalarUDFImpl), [`AggregateUDFImpl`](datafusion::logical_expr::AggregateUDFImpl)
+/// or [`PhysicalExpr`](datafusion::physical_plan::PhysicalExpr) that are those of the function or the expression in this field.
 macro_rules! as_wrapped {
     ($inner:ident: $($method:ident),+) => {
         $(as_wrapped!(@ $method $inner);)+
@@ -39,6 +39,40 @@ macro_rules! as_wrapped {
     (@ invoke_with_args $inner:ident) => {
         as_wrapped!(= $inner.invoke_with_args(arguments: datafusion::logical_expr::ScalarFunctionArgs)
             -> datafusion::common::Result<datafusion::logical_expr::ColumnarValue>);
+    };
+    (@ groups_accumulator_supported $inner:ident) => {
+        as_wrapped!(= $inner.groups_accumulator_supported(
+            arguments: datafusion::logical_expr::function::AccumulatorArgs<'_>
+        ) -> bool);
+    };
+    (@ create_groups_accumulator $inner:ident) => {
+        as_wrapped!(= $inner.create_groups_accumulator(
+            arguments: datafusion::logical_expr::function::AccumulatorArgs<'_>
+        ) -> datafusion::common::Result<Box<dyn datafusion::logical_expr::GroupsAccumulator>>);
+    };
+    (@ create_sliding_accumulator $inner:ident) => {
+        as_wrapped!(= $inner.create_sliding_accumulator(
+            arguments: datafusion::logical_expr::function::AccumulatorArgs<'_>
+        ) -> datafusion::common::Result<Box<dyn datafusion::logical_expr::Accumulator>>);
+    };
+    (@ is_descending $inner:ident) => {
+        as_wrapped!(= $inner.is_descending() -> Option<bool>);
+    };
+    (@ order_sensitivity $inner:ident) => {
+        as_wrapped!(= $inner.order_sensitivity()
+            -> datafusion::logical_expr::utils::AggregateOrderSensitivity);
+    };
+    (@ value_from_stats $inner:ident) => {
+        as_wrapped!(= $inner.value_from_stats(arguments: &datafusion::logical_expr::StatisticsArgs<'_>)
+            -> Option<datafusion::common::ScalarValue>);
+    };
+    (@ set_monotonicity $inner:ident) => {
+        fn set_monotonicity(
+            &self,
+            ty: &arrow::datatypes::DataType,
+        ) -> datafusion::logical_expr::SetMonotonicity {
+            self.$inner.inner().set_monotonicity(ty)
+        }
     };
     (@ data_type $inner:ident) => {
         as_wrapped!(= $inner.data_type(schema: &arrow::datatypes::Schema)

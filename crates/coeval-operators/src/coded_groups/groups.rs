@@ -124,7 +124,8 @@ impl Groups {
         }
         self.packed.clear();
         self.packed.extend(first.rows.iter().map(|code| u64::from(*code)));
-        for column in others {
+        // A column of NULLs alone has no bits, and may come behind the last of them.
+        for column in others.iter().filter(|column| column.bits > 0) {
             let codes = self.packed.iter_mut().zip(&column.rows);
             codes.for_each(|(key, code)| *key |= u64::from(*code) << shift);
             shift += column.bits;
@@ -146,7 +147,8 @@ impl Groups {
         let mut keys = vec![0; self.len()];
         let mut shift = 0;
         for ((column, codes), bits) in self.columns.iter_mut().zip(&codes).zip(bits) {
-            keys.iter_mut().zip(codes).for_each(|(key, code)| *key |= u64::from(*code) << shift);
+            let placed = |code: u32| u64::from(code).checked_shl(shift).unwrap_or(0);
+            keys.iter_mut().zip(codes).for_each(|(key, code)| *key |= placed(*code));
             column.bits = *bits;
             shift += bits;
         }
@@ -215,4 +217,35 @@ impl Numbers {
 /// How many bits codes below this have.
 fn bits_of(count: u64) -> u32 {
     u64::BITS - (count - 1).leading_zeros()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Array, AsArray, Int64Array};
+    use arrow::datatypes::Int64Type;
+    use std::sync::Arc;
+
+    /// Values of which each is far from the others and has a code of 16 bits.
+    const ROWS: i64 = 40_000;
+
+    /// To break it: place the codes of NULLs behind the last bit.
+    #[test]
+    fn a_column_of_nulls_stands_behind_64_bits_of_others() {
+        let far = |step: i64| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values((0..ROWS).map(|row| row * step)))
+        };
+        let mut columns: Vec<ArrayRef> = [1_000, 1_001, 1_002, 1_003].map(far).to_vec();
+        columns.push(Arc::new(Int64Array::new_null(ROWS as usize)));
+        let mut groups = Groups::new(vec![DataType::Int64; columns.len()]).unwrap();
+        let mut members = Vec::new();
+        // The second time keys are made of codes that are known.
+        for _ in 0..2 {
+            groups.assign(&columns, &mut members).unwrap();
+            assert!(members.iter().copied().eq(0..ROWS as u32));
+        }
+        let values = groups.values();
+        assert_eq!(values[3].as_primitive::<Int64Type>(), columns[3].as_primitive::<Int64Type>());
+        assert_eq!(values[4].null_count(), ROWS as usize);
+    }
 }

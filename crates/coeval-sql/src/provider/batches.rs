@@ -11,6 +11,7 @@ use super::prune::{Pruner, SourceColumn};
 use super::row_filter::Filter;
 use super::row_filters::{Passing, RowFilters};
 use super::scan_metrics::ScanMetrics;
+use super::steps::{self, Step};
 use super::text_filter::TextFilter;
 use crate::error::SqlError;
 use arrow::array::{ArrayRef, BooleanBufferBuilder, RecordBatch, RecordBatchOptions};
@@ -21,6 +22,7 @@ use datafusion::error::Result;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::PhysicalExpr;
+use futures::stream::Stream;
 use std::sync::Arc;
 
 /// In which order the rows of a part come.
@@ -117,39 +119,59 @@ impl Batches {
         })
     }
 
-    /// Reads on until there is a batch to give.
-    fn read(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
-            if let Some(batch) = self.next_gathered()? {
-                return Ok(Some(self.limited(batch)));
-            }
-            if self.done || self.rows_left == 0 {
-                return Ok(None);
-            }
-            let Some(window) = self.scan.next_window().map_err(SqlError::from)? else {
-                self.done = true;
-                self.gathered.finish()?;
-                if let Some(new_rows) = &mut self.new_rows {
-                    new_rows.finish()?;
-                }
-                continue;
-            };
-            self.metrics.rows_scanned.add(window.rows());
-            match window {
-                ScanWindow::Plain(batch) if self.filters.is_empty() && self.gathered.is_empty() => {
-                    let batch = outgoing(&self.output, &batch)?;
-                    return Ok(Some(self.limited(batch)));
-                }
-                ScanWindow::Plain(batch) => {
-                    let batch = self.readied(&batch)?;
-                    let without_partner = &self.metrics.without_partner;
-                    if let Some(passing) = self.filters.passing(batch, None, without_partner)? {
-                        push(&mut self.gathered, &self.output, &passing)?;
-                    }
-                }
-                ScanWindow::Changed(changed) => self.push_changed(&changed)?,
-            }
+    /// Its batches. Others get their turn while filters leave no rows.
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<RecordBatch>> + Send {
+        steps::batches(self, Self::step)
+    }
+
+    /// Goes on by a window.
+    fn step(&mut self) -> Result<Step> {
+        let time = self.metrics.baseline.elapsed_compute().clone();
+        let timer = time.timer();
+        let step = self.read();
+        timer.done();
+        self.metrics.note_read(self.scan.counters());
+        if let Ok(Step::Out(batch)) = &step {
+            self.metrics.baseline.record_output(batch.num_rows());
         }
+        step
+    }
+
+    /// Gives a batch that is complete, or reads the next window.
+    fn read(&mut self) -> Result<Step> {
+        if self.rows_left == 0 {
+            return Ok(Step::Done);
+        }
+        if let Some(batch) = self.next_gathered()? {
+            return Ok(Step::Out(self.limited(batch)));
+        }
+        if self.done {
+            return Ok(Step::Done);
+        }
+        let Some(window) = self.scan.next_window().map_err(SqlError::from)? else {
+            self.done = true;
+            self.gathered.finish()?;
+            if let Some(new_rows) = &mut self.new_rows {
+                new_rows.finish()?;
+            }
+            return Ok(Step::Read);
+        };
+        self.metrics.rows_scanned.add(window.rows());
+        match window {
+            ScanWindow::Plain(batch) if self.filters.is_empty() && self.gathered.is_empty() => {
+                let batch = outgoing(&self.output, &batch)?;
+                return Ok(Step::Out(self.limited(batch)));
+            }
+            ScanWindow::Plain(batch) => {
+                let batch = self.readied(&batch)?;
+                let without_partner = &self.metrics.without_partner;
+                if let Some(passing) = self.filters.passing(batch, None, without_partner)? {
+                    push(&mut self.gathered, &self.output, &passing)?;
+                }
+            }
+            ScanWindow::Changed(changed) => self.push_changed(&changed)?,
+        }
+        Ok(Step::Read)
     }
 
     /// The next batch that is complete.
@@ -241,23 +263,6 @@ fn push(gathered: &mut GatheredRows, output: &SchemaRef, passing: &Passing) -> R
 pub(super) fn with_schema(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
-}
-
-impl Iterator for Batches {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let time = self.metrics.baseline.elapsed_compute().clone();
-        let timer = time.timer();
-        let outcome = self.read();
-        timer.done();
-        self.metrics.note_read(self.scan.counters());
-        let item = outcome.transpose();
-        if let Some(Ok(batch)) = &item {
-            self.metrics.baseline.record_output(batch.num_rows());
-        }
-        item
-    }
 }
 
 #[cfg(test)]

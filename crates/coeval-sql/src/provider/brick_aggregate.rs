@@ -20,6 +20,7 @@ use super::brick_hints::BrickHints;
 use super::bricks::BrickSource;
 use super::hinted_bricks::PassedOver;
 use super::scan::CountedScan;
+use super::steps::{self, Step};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::SchemaRef;
@@ -42,7 +43,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
-use fold::{Counts, Fold, Step};
+use fold::{Counts, Fold};
 pub(crate) use rule::BEGIN_BRICK_AGGREGATES;
 use std::fmt;
 use std::sync::Arc;
@@ -207,22 +208,16 @@ impl ExecutionPlan for BrickAggregate {
         let reservation = MemoryConsumer::new(CONSUMER).register(context.memory_pool());
         let counts = Counts { rows_scanned, passed_over: PassedOver::new(&self.metrics, partition) };
         let fold = Fold::new(Arc::clone(&self.task), pieces, batch_rows, counts, reservation)?;
-        let stream = futures::stream::try_unfold((fold, baseline), |(mut fold, baseline)| async move {
-            loop {
-                let timer = baseline.elapsed_compute().timer();
-                let step = fold.step()?;
-                timer.done();
-                match step {
-                    Step::Read => tokio::task::consume_budget().await,
-                    Step::Out(batch) => {
-                        baseline.record_output(batch.num_rows());
-                        return Ok(Some((batch, (fold, baseline))));
-                    }
-                    Step::Done => return Ok(None),
-                }
+        let states = steps::batches((fold, baseline), |(fold, baseline)| {
+            let timer = baseline.elapsed_compute().timer();
+            let step = fold.step();
+            timer.done();
+            if let Ok(Step::Out(states)) = &step {
+                baseline.record_output(states.num_rows());
             }
+            step
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.task.output), stream)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.task.output), states)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

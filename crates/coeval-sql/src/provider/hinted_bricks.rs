@@ -13,12 +13,13 @@ use super::bricks::{BrickPart, BrickSource, as_declared};
 use super::gathered::GatheredRows;
 use super::row_filters::RowFilters;
 use super::scan_metrics::WithoutPartner;
+use super::steps::{self, Step};
 use arrow::array::RecordBatch;
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
-use futures::stream::{self, Stream};
+use futures::stream::Stream;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -47,16 +48,6 @@ pub(super) struct HintedRows {
     passed_over: PassedOver,
     rows_scanned: Count,
     without_partner: WithoutPartner,
-}
-
-/// What came of a step.
-enum Step {
-    /// Something was read, or passed over.
-    Read,
-    /// Rows that are left.
-    Out(RecordBatch),
-    /// There is nothing more.
-    Done,
 }
 
 /// Counts bricks of which no row was read, each with the part that has its first row, and their rows.
@@ -104,15 +95,7 @@ impl HintedRows {
 
     /// The rows in batches. Others get their turn while none are found.
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<RecordBatch>> + Send {
-        stream::try_unfold(self, |mut rows| async move {
-            loop {
-                match rows.step()? {
-                    Step::Read => tokio::task::consume_budget().await,
-                    Step::Out(batch) => return Ok::<_, DataFusionError>(Some((batch, rows))),
-                    Step::Done => return Ok(None),
-                }
-            }
-        })
+        steps::batches(self, Self::step)
     }
 
     /// Goes on by a batch, or to the next brick.

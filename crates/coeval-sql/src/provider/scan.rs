@@ -516,7 +516,7 @@ impl ExecutionPlan for Scan {
             metrics = metrics.with_join_keys(&self.metrics, partition);
         }
         let batches = Batches::new(task, part.clone(), metrics)?;
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.output.clone(), futures::stream::iter(batches))))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.output.clone(), batches.into_stream())))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

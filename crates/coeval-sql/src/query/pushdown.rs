@@ -12,7 +12,7 @@
 //! thousands of millions of columns.
 //!
 //! A filter that an aggregate without groups makes of the least and the greatest values that it has seen is left out where one of its calls
-//! needs rows that the filter refuses (see [`would_lose_rows`]).
+//! needs rows that the filter refuses, or the aggregate is run several times (see [`would_lose_rows`]).
 //!
 //! In a plan without a node that makes filters there is nothing to hand down, and the rule, which looks at each node for each of its
 //! inputs, is left out: most of the time before exchanges are put in, as the scans of tables of rows have taken the filters then.
@@ -33,6 +33,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
@@ -111,7 +112,13 @@ fn may_move_filters(node: &dyn ExecutionPlan) -> bool {
 /// Whether a filter of an aggregate would keep rows from some of its calls that these need. A row passes by what one of the calls asks of it,
 /// and those ask nothing that are of no column as it is (DataFusion's issue 24816), or that have seen no value yet. Calls of one column
 /// without FILTER have all seen a value, or none has. Intervals are compared by months first in such a filter, and by their length in calls.
+///
+/// A recursive query runs the same plan for each step, and the filter has in the second one what the aggregate saw in the first, which
+/// no row is beyond.
 fn would_lose_rows(node: &dyn ExecutionPlan) -> bool {
+    if node.is::<RecursiveQueryExec>() {
+        return true;
+    }
     let Some(aggregate) = node.downcast_ref::<AggregateExec>() else { return false };
     let [first, others @ ..] = aggregate.aggr_expr() else { return false };
     if aggregate.dynamic_expressions_produced().is_empty() {

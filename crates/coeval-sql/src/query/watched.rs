@@ -9,6 +9,7 @@
 //! asked about, because it may go through all pairs of rows before a batch comes out.
 
 use super::packed_lists::with_packed_lists;
+use super::second_runs::with_second_run;
 use super::series::SERIES_EXEC;
 use super::window_memory::with_counted_window;
 use crate::allowance::{Allowance, making};
@@ -75,7 +76,8 @@ pub(crate) fn watched(
     };
     let watch = |node: Arc<dyn ExecutionPlan>| {
         let properties = Arc::clone(node.properties());
-        let input = with_counted_window(with_watched_condition(node, lifeline)?)?;
+        let node = with_watched_condition(with_second_run(node)?, lifeline)?;
+        let input = with_counted_window(node)?;
         let watched = Watched { input, properties, lifeline: lifeline.clone() };
         Ok::<_, DataFusionError>(Arc::new(watched) as Arc<dyn ExecutionPlan>)
     };

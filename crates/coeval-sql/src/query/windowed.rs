@@ -7,13 +7,13 @@
 
 use crate::allowance::made;
 use crate::cancel;
+use crate::wrapped::as_wrapped;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, ReversedUDAF, SetMonotonicity, Signature,
+    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, ReversedUDAF, SetMonotonicity,
     WindowFunctionDefinition,
 };
 use std::sync::Arc;
@@ -54,21 +54,7 @@ struct Windowed {
 }
 
 impl AggregateUDFImpl for Windowed {
-    fn name(&self) -> &str {
-        self.plain.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.plain.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.plain.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.plain.return_type(types)
-    }
+    as_wrapped!(plain: name, aliases, signature, return_type, coerce_types, order_sensitivity, is_descending);
 
     fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
         self.plain.return_field(fields)
@@ -101,10 +87,6 @@ impl AggregateUDFImpl for Windowed {
         }))
     }
 
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.plain.order_sensitivity()
-    }
-
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.plain.reverse_udf() {
             ReversedUDAF::Reversed(plain) => {
@@ -113,14 +95,6 @@ impl AggregateUDFImpl for Windowed {
             }
             kept => kept,
         }
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.plain.coerce_types(types)
-    }
-
-    fn is_descending(&self) -> Option<bool> {
-        self.plain.is_descending()
     }
 
     fn default_value(&self, ty: &DataType) -> Result<ScalarValue> {

@@ -3,6 +3,7 @@
 
 mod codes;
 mod narrow;
+mod turns;
 
 use crate::engine::Engine;
 use crate::session::Session;

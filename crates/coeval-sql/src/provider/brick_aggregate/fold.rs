@@ -3,6 +3,7 @@
 
 use super::super::bricks::{BrickPart, as_declared};
 use super::super::hinted_bricks::PassedOver;
+use super::super::steps::Step;
 use super::Task;
 use super::filter::Filter;
 use super::groups::{Complete, GroupStates};
@@ -15,16 +16,6 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::Accumulator;
 use datafusion::physical_plan::metrics::Count;
 use std::sync::Arc;
-
-/// What came of a step.
-pub(super) enum Step {
-    /// A block was read, or a piece begun.
-    Read,
-    /// States that are complete.
-    Out(RecordBatch),
-    /// There is nothing more.
-    Done,
-}
 
 /// The work of one partition, and how far it is.
 pub(super) struct Fold {

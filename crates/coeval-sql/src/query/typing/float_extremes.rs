@@ -8,16 +8,16 @@
 use super::kept_rows::KeptRows;
 use crate::error::SqlError;
 use crate::types::with_one_nan;
+use crate::wrapped::as_wrapped;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{ArrowNativeTypeOp, ArrowPrimitiveType, DataType, Float32Type, Float64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::function::AccumulatorArgs;
-use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, SetMonotonicity,
-    Signature, StatisticsArgs, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
+    Volatility,
 };
 use datafusion::physical_expr::NullState;
 use std::sync::{Arc, LazyLock};
@@ -77,16 +77,11 @@ struct ExtremeFloat {
 }
 
 impl AggregateUDFImpl for ExtremeFloat {
-    fn name(&self) -> &str {
-        self.plain.name()
-    }
+    as_wrapped!(plain: name, return_type, is_descending, order_sensitivity);
+    as_wrapped!(plain: value_from_stats, set_monotonicity);
 
     fn signature(&self) -> &Signature {
         &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.plain.return_type(types)
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
@@ -112,24 +107,8 @@ impl AggregateUDFImpl for ExtremeFloat {
         Ok(Box::new(OfOneNan { plain: self.plain.create_sliding_accumulator(arguments)? }))
     }
 
-    fn is_descending(&self) -> Option<bool> {
-        self.plain.is_descending()
-    }
-
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        AggregateOrderSensitivity::Insensitive
-    }
-
     fn reverse_expr(&self) -> ReversedUDAF {
         ReversedUDAF::Identical
-    }
-
-    fn value_from_stats(&self, arguments: &StatisticsArgs<'_>) -> Option<ScalarValue> {
-        self.plain.value_from_stats(arguments)
-    }
-
-    fn set_monotonicity(&self, ty: &DataType) -> SetMonotonicity {
-        self.plain.inner().set_monotonicity(ty)
     }
 }
 

@@ -14,6 +14,7 @@ use super::number_sums::NumberSum;
 use super::{float_frames, float_sums, interval_sums};
 use crate::error::SqlError;
 use crate::types::numeric::{DECIMAL_LIMIT, overflow};
+use crate::wrapped::as_wrapped;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
@@ -27,7 +28,7 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, EmitTo, Expr, GroupsAccumulator, Operator,
-    ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs, Volatility,
+    ReversedUDAF, Signature, Volatility,
 };
 use datafusion::physical_expr::NullState;
 use std::sync::{Arc, LazyLock};
@@ -115,9 +116,7 @@ fn is_of_intervals(arguments: &AccumulatorArgs<'_>) -> bool {
 }
 
 impl AggregateUDFImpl for Sum {
-    fn name(&self) -> &str {
-        self.plain.name()
-    }
+    as_wrapped!(plain: name, value_from_stats, set_monotonicity);
 
     fn signature(&self) -> &Signature {
         &self.signature
@@ -220,14 +219,6 @@ impl AggregateUDFImpl for Sum {
             return Ok(None);
         }
         self.plain.inner().simplify_expr_op_literal(function, argument, operator, literal, argument_is_left)
-    }
-
-    fn value_from_stats(&self, arguments: &StatisticsArgs<'_>) -> Option<ScalarValue> {
-        self.plain.value_from_stats(arguments)
-    }
-
-    fn set_monotonicity(&self, ty: &DataType) -> SetMonotonicity {
-        self.plain.inner().set_monotonicity(ty)
     }
 
     fn documentation(&self) -> Option<&Documentation> {

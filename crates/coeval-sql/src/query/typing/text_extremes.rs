@@ -5,15 +5,14 @@
 //! one comparison of numbers. Extremes of groups and of windows are DataFusion's.
 
 use super::float_extremes::Extreme;
+use crate::wrapped::as_wrapped;
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::function::AccumulatorArgs;
-use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, SetMonotonicity, Signature,
-    StatisticsArgs, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, ReversedUDAF, Signature, Volatility,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -38,16 +37,12 @@ struct ExtremeText {
 }
 
 impl AggregateUDFImpl for ExtremeText {
-    fn name(&self) -> &str {
-        self.plain.name()
-    }
+    as_wrapped!(plain: name, return_type, is_descending, order_sensitivity);
+    as_wrapped!(plain: value_from_stats, set_monotonicity);
+    as_wrapped!(plain: groups_accumulator_supported, create_groups_accumulator, create_sliding_accumulator);
 
     fn signature(&self) -> &Signature {
         &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.plain.return_type(types)
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
@@ -57,39 +52,8 @@ impl AggregateUDFImpl for ExtremeText {
         }
     }
 
-    fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
-        self.plain.groups_accumulator_supported(arguments)
-    }
-
-    fn create_groups_accumulator(
-        &self,
-        arguments: AccumulatorArgs<'_>,
-    ) -> Result<Box<dyn GroupsAccumulator>> {
-        self.plain.create_groups_accumulator(arguments)
-    }
-
-    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        self.plain.create_sliding_accumulator(arguments)
-    }
-
-    fn is_descending(&self) -> Option<bool> {
-        self.plain.is_descending()
-    }
-
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        AggregateOrderSensitivity::Insensitive
-    }
-
     fn reverse_expr(&self) -> ReversedUDAF {
         ReversedUDAF::Identical
-    }
-
-    fn value_from_stats(&self, arguments: &StatisticsArgs<'_>) -> Option<ScalarValue> {
-        self.plain.value_from_stats(arguments)
-    }
-
-    fn set_monotonicity(&self, ty: &DataType) -> SetMonotonicity {
-        self.plain.inner().set_monotonicity(ty)
     }
 }
 

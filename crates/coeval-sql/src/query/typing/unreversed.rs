@@ -5,13 +5,11 @@
 //! ORDER BY read them backwards and turns its order round. With DISTINCT the values are sorted at the end by the order
 //! that the aggregate has then, so that they came out in the wrong one.
 
+use crate::wrapped::as_wrapped;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::utils::AggregateOrderSensitivity;
-use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, ReversedUDAF, Signature,
-};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, ReversedUDAF};
 use std::sync::Arc;
 
 /// The function, but that it has no form for the opposite order.
@@ -25,17 +23,7 @@ struct Unreversed {
 }
 
 impl AggregateUDFImpl for Unreversed {
-    fn name(&self) -> &str {
-        self.plain.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.plain.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.plain.return_type(types)
-    }
+    as_wrapped!(plain: name, signature, return_type, order_sensitivity);
 
     fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
         self.plain.return_field(fields)
@@ -47,10 +35,6 @@ impl AggregateUDFImpl for Unreversed {
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
         self.plain.state_fields(arguments)
-    }
-
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.plain.order_sensitivity()
     }
 
     fn with_beneficial_ordering(

@@ -19,6 +19,7 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{binary, col, is_null, lit};
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use futures::executor::block_on_stream;
 use std::sync::Arc;
 
 /// Two chunks; `g` and `h` have few texts, `k` one for each row.
@@ -105,7 +106,8 @@ fn scanned(
         order,
     };
     let metrics = ScanMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
-    let batches = Batches::new(task, part, metrics).unwrap().map(|batch| {
+    let batches = Batches::new(task, part, metrics).unwrap().into_stream();
+    let batches = block_on_stream(Box::pin(batches)).map(|batch| {
         let batch = batch.unwrap();
         assert_eq!(batch.schema(), with_codes(&output, coded));
         let columns = batch.columns().iter().zip(output.fields());

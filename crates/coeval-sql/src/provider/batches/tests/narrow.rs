@@ -18,6 +18,7 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{binary, col, is_null, lit};
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use futures::executor::block_on_stream;
 use std::sync::Arc;
 
 /// Two chunks; `p` and `e` are of one type, `d` is of another one, and `w` has more digits than 64-bit integers.
@@ -104,7 +105,8 @@ fn scanned(
         order,
     };
     let metrics = ScanMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
-    let batches = Batches::new(task, part, metrics).unwrap().map(|batch| {
+    let batches = Batches::new(task, part, metrics).unwrap().into_stream();
+    let batches = block_on_stream(Box::pin(batches)).map(|batch| {
         let batch = batch.unwrap();
         assert_eq!(batch.schema(), with_narrow(&output, &narrow));
         let columns = batch.columns().iter().zip(output.fields());
