@@ -54,7 +54,11 @@ impl PhysicalOptimizerRule for PushPieces {
         let known = self.known.get().filter(|_| WithoutPieces::carried_by(options).is_none());
         let Some(known) = known.filter(|_| reads_bricks(&plan)) else { return Ok(plan) };
         let maker = PieceMaker { known, options, joins: of_joins(&plan)? };
-        maker.pushed(plan)
+        let whole = match maker.as_pieces(&plan)? {
+            None => maker.whole_in_shares(&plan)?,
+            pieces => pieces,
+        };
+        whole.map_or_else(|| maker.pushed(plan), Ok)
     }
 
     fn name(&self) -> &'static str {

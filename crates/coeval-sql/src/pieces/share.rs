@@ -123,3 +123,32 @@ impl Decoder<'_> {
         Ok(Arc::new(ShareExec { input, keys, count, index }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::AsArray;
+    use datafusion::physical_expr::expressions::Column;
+    use datafusion::physical_plan::empty::EmptyExec;
+
+    /// To break it: keep rows by their place in the batch.
+    #[test]
+    fn each_row_is_in_one_share_and_with_those_that_have_its_key() {
+        let keys = (0..600).map(|row| (row % 7 > 0).then(|| format!("key {}", row % 29)));
+        let keys: ArrayRef = Arc::new(StringViewArray::from(keys.collect::<Vec<_>>()));
+        let batch = RecordBatch::try_from_iter([("key", keys)]).unwrap();
+        let rows = Arc::new(EmptyExec::new(batch.schema()));
+        let first = ShareExec::new(rows, vec![Arc::new(Column::new("key", 0))], 3);
+        let shares = [0, 1, 2].map(|index| {
+            let rows = first.with_index(index).rows_of(&batch).unwrap();
+            rows.column(0).as_string_view().iter().map(|key| key.map(str::to_owned)).collect::<Vec<_>>()
+        });
+        assert_eq!(shares.iter().map(Vec::len).sum::<usize>(), 600);
+        for (share, others) in [(0, [1, 2]), (1, [0, 2]), (2, [0, 1])] {
+            assert!(!shares[share].is_empty(), "nothing is in share {share} of 30 keys");
+            let is_elsewhere =
+                |key: &Option<String>| others.iter().any(|other: &usize| shares[*other].contains(key));
+            assert!(!shares[share].iter().any(is_elsewhere), "a key is in share {share} and in another one");
+        }
+    }
+}

@@ -132,6 +132,14 @@ impl PieceMaker<'_> {
         Ok(Some(replace_children_if_necessary(Arc::clone(node), vec![shares])?))
     }
 
+    /// The same of a whole plan: nobody is above it who needs its rows in an order, or in parts.
+    pub(super) fn whole_in_shares(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        self.shares(plan, Needs::Nothing)
+    }
+
     fn shares(&self, plan: &Arc<dyn ExecutionPlan>, needs: Needs) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(following) = Following::of(plan) else { return Ok(None) };
         let properties = plan.properties();
