@@ -467,7 +467,8 @@ impl<'b> Opened<'b> {
         Ok(Self { zone, table_name, columns, output, exchange, from, fields, values })
     }
 
-    /// What is done with the rows of this scan, or with those that nodes have exchanged. The small inputs of joins are these, the lowest one's first, or the rows that were sent.
+    /// What is done with the rows of this scan, or with those that nodes have exchanged. The small inputs of joins are these, the lowest one's
+    /// first, or the rows that were sent.
     ///
     /// # Errors
     /// If the bytes are no piece, or do not fit the scan.

@@ -142,7 +142,10 @@ impl Known {
 
     /// The same of a function of windows alone.
     pub(super) fn put_window(&self, out: &mut Writer, function: &WindowUDF) -> Option<()> {
-        self.windows.get(function.name()).filter(|known| known.as_ref() == function)?;
+        let known = self.windows.get(function.name())?;
+        if known.as_ref() != function {
+            return None;
+        }
         out.text(function.name());
         Some(())
     }

@@ -52,7 +52,7 @@ pub(crate) fn is_unfiltered(function: &AggregateUDF) -> bool {
 /// What [`windowed`] has made the function of a window without a FILTER of; `None` if it is another function.
 pub(crate) fn plain_of_unfiltered(function: &AggregateUDF) -> Option<&AggregateUDF> {
     let windowed = function.inner().downcast_ref::<Windowed>().filter(|windowed| !windowed.has_filter)?;
-    Some(&windowed.plain)
+    Some(windowed.plain.as_ref())
 }
 
 /// The function that [`windowed`] makes of this one, for a window without a FILTER.
