@@ -47,8 +47,10 @@ struct Counted {
     windows: usize,
     /// What the partitions that begin have reserved: from the operator above to the one below. A plan that is done again over other rows
     /// shares this with the one that it is made of, so of a partition there may be several at once; which of them takes which is the same.
-    by_partition: Arc<Mutex<HashMap<usize, Vec<Arc<MemoryReservation>>>>>,
+    by_partition: Arc<Mutex<ByPartition>>,
 }
+
+type ByPartition = HashMap<usize, Vec<Arc<MemoryReservation>>>;
 
 impl Counted {
     /// What the window takes for a batch until its end: the rows twice, as they came and joined, texts once as both have
