@@ -341,6 +341,7 @@ fn what_is_loaded_through_one_node_is_counted_on_all_whoever_is_away() {
         nodes.until(number, &declared(JOINED), &even.to_string());
     }
     what_is_made_of_rows_travels(&nodes);
+    windows_are_done_on_all_nodes(&nodes);
     nodes.kill(3);
     nodes.all_count(&rows[..2_000]);
     // It waits until the keeper finds that the third one is gone.
@@ -412,6 +413,24 @@ fn no_load_is_seen_without_the_rows_from_before_it() {
     // What is loaded is seen beside rows, a moment later.
     let there = declared("SELECT count(*) FROM hits AS h JOIN days AS d ON d.day = h.day");
     (1..=3).for_each(|number| nodes.until(number, &there, "28"));
+}
+
+/// Rows of two thousand in a row are twenty-eight apart on each day. To break it: have the pieces of a node ask nobody, in `Here`.
+fn windows_are_done_on_all_nodes(nodes: &Nodes) {
+    const STEPS: &str =
+        "SELECT sum(step) FROM (SELECT n - lag(n) OVER (PARTITION BY day ORDER BY n) AS step FROM hits) s";
+    // Rows are divided among nodes as among threads, of which there have to be several.
+    let divides = std::thread::available_parallelism().is_ok_and(|threads| threads.get() > 1);
+    for number in 1..=3 {
+        assert_eq!(nodes.ask(number, STEPS), Ok(Some(((2_000 - 28) * 28).to_string())), "node {number}");
+        let plan = nodes.ask_all(number, &format!("EXPLAIN ANALYZE {STEPS}")).unwrap();
+        let lines: Vec<&str> = plan.iter().flatten().map(String::as_str).collect();
+        let shares = lines.iter().find(|line| line.contains("SpreadShares"));
+        assert_eq!(shares.is_some(), divides, "{lines:?}");
+        if let Some(shares) = shares {
+            assert!(shares.contains("_bytes=") && !shares.contains("bricks_read_here"), "{shares}");
+        }
+    }
 }
 
 /// Each node lacks a third of the bricks. To break it: give nodes no runner of pieces.

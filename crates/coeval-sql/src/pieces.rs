@@ -21,6 +21,9 @@
 //! **Joins in a piece** (`joins.rs`). Where something is gathered of the rows of a hash join, the join goes into the piece, and all rows of its
 //! small input are sent along.
 //!
+//! **Windows** (`shares.rs`). Each partition of a window has its rows on all nodes. So nodes exchange rows: each has those whose keys fall to its
+//! share, and does with them the window and what is above it.
+//!
 //! **What a piece sees.** The snapshot of its statement, which is one for all nodes, and held until the statement is done with it.
 //!
 //! **When a node fails** (`asking.rs`). What it has given is dropped; another one that has the bricks is asked, and if that fails too, their
@@ -38,7 +41,8 @@
 //! |---|---|
 //! | `rule.rs`, `unions.rs` | which part of a plan becomes a piece |
 //! | `plan.rs`, `asking.rs` | the node of the plan, and how another node's part of it is had |
-//! | `codec.rs`, `expressions.rs`, `aggregates.rs`, `first_rows.rs`, `group_tops.rs`, `wire.rs` | a piece, written down and read |
+//! | `codec.rs`, `expressions.rs`, `aggregates.rs`, `first_rows.rs`, `group_tops.rs`, `windows.rs`, `wire.rs` | a piece, written down and read |
+//! | `shares.rs`, `share.rs`, `exchange.rs` | rows that nodes exchange, each its share, and what is done with them |
 //! | `joins.rs`, `sent_input.rs` | joins in a piece, and the input that is sent |
 //! | `keys.rs` | what joins above look for |
 //! | `known.rs` | the functions that both sides have |
@@ -47,6 +51,7 @@
 mod aggregates;
 mod asking;
 mod codec;
+mod exchange;
 mod expressions;
 mod first_rows;
 mod group_tops;
@@ -57,7 +62,10 @@ mod owner;
 mod plan;
 mod rule;
 mod sent_input;
+mod share;
+mod shares;
 mod unions;
+mod windows;
 mod wire;
 
 pub use owner::run_piece;

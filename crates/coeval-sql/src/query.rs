@@ -136,6 +136,7 @@ pub(crate) use volatile_calls::VolatileCalls;
 pub(crate) use watch::Watch;
 pub(crate) use watched::{WATCHED, watched};
 pub(crate) use whole_groups::WHOLE_GROUPS;
+pub(crate) use windowed::{is_unfiltered, plain_of_unfiltered, unfiltered_of_plain};
 
 pub(crate) use output_names::{named as named_outputs, shown as shown_names};
 

@@ -6,6 +6,8 @@
 mod fake;
 #[path = "spread/pieces.rs"]
 mod pieces;
+#[path = "spread/windows.rs"]
+mod windows;
 
 use arrow::util::display::array_value_to_string;
 use coeval_sql::{Acknowledgement, CommitMode, Engine, Execution, Session, SqlError, SqlState};

@@ -8,6 +8,9 @@
 //!                   <--- parts of what it makes, in turn ---    PieceRows: its bricks, one after the other
 //!                   <--- "it runs", now and then ---------
 //! ```
+//! **Pieces of pieces.** A piece may have other nodes do something with their bricks, too (`PieceRows::run`), at the same view and snapshot: so
+//! nodes exchange rows with each other. What is asked for in this way asks nobody, so nobody waits for itself.
+//!
 //! **What a piece sees.** The snapshot of the query, as a reader of rows does: a brick is given at the view of the node that asks, and at a
 //! snapshot that is kept. That node holds the snapshot for as long as it listens, so purge stays behind it everywhere; rows that a piece
 //! has been given stay what they are, whatever becomes of the brick.
@@ -106,6 +109,13 @@ impl PieceRows {
         let found = found.ok_or_else(|| self.life.read_ended())??;
         self.life.spelled(found.rows(self.snapshot.clone()))
     }
+
+    /// Has another node do something with its bricks, as [`Snapshot::run`] does, at the view and the snapshot of this piece. Whoever has
+    /// asked for the piece holds that snapshot for as long as it listens.
+    pub fn run(&self, node: NodeId, order: PieceOrder) -> BoxStream<'static, Result<Bytes, ReadError>> {
+        let (life, view, set) = (Arc::clone(&self.life), self.view, self.snapshot.clone());
+        asked(life, (node, order), (Some(view), set), ())
+    }
 }
 
 impl fmt::Debug for PieceRows {
@@ -177,24 +187,40 @@ impl Snapshot {
         node: NodeId,
         order: PieceOrder,
     ) -> BoxStream<'static, Result<Bytes, ReadError>> {
-        let snapshot = Arc::clone(self);
-        let begun = async move {
-            let not_run = move |refused: Refused| ReadError::NotRun { node, why: refused.to_string() };
-            let answer = snapshot.begin(node, order).await.map_err(not_run)?;
-            Ok::<_, ReadError>(made(answer, (snapshot, node)).map_err(not_run))
-        };
-        stream::once(begun).try_flatten().boxed()
+        let (life, set) = (Arc::clone(&self.life), self.set.clone());
+        asked(life, (node, order), (None, set), Arc::clone(self))
     }
+}
 
-    async fn begin(&self, node: NodeId, order: PieceOrder) -> Result<Answer, Refused> {
-        let PieceOrder { table, bricks, order } = order;
-        let view = self.life.look(Engine::view).ok_or(Refused::NotNow)?;
-        let request = encode(&BrickRequest::Run { view, table, bricks, snapshot: self.set.clone(), order });
-        tokio::select! {
-            biased;
-            answer = self.life.peers.fetch(node, request) => Ok(answer?),
-            () = until_gone(&self.life, node) => Err(Refused::NotNow),
-        }
+/// Has a node do something with its bricks, at this snapshot and at a view: that of now, if none is named. `held` is kept as long as the
+/// stream is.
+fn asked<H: Send + 'static>(
+    life: Arc<Life>,
+    (node, order): (NodeId, PieceOrder),
+    (view, set): (Option<ViewNumber>, EpochSet),
+    held: H,
+) -> BoxStream<'static, Result<Bytes, ReadError>> {
+    let begun = async move {
+        let not_run = move |refused: Refused| ReadError::NotRun { node, why: refused.to_string() };
+        let answer = begin(&life, (node, order), (view, set)).await.map_err(not_run)?;
+        Ok::<_, ReadError>(made(answer, (life, node), held).map_err(not_run))
+    };
+    stream::once(begun).try_flatten().boxed()
+}
+
+async fn begin(
+    life: &Arc<Life>,
+    (node, order): (NodeId, PieceOrder),
+    (view, snapshot): (Option<ViewNumber>, EpochSet),
+) -> Result<Answer, Refused> {
+    let PieceOrder { table, bricks, order } = order;
+    let now = life.look(Engine::view).ok_or(Refused::NotNow)?;
+    let view = view.unwrap_or(now);
+    let request = encode(&BrickRequest::Run { view, table, bricks, snapshot, order });
+    tokio::select! {
+        biased;
+        answer = life.peers.fetch(node, request) => Ok(answer?),
+        () = until_gone(life, node) => Err(Refused::NotNow),
     }
 }
 
@@ -209,22 +235,23 @@ async fn until_gone(life: &Life, node: NodeId) {
     }
 }
 
-/// What the answer of a node brings.
-fn made(
+/// What the answer of a node brings. `held` is kept until its end.
+fn made<H: Send + 'static>(
     answer: Answer,
-    (snapshot, node): (Arc<Snapshot>, NodeId),
+    (life, node): (Arc<Life>, NodeId),
+    held: H,
 ) -> impl futures::Stream<Item = Result<Bytes, Refused>> {
-    stream::try_unfold((answer, snapshot, node), async |(mut answer, snapshot, node)| {
+    stream::try_unfold((answer, (life, node), held), async |(mut answer, (life, node), held)| {
         loop {
             // An answer whose next part is not waited for has ended.
             let part = tokio::select! {
                 biased;
                 part = answer.next() => part,
-                () = until_gone(&snapshot.life, node) => return Err(Refused::NotNow),
+                () = until_gone(&life, node) => return Err(Refused::NotNow),
             };
             let Some(part) = part else { return Ok(None) };
             match decode(part?)? {
-                BrickAnswer::Made(bytes) => return Ok(Some((bytes, (answer, snapshot, node)))),
+                BrickAnswer::Made(bytes) => return Ok(Some((bytes, (answer, (life, node), held)))),
                 BrickAnswer::Running => {}
                 BrickAnswer::NotNow => return Err(Refused::NotNow),
                 BrickAnswer::BelowSafe => return Err(Refused::BelowSafe),

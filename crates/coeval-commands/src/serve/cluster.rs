@@ -154,8 +154,9 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     declarations.follow().map_err(|error| failed(&error))?;
     let mut options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
     options.expects_ages = true;
-    options.runner = Some(Arc::new(EngineRunner(Arc::downgrade(database.engine()))));
-    let place = Place { threads: of_work.handle().clone() };
+    let (engine, working) = (Arc::downgrade(database.engine()), of_work.handle().clone());
+    options.runner = Some(Arc::new(EngineRunner { engine, threads: working.clone() }));
+    let place = Place { threads: working };
     let node = Arc::new(OwnNode {
         number: membership.node,
         nodes: membership.nodes,

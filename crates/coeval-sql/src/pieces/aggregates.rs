@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The first step of aggregates, written down and read.
+//! The first step of aggregates, written down and read; and of those behind an exchange among nodes the only one.
 
 use super::codec::{Decoder, Encoder};
+use arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
+use datafusion::logical_expr::AggregateUDF;
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, LimitOptions, PhysicalGroupBy};
 use std::sync::Arc;
 
-/// Whether an aggregate is a first step that can be done in pieces: by whatever comes, in whatever order.
+/// Whether an aggregate is a step that can be done in pieces: by whatever comes, in whatever order.
 pub(super) fn is_plain(aggregate: &AggregateExec) -> bool {
     aggregate.group_expr().is_single()
         && aggregate.aggr_expr().iter().all(|function| function.order_bys().is_empty())
@@ -22,11 +24,17 @@ fn groups_wanted(aggregate: &AggregateExec) -> Option<usize> {
 }
 
 impl Encoder<'_> {
-    /// Writes a first step.
+    /// Writes a first step, or the only one of groups of which all rows are in one share.
     pub(super) fn aggregate(&mut self, aggregate: &AggregateExec) -> Option<()> {
-        if *aggregate.mode() != AggregateMode::Partial || !is_plain(aggregate) {
+        let is_whole = match aggregate.mode() {
+            AggregateMode::Partial => false,
+            AggregateMode::SinglePartitioned if self.is_of_share => true,
+            _ => return None,
+        };
+        if !is_plain(aggregate) {
             return None;
         }
+        self.out.byte(u8::from(is_whole));
         let groups = aggregate.group_expr().expr();
         self.out.number(groups.len());
         for (group, name) in groups {
@@ -49,6 +57,11 @@ impl Encoder<'_> {
 
     fn function(&mut self, function: &AggregateFunctionExpr) -> Option<()> {
         self.known.put_aggregate(&mut self.out, function.fun())?;
+        self.call(function)
+    }
+
+    /// Writes how a function of many rows is called.
+    pub(super) fn call(&mut self, function: &AggregateFunctionExpr) -> Option<()> {
         self.out.text(function.name());
         for flag in [function.is_distinct(), function.ignore_nulls(), function.is_reversed()] {
             self.out.byte(u8::from(flag));
@@ -58,9 +71,10 @@ impl Encoder<'_> {
 }
 
 impl Decoder<'_> {
-    /// Reads a first step over these rows.
+    /// Reads a step over these rows.
     pub(super) fn aggregate(&mut self, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = input.schema();
+        let mode = if self.flag()? { AggregateMode::SinglePartitioned } else { AggregateMode::Partial };
         let count = self.from.count()?;
         let groups = (0..count).map(|_| {
             let name = self.from.text()?.to_owned();
@@ -72,20 +86,27 @@ impl Decoder<'_> {
         let (mut functions, mut filters) = (Vec::new(), Vec::new());
         for _ in 0..count {
             let function = self.known.take_aggregate(&mut self.from)?;
-            let name = self.from.text()?;
-            let (is_distinct, ignores_nulls, is_reversed) = (self.flag()?, self.flag()?, self.flag()?);
-            let built = AggregateExprBuilder::new(function, self.expressions(&schema)?)
-                .schema(Arc::clone(&schema))
-                .alias(name)
-                .with_distinct(is_distinct)
-                .with_ignore_nulls(ignores_nulls)
-                .with_reversed(is_reversed)
-                .build()?;
-            functions.push(Arc::new(built));
+            functions.push(Arc::new(self.call(function, &schema)?));
             filters.push(self.perhaps(&schema)?);
         }
-        let mode = AggregateMode::Partial;
         let aggregate = AggregateExec::try_new(mode, groups, functions, filters, input, schema)?;
         Ok(Arc::new(aggregate.with_limit_options(wanted.map(LimitOptions::new))))
+    }
+
+    /// Reads how a function of many such rows is called.
+    pub(super) fn call(
+        &mut self,
+        function: Arc<AggregateUDF>,
+        schema: &SchemaRef,
+    ) -> Result<AggregateFunctionExpr> {
+        let name = self.from.text()?;
+        let (is_distinct, ignores_nulls, is_reversed) = (self.flag()?, self.flag()?, self.flag()?);
+        AggregateExprBuilder::new(function, self.expressions(schema)?)
+            .schema(Arc::clone(schema))
+            .alias(name)
+            .with_distinct(is_distinct)
+            .with_ignore_nulls(ignores_nulls)
+            .with_reversed(is_reversed)
+            .build()
     }
 }

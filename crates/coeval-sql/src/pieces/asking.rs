@@ -13,6 +13,7 @@
 //! by the ranges of their dimensions, can have no row that a join above looks for.
 
 use super::plan::{Whole, fitted};
+use super::shares::in_share;
 use crate::cluster::{PieceOrder, PlacedBricks};
 use crate::error::{SqlError, SqlState};
 use crate::memory::bytes_of_rows;
@@ -184,11 +185,11 @@ impl Asking {
     }
 
     /// Leaves bricks that a node has failed to read to others. Sorted rows are one answer, which several nodes would give in pieces: theirs are
-    /// sorted here.
+    /// sorted here. So is a share of rows that nodes exchange.
     fn again(&mut self, placed: PlacedBricks, mut failed: Vec<u32>) {
         failed.push(placed.node);
         let mut left = placed.bricks;
-        if failed.len() < NODES_ASKED_MAX && !self.whole.is_sorted() {
+        if failed.len() < NODES_ASKED_MAX && !self.whole.is_one_answer() {
             let source = self.whole.scan().source();
             for others in source.snapshot.place(source.table, &left, &failed) {
                 if !others.is_own {
@@ -208,21 +209,29 @@ impl Asking {
         self.to_do.push_back(Doing::Read(bricks));
     }
 
-    /// The piece, done here with bricks whose rows are fetched.
+    /// The piece, done here: with bricks whose rows are fetched, or for the share that another node has not made.
     fn read(&self, bricks: &[u64]) -> Result<Batches> {
+        let piece = match self.whole.share() {
+            Some(share) => in_share(Arc::clone(&self.piece), share)?,
+            None => self.piece_of(bricks)?,
+        };
+        let batches = execute_stream(piece, Arc::clone(&self.task))?;
+        let output = Arc::clone(&self.whole.output);
+        Ok(batches.map(move |batch| fitted(&batch?, &output)).boxed())
+    }
+
+    fn piece_of(&self, bricks: &[u64]) -> Result<Arc<dyn ExecutionPlan>> {
         let scan = self.whole.scan_of(bricks);
         let replaced = Arc::clone(&self.piece).transform_up(|node| {
             let is_scan = node.downcast_ref::<SpreadScan>().is_some();
             Ok(if is_scan { Transformed::yes(Arc::new(scan.clone()) as _) } else { Transformed::no(node) })
         })?;
-        let batches = execute_stream(replaced.data, Arc::clone(&self.task))?;
-        let output = Arc::clone(&self.whole.output);
-        Ok(batches.map(move |batch| fitted(&batch?, &output)).boxed())
+        Ok(replaced.data)
     }
 }
 
 /// The batches whose bytes these are, in Arrow's stream format.
-fn decoded(
+pub(super) fn decoded(
     bytes: BoxStream<'static, Result<Bytes, SqlError>>,
 ) -> impl futures::Stream<Item = Result<RecordBatch>> {
     let begun = (bytes, StreamDecoder::new(), Buffer::from(Bytes::new()));

@@ -6,6 +6,7 @@
 //!   fields           those that are named below, as a schema in Arrow's stream format
 //!   values           constants, as a row in Arrow's stream format; no bytes if there are none
 //!   scan             name of the table | columns that are read, by position | fields in which they go out
+//!   exchange         0, or 1 and: the piece whose rows nodes exchange | which nodes are asked for it, and for which bricks
 //!   steps            count | of each its kind and what it is made of, the lowest first
 //! ```
 //! What joins look for is a filter below all other steps.
@@ -14,8 +15,10 @@
 //! it does not know most of our functions, each of which would need words of ours all the same; it makes the program larger by some
 //! hundred kinds of messages; and what is written here is not kept, so it needs no form that outlives a version.
 
+use super::exchange::Exchange;
 use super::joins::{can_be_divided, has_small_input};
 use super::known::Known;
+use super::share::ShareExec;
 use super::wire::{Reader, Writer, malformed, read, written};
 use crate::error::SqlError;
 use crate::provider::SpreadScan;
@@ -36,10 +39,11 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;
 
-const FORMAT: u8 = 4;
+const FORMAT: u8 = 5;
 
 const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -50,6 +54,11 @@ const SORT: u8 = 3;
 const LIMIT: u8 = 4;
 const JOIN: u8 = 5;
 const GROUP_TOP: u8 = 6;
+const WINDOW: u8 = 7;
+const SHARE: u8 = 8;
+const DIVIDED: u8 = 9;
+const SORT_OF_PARTS: u8 = 10;
+const GATHERED: u8 = 11;
 
 /// How many bytes a text is taken for, when what goes into a piece is compared with what comes out.
 const TEXT_BYTES: usize = 32;
@@ -61,21 +70,32 @@ pub(super) enum Step {
     Node(Arc<dyn ExecutionPlan>),
     /// No more than so many of them are wanted, and it does not matter which.
     Limit(usize),
+    /// All of them, as one sequence: in this order, or in any.
+    Gathered(Option<LexOrdering>),
 }
 
 impl Step {
     fn is<T: ExecutionPlan>(&self) -> bool {
         match self {
             Self::Node(node) => node.downcast_ref::<T>().is_some(),
-            Self::Limit(_) => false,
+            Self::Limit(_) | Self::Gathered(_) => false,
         }
     }
 
     fn join(&self) -> Option<&HashJoinExec> {
         match self {
             Self::Node(node) => node.downcast_ref::<HashJoinExec>(),
-            Self::Limit(_) => None,
+            Self::Limit(_) | Self::Gathered(_) => None,
         }
+    }
+
+    /// The same; as one that keeps a share of rows, for this share.
+    fn in_share(&self, index: usize) -> Self {
+        let share = match self {
+            Self::Node(node) => node.downcast_ref::<ShareExec>(),
+            Self::Limit(_) | Self::Gathered(_) => None,
+        };
+        share.map_or_else(|| self.clone(), |share| Self::Node(Arc::new(share.with_index(index))))
     }
 }
 
@@ -84,6 +104,8 @@ impl Step {
 pub(super) struct Steps {
     steps: Vec<Step>,
     pub(super) scan: SpreadScan,
+    /// Which rows come below the steps, if they are not those of the scan.
+    exchange: Option<Exchange>,
 }
 
 impl Steps {
@@ -93,7 +115,7 @@ impl Steps {
         let (mut steps, mut below): (Vec<Step>, _) = (Vec::new(), plan);
         loop {
             if let Some(scan) = below.downcast_ref::<SpreadScan>() {
-                let found = Self { steps, scan: scan.clone() };
+                let found = Self { steps, scan: scan.clone(), exchange: None };
                 let are_small = found.joins().all(has_small_input);
                 return are_small.then_some(found);
             }
@@ -116,13 +138,30 @@ impl Steps {
             let exchange = below.downcast_ref::<RepartitionExec>();
             let divides =
                 exchange.filter(|one| matches!(one.partitioning(), Partitioning::RoundRobinBatch(_)));
-            if filter.is_some() || projection.is_some() || gathers {
+            let is_step = filter.is_some() || projection.is_some() || below.is::<ShareExec>();
+            if is_step || gathers {
                 steps.push(Step::Node(Arc::clone(below)));
             } else if divides.is_none() && below.downcast_ref::<CooperativeExec>().is_none() {
                 return None;
             }
             below = below.children().first().copied()?;
         }
+    }
+
+    /// These, the highest first, above rows of this scan that nodes have exchanged; what comes out is one sequence, in this order or in any.
+    pub(super) fn exchanged(
+        nodes: &[Arc<dyn ExecutionPlan>],
+        order: Option<LexOrdering>,
+        (scan, exchange): (SpreadScan, Exchange),
+    ) -> Self {
+        let nodes = nodes.iter().cloned().map(Step::Node);
+        let steps = std::iter::once(Step::Gathered(order)).chain(nodes).collect();
+        Self { steps, scan, exchange: Some(exchange) }
+    }
+
+    /// The same for another share of the rows.
+    pub(super) fn in_share(&self, index: usize) -> Self {
+        Self { steps: self.steps.iter().map(|step| step.in_share(index)).collect(), ..self.clone() }
     }
 
     /// The same with a sort on top, whose rows these are; `None` if these are not all.
@@ -148,7 +187,7 @@ impl Steps {
     pub(super) fn limit(&self) -> Option<usize> {
         let limit = |step: &Step| match step {
             Step::Limit(rows) => Some(*rows),
-            Step::Node(_) => None,
+            Step::Node(_) | Step::Gathered(_) => None,
         };
         self.steps.iter().filter_map(limit).min()
     }
@@ -204,6 +243,8 @@ pub(super) struct Encoder<'k> {
     pub(super) known: &'k Known,
     pub(super) out: Writer,
     pub(super) depth: usize,
+    /// Whether its rows are those of a share, which nodes have exchanged.
+    pub(super) is_of_share: bool,
     fields: Vec<FieldRef>,
     values: Vec<(FieldRef, ArrayRef)>,
     /// Of joins that are not written yet, the lowest one's first.
@@ -222,8 +263,11 @@ pub(super) struct Along {
 /// The steps, written down; `None` if they cannot be.
 pub(super) fn encoded(steps: &Steps, along: &Along, known: &Known, zone: &str) -> Option<Bytes> {
     let (fields, values, inputs) = (Vec::new(), Vec::new(), along.inputs.iter());
-    let mut encoder = Encoder { known, out: Writer::default(), depth: 0, fields, values, inputs };
+    let is_of_share = steps.exchange.is_some();
+    let mut encoder =
+        Encoder { known, out: Writer::default(), depth: 0, is_of_share, fields, values, inputs };
     encoder.scan(&steps.scan);
+    encoder.exchange(steps.exchange.as_ref());
     let conditions = encoder.writable(&along.conditions);
     encoder.out.number(steps.steps.len() + usize::from(!conditions.is_empty()));
     if !conditions.is_empty() {
@@ -316,14 +360,30 @@ impl Encoder<'_> {
                 self.out.number(*rows);
                 return Some(());
             }
+            Step::Gathered(order) => {
+                self.out.byte(GATHERED);
+                return self.order(order.as_deref().unwrap_or_default());
+            }
             Step::Node(node) => node,
         };
+        if let Some(share) = node.downcast_ref::<ShareExec>() {
+            self.out.byte(SHARE);
+            return self.share(share);
+        }
+        if self.is_of_share && (node.is::<BoundedWindowAggExec>() || node.is::<WindowAggExec>()) {
+            self.out.byte(WINDOW);
+            return self.window(node.as_ref());
+        }
+        if let Some(exchange) = node.downcast_ref::<RepartitionExec>() {
+            self.out.byte(DIVIDED);
+            return self.divided(exchange);
+        }
         if let Some(filter) = node.downcast_ref::<FilterExec>() {
             self.out.byte(FILTER);
             return self.filter(filter);
         }
         if let Some(sort) = node.downcast_ref::<SortExec>() {
-            self.out.byte(SORT);
+            self.out.byte(if self.is_of_share { SORT_OF_PARTS } else { SORT });
             return self.sort(sort);
         }
         if let Some(join) = node.downcast_ref::<HashJoinExec>() {
@@ -370,6 +430,8 @@ pub(super) struct Opened<'b> {
     pub(super) columns: Vec<usize>,
     /// In which they go out.
     pub(super) output: SchemaRef,
+    /// Which rows come below the steps, if they are not those of the scan.
+    pub(super) exchange: Option<Exchange>,
     from: Reader<'b>,
     fields: Schema,
     values: Option<RecordBatch>,
@@ -401,10 +463,12 @@ impl<'b> Opened<'b> {
             return Err(malformed("the scan does not read what it gives"));
         }
         let output = Arc::new(Schema::new(output));
-        Ok(Self { zone, table_name, columns, output, from, fields, values })
+        let exchange = Exchange::read(&mut from)?;
+        Ok(Self { zone, table_name, columns, output, exchange, from, fields, values })
     }
 
-    /// What is done with the rows of this scan. The small inputs of joins are these, the lowest one's first, or the rows that were sent.
+    /// What is done with the rows of this scan, or with those that nodes have exchanged. The small inputs of joins are these, the lowest one's
+    /// first, or the rows that were sent.
     ///
     /// # Errors
     /// If the bytes are no piece, or do not fit the scan.
@@ -495,6 +559,11 @@ impl Decoder<'_> {
             LIMIT => self.limit(below),
             JOIN => self.join(below),
             GROUP_TOP => self.group_top(below),
+            WINDOW => self.window(below),
+            SHARE => self.share(below),
+            DIVIDED => self.divided(below),
+            SORT_OF_PARTS => self.sort_of_parts(below),
+            GATHERED => self.gathered(below),
             _ => Err(malformed("there is no such step").into()),
         }
     }

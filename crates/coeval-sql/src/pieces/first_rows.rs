@@ -33,7 +33,7 @@ pub(super) fn any_rows(plan: Arc<dyn ExecutionPlan>, rows: usize) -> Arc<dyn Exe
 }
 
 /// The rows of a plan in this order, all or the first ones, in one part.
-fn in_order(
+pub(super) fn in_order(
     plan: Arc<dyn ExecutionPlan>,
     order: LexOrdering,
     first: Option<usize>,
@@ -69,8 +69,13 @@ impl Encoder<'_> {
         if let Some(rows) = sort.fetch() {
             self.out.number(rows);
         }
-        self.out.number(sort.expr().len());
-        sort.expr().iter().try_for_each(|key| self.sort_key(key))
+        self.order(sort.expr())
+    }
+
+    /// Writes by what rows are compared one behind the other.
+    pub(super) fn order(&mut self, keys: &[PhysicalSortExpr]) -> Option<()> {
+        self.out.number(keys.len());
+        keys.iter().try_for_each(|key| self.sort_key(key))
     }
 
     /// Writes what rows are compared by.
@@ -84,12 +89,29 @@ impl Encoder<'_> {
 impl Decoder<'_> {
     /// Reads a sort of these rows.
     pub(super) fn sort(&mut self, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-        let schema = input.schema();
-        let first = if self.flag()? { Some(self.from.number()?) } else { None };
-        let count = self.from.count()?;
-        let keys: Vec<_> = (0..count).map(|_| self.sort_key(&schema)).collect::<Result<_>>()?;
-        let order = LexOrdering::new(keys).ok_or_else(|| malformed("a sort has no keys"))?;
+        let (order, first) = self.sort_wanted(&input)?;
         Ok(in_order(input, order, first))
+    }
+
+    /// Reads a sort of each part of these rows by itself.
+    pub(super) fn sort_of_parts(&mut self, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let (order, first) = self.sort_wanted(&input)?;
+        let sort = SortExec::new(order, input).with_fetch(first).with_preserve_partitioning(true);
+        Ok(Arc::new(sort))
+    }
+
+    /// In which order, and how many.
+    fn sort_wanted(&mut self, input: &Arc<dyn ExecutionPlan>) -> Result<(LexOrdering, Option<usize>)> {
+        let first = if self.flag()? { Some(self.from.number()?) } else { None };
+        let order = self.order(&input.schema())?;
+        Ok((order.ok_or_else(|| malformed("a sort has no keys"))?, first))
+    }
+
+    /// Reads by what rows with these columns are compared one behind the other; nothing, if they are in no order.
+    pub(super) fn order(&mut self, schema: &Schema) -> Result<Option<LexOrdering>> {
+        let count = self.from.count()?;
+        let keys: Vec<_> = (0..count).map(|_| self.sort_key(schema)).collect::<Result<_>>()?;
+        Ok(LexOrdering::new(keys))
     }
 
     /// Reads what rows with these columns are compared by.

@@ -10,7 +10,7 @@ use crate::query::{
     ZONED_FUNCTIONS, checked_function, checked_operators, unregistered_aggregates, unregistered_scalars,
 };
 use datafusion::execution::context::SessionState;
-use datafusion::logical_expr::{AggregateUDF, Operator, ScalarUDF, Volatility};
+use datafusion::logical_expr::{AggregateUDF, Operator, ScalarUDF, Volatility, WindowUDF};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -67,6 +67,7 @@ pub(super) fn take_operator(from: &mut Reader<'_>) -> Result<Operator, SqlError>
 pub(crate) struct Known {
     scalars: HashMap<String, Arc<ScalarUDF>>,
     aggregates: HashMap<String, Arc<AggregateUDF>>,
+    windows: HashMap<String, Arc<WindowUDF>>,
     unregistered_scalars: Vec<Arc<ScalarUDF>>,
     unregistered_aggregates: Vec<Arc<AggregateUDF>>,
 }
@@ -77,6 +78,7 @@ impl Known {
         Self {
             scalars: state.scalar_functions().clone(),
             aggregates: state.aggregate_functions().clone(),
+            windows: state.window_functions().clone(),
             unregistered_scalars: unregistered_scalars(),
             unregistered_aggregates: unregistered_aggregates(),
         }
@@ -136,5 +138,20 @@ impl Known {
             _ => None,
         };
         found.ok_or_else(|| malformed("there is no such aggregate"))
+    }
+
+    /// The same of a function of windows alone.
+    pub(super) fn put_window(&self, out: &mut Writer, function: &WindowUDF) -> Option<()> {
+        let known = self.windows.get(function.name())?;
+        if known.as_ref() != function {
+            return None;
+        }
+        out.text(function.name());
+        Some(())
+    }
+
+    pub(super) fn take_window(&self, from: &mut Reader<'_>) -> Result<Arc<WindowUDF>, SqlError> {
+        let found = self.windows.get(from.text()?).cloned();
+        found.ok_or_else(|| malformed("there is no such function of windows"))
     }
 }

@@ -13,7 +13,7 @@ use crate::error::SqlError;
 use crate::guarded::{GuardConditions, guarded};
 use crate::memory::bytes_of_rows;
 use crate::provider::{BrickReader, SpreadScan};
-use crate::query::watched;
+use crate::query::{is_unfiltered, watched};
 use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::DataType;
 use arrow::ipc::writer::StreamWriter;
@@ -21,13 +21,14 @@ use bytes::Bytes;
 use coeval_operators::coded_groups::with_coded_groups;
 use coeval_operators::compared_pairs::with_compared_pairs;
 use coeval_operators::narrow_decimals::with_narrow_decimals;
+use coeval_operators::running_windows::with_running_windows;
 use coeval_operators::stepwise_filter::with_stepwise_filters;
 use datafusion::common::config::ConfigOptions;
 use datafusion::execution::TaskContext;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use std::sync::Arc;
@@ -93,12 +94,19 @@ async fn make(
     config.options_mut().execution.time_zone = zone;
     allowance.carry_in(config.options_mut());
     let options: Arc<ConfigOptions> = Arc::clone(config.options());
+    let known = Known::of(engine.template());
     let what = (opened.table_name.into(), Arc::clone(&opened.output));
     let source = reader(opened.columns.as_slice().into());
+    let others = (Arc::clone(&source.snapshot), source.table);
     let scan = SpreadScan::of_bricks(source, what, bricks, config.target_partitions());
-    let scan = CooperativeExec::new(Arc::new(scan));
-    let plan = opened.over(Arc::new(scan), &[], &Known::of(engine.template()), &options)?;
-    let plan = with_compared_pairs(with_coded_groups(with_narrow_decimals(plan)?)?)?;
+    let scan: Arc<dyn ExecutionPlan> = Arc::new(CooperativeExec::new(Arc::new(scan)));
+    let rows = match &opened.exchange {
+        Some(exchange) => exchange.rows(scan, others, &known, &options)?,
+        None => scan,
+    };
+    let plan = opened.over(rows, &[], &known, &options)?;
+    let plan = with_running_windows(with_coded_groups(with_narrow_decimals(plan)?)?, is_unfiltered)?;
+    let plan = with_compared_pairs(plan)?;
     let plan = GuardConditions.optimize(with_stepwise_filters(plan, guarded)?, &options)?;
     let plan = watched(plan, &options)?;
     let id = engine.template().session_id().to_owned();

@@ -53,12 +53,43 @@ pub(super) struct Whole {
     pub(super) at_once: usize,
     own: Vec<u64>,
     elsewhere: Vec<PlacedBricks>,
+    /// The number of this node, if it has some of the bricks.
+    own_node: Option<u32>,
+    /// Which share of rows it is that nodes exchange, if it is one: then it is another node's, with all bricks.
+    share: Option<usize>,
 }
 
 impl Whole {
-    /// Whether all rows come in an order.
-    pub(super) fn is_sorted(&self) -> bool {
-        self.steps.order().is_some()
+    /// What another node makes of its share, which is written down like this. `share` is not 0: that is this node's.
+    pub(super) fn of_share(
+        share: usize,
+        (steps, order): (Steps, Bytes),
+        (known, zone): (&Arc<Known>, &str),
+        output: SchemaRef,
+    ) -> Self {
+        Self {
+            steps,
+            order,
+            told: Vec::new(),
+            known: Arc::clone(known),
+            zone: zone.into(),
+            output,
+            at_once: usize::MAX,
+            own: Vec::new(),
+            elsewhere: Vec::new(),
+            own_node: None,
+            share: Some(share),
+        }
+    }
+
+    /// Which share of rows another node makes, if it is one.
+    pub(super) fn share(&self) -> Option<usize> {
+        self.share
+    }
+
+    /// Whether what a node gives cannot be put together of what others give for its bricks: all rows come in an order, or are a share.
+    pub(super) fn is_one_answer(&self) -> bool {
+        self.steps.order().is_some() || self.share.is_some()
     }
 
     /// The scan of all bricks.
@@ -128,6 +159,7 @@ impl SpreadPieces {
         }
         let zone = options.execution.time_zone.as_deref().unwrap_or_default();
         let Some(order) = encoded(&steps, &Along::default(), known, zone) else { return Ok(None) };
+        let own_node = own.first().map(|at| at.node);
         let own: Vec<u64> = own.into_iter().flat_map(|at| at.bricks).collect();
         let scan = CooperativeExec::new(Arc::new(steps.scan.with_bricks(&own).with_hints(&told)));
         let opened = Opened::of(&order)?;
@@ -139,8 +171,38 @@ impl SpreadPieces {
         let is_one_answer = steps.gather() || steps.order().is_some();
         let at_once = if is_one_answer { usize::MAX } else { BRICKS_AT_ONCE };
         let (known, zone, output) = (Arc::clone(known), zone.into(), plan.schema());
-        let whole = Whole { steps, order, told, known, zone, output, at_once, own, elsewhere };
+        let share = None;
+        let whole =
+            Whole { steps, order, told, known, zone, output, at_once, own, elsewhere, own_node, share };
         Ok(Some(Self::with(Arc::new(whole), here, ExecutionPlanMetricsSet::new())))
+    }
+
+    /// The other nodes, with their bricks.
+    pub(super) fn elsewhere(&self) -> &[PlacedBricks] {
+        &self.whole.elsewhere
+    }
+
+    /// Who has which of the bricks, but for this node of the others.
+    pub(super) fn all_but(&self, node: u32) -> Vec<(u32, Vec<u64>)> {
+        let here = self.whole.own_node.map(|own| (own, self.whole.own.clone()));
+        let others = self.whole.elsewhere.iter().filter(|at| at.node != node);
+        here.into_iter().chain(others.map(|at| (at.node, at.bricks.clone()))).collect()
+    }
+
+    /// The piece for another share of the rows, written down; `None` if it cannot be.
+    pub(super) fn order_of_share(&self, share: usize) -> Option<Bytes> {
+        let Whole { steps, known, zone, .. } = self.whole.as_ref();
+        encoded(&steps.in_share(share), &Along::default(), known, zone)
+    }
+
+    /// The same for another share of the rows, of which the piece that is done here is one already.
+    ///
+    /// # Errors
+    /// None: what could be written down for one share can be for another.
+    pub(super) fn of_share(&self, share: usize) -> Result<Self> {
+        let Some(order) = self.order_of_share(share) else { return internal_err!("a share has no order") };
+        let whole = Whole { steps: self.whole.steps.in_share(share), order, ..Whole::clone(&self.whole) };
+        Ok(Self::with(Arc::new(whole), Arc::clone(&self.here), self.metrics.clone()))
     }
 
     fn with(whole: Arc<Whole>, here: Arc<dyn ExecutionPlan>, metrics: ExecutionPlanMetricsSet) -> Self {
@@ -162,7 +224,7 @@ impl SpreadPieces {
 }
 
 /// What functions are told that run later: those of a plan that is made get other options than its rules.
-fn while_running(options: &ConfigOptions) -> ConfigOptions {
+pub(super) fn while_running(options: &ConfigOptions) -> ConfigOptions {
     let mut told = options.clone();
     if let Some(allowance) = Allowance::carried_by(options) {
         allowance.while_running().carry_in(&mut told);

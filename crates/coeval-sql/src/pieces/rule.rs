@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which part of a plan becomes a piece: the highest that can.
+//! Which part of a plan becomes a piece: the highest that can. Where none can, rows may be exchanged among nodes (`shares.rs`).
 
 use super::aggregates::is_plain;
 use super::codec::Steps;
@@ -54,7 +54,11 @@ impl PhysicalOptimizerRule for PushPieces {
         let known = self.known.get().filter(|_| WithoutPieces::carried_by(options).is_none());
         let Some(known) = known.filter(|_| reads_bricks(&plan)) else { return Ok(plan) };
         let maker = PieceMaker { known, options, joins: of_joins(&plan)? };
-        maker.pushed(plan)
+        let whole = match maker.as_pieces(&plan)? {
+            None => maker.whole_in_shares(&plan)?,
+            pieces => pieces,
+        };
+        whole.map_or_else(|| maker.pushed(plan), Ok)
     }
 
     fn name(&self) -> &'static str {
@@ -86,8 +90,15 @@ impl PieceMaker<'_> {
         Ok(pushed.data)
     }
 
-    /// What does the same as this part of a plan, with pieces; `None` if it is no such part.
+    /// What does the same as this part of a plan, with pieces or with shares; `None` if it is no such part.
     fn in_pieces(&self, node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        match self.as_pieces(node)? {
+            None => self.in_shares(node),
+            pieces => Ok(pieces),
+        }
+    }
+
+    fn as_pieces(&self, node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
             return match aggregate.mode() {
                 AggregateMode::Partial => match self.as_divided(node)? {

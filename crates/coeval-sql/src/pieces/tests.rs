@@ -2,6 +2,7 @@
 //! A piece comes back as it was written down; what is none is refused; what is not the same everywhere is not written down.
 
 use super::codec::{Along, Opened, Steps, encoded, give_the_same};
+use super::exchange::Exchange;
 use super::known::Known;
 use super::plan::SpreadPieces;
 use super::rule::PieceMaker;
@@ -10,7 +11,7 @@ use crate::cluster::{ClusterSnapshot, PieceOrder, PlacedBricks};
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::provider::{BrickReader, SpreadScan};
-use crate::query::{GroupTopExec, LISTED_MAX, Ranking, Top};
+use crate::query::{GroupTopExec, LISTED_MAX, Ranking, Top, unfiltered_of_plain};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -23,17 +24,23 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
 use datafusion::functions_aggregate::expr_fn::{count, max, min};
 use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::{Expr, Volatility, col, lit, when};
+use datafusion::logical_expr::{
+    Expr, Volatility, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, col, lit,
+    when,
+};
 use datafusion::physical_expr::aggregate::AggregateExprBuilder;
 use datafusion::physical_expr::expressions::InListExpr;
-use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr, conjunction};
+use datafusion::physical_expr::window::WindowExpr;
+use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalSortExpr, conjunction};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::filter::FilterExecBuilder;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, displayable};
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, create_window_expr};
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, PhysicalExpr, displayable};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
@@ -195,6 +202,68 @@ fn the_best_of_groups_come_back_as_they_were_written() {
         }
     }
     assert!(Top::new((Ranking::Rows, 0), group, None, &scan.schema()).is_none(), "nothing is left");
+}
+
+/// To break it: write the bounds of a frame the other way round, or leave out how a function treats NULLs.
+#[test]
+fn windows_come_back_as_they_were_written() {
+    let engine = engine();
+    let known = Known::of(engine.template());
+    let rows: Arc<dyn ExecutionPlan> = Arc::new(scan());
+    let key = |name: &str| over(&engine, rows.as_ref(), col(name));
+    let partitioning = Partitioning::Hash(vec![key("region")], 3);
+    let hashed: Arc<dyn ExecutionPlan> =
+        Arc::new(RepartitionExec::try_new(Arc::clone(&rows), partitioning).unwrap());
+    let options = SortOptions { descending: true, nulls_first: false };
+    let by_day = PhysicalSortExpr::new(key("day"), options);
+    let order = LexOrdering::from([PhysicalSortExpr::new(key("region"), options), by_day.clone()]);
+    let sort = SortExec::new(order, Arc::clone(&hashed)).with_preserve_partitioning(true);
+    let sort: Arc<dyn ExecutionPlan> = Arc::new(sort);
+    let function = |function: WindowFunctionDefinition, frame: WindowFrame, ignores_nulls: bool| {
+        let (name, schema, frame) = (function.name().to_owned(), rows.schema(), Arc::new(frame));
+        let (arguments, partition, order) = ([key("likes")], [key("region")], [by_day.clone()]);
+        let (is_distinct, filter) = (false, None);
+        create_window_expr(
+            &function,
+            name,
+            &arguments,
+            &partition,
+            &order,
+            frame,
+            schema,
+            ignores_nulls,
+            is_distinct,
+            filter,
+        )
+        .unwrap()
+    };
+    let two_before = WindowFrameBound::Preceding(ScalarValue::UInt64(Some(2)));
+    let frame = WindowFrame::new_bounds(WindowFrameUnits::Rows, two_before, WindowFrameBound::CurrentRow);
+    let sum = unfiltered_of_plain(Arc::clone(&engine.template().aggregate_functions()["sum"]));
+    let sum = function(WindowFunctionDefinition::AggregateUDF(sum), frame, false);
+    let lag = Arc::clone(&engine.template().window_functions()["lag"]);
+    let lag = function(WindowFunctionDefinition::WindowUDF(lag), WindowFrame::new(Some(false)), true);
+    let written = |functions: Vec<Arc<dyn WindowExpr>>| {
+        let mode = InputOrderMode::Sorted;
+        let window = BoundedWindowAggExec::try_new(functions, Arc::clone(&sort), mode, true).unwrap();
+        let window: Arc<dyn ExecutionPlan> = Arc::new(window);
+        let nodes = [Arc::clone(&window), Arc::clone(&sort), Arc::clone(&hashed)];
+        let exchange = Exchange { piece: Bytes::from_static(b"a piece"), sources: vec![(3, vec![5, 8])] };
+        let steps = Steps::exchanged(&nodes, None, (scan(), exchange));
+        (window, encoded(&steps, &Along::default(), &known, ""))
+    };
+    let (window, bytes) = written(vec![sum, Arc::clone(&lag)]);
+    let bytes = bytes.unwrap();
+    let exchange = Opened::of(&bytes).unwrap().exchange.unwrap();
+    assert_eq!((&exchange.piece[..], &exchange.sources[..]), (&b"a piece"[..], &[(3, vec![5, 8])][..]));
+    let shown = |plan: &Arc<dyn ExecutionPlan>| displayable(plan.as_ref()).indent(true).to_string();
+    let back = read(&engine, &bytes).unwrap();
+    let expected = shown(&window);
+    let expected = expected.lines().next().unwrap();
+    assert!(shown(&back).contains(expected), "no {expected} in\n{}", shown(&back));
+    assert!(format!("{back:?}").contains("ignore_nulls: true"));
+    let turned = lag.get_reverse_expr().unwrap();
+    assert!(written(vec![turned]).1.is_none(), "nobody says that it is turned round");
 }
 
 /// To break it: give up if one of the conditions cannot be written, or keep what was written of it.

@@ -45,9 +45,12 @@ pub(super) fn with_counted_window(node: Arc<dyn ExecutionPlan>) -> Result<Arc<dy
 struct Counted {
     /// Values that are made for each row.
     windows: usize,
-    /// What the partitions that begin have reserved: from the operator above to the one below.
-    by_partition: Arc<Mutex<HashMap<usize, Arc<MemoryReservation>>>>,
+    /// What the partitions that begin have reserved: from the operator above to the one below. A plan that is done again over other rows
+    /// shares this with the one that it is made of, so of a partition there may be several at once; which of them takes which is the same.
+    by_partition: Arc<Mutex<ByPartition>>,
 }
+
+type ByPartition = HashMap<usize, Vec<Arc<MemoryReservation>>>;
 
 impl Counted {
     /// What the window takes for a batch until its end: the rows twice, as they came and joined, texts once as both have
@@ -103,7 +106,7 @@ impl ExecutionPlan for Around {
             Side::Above => {
                 let consumer = MemoryConsumer::new("the rows of a window");
                 let reservation = Arc::new(consumer.register(task.memory_pool()));
-                begun.lock().insert(partition, Arc::clone(&reservation));
+                begun.lock().entry(partition).or_default().push(Arc::clone(&reservation));
                 let rows = self.inner.execute(partition, task)?;
                 let schema = rows.schema();
                 let held = rows.inspect(move |_| {
@@ -113,7 +116,7 @@ impl ExecutionPlan for Around {
                 Ok(Box::pin(RecordBatchStreamAdapter::new(schema, held)))
             }
             Side::Below => {
-                let Some(reservation) = begun.lock().remove(&partition) else {
+                let Some(reservation) = begun.lock().entry(partition).or_default().pop() else {
                     return internal_err!("a window begins before its rows");
                 };
                 let (rows, counted) = (self.inner.execute(partition, task)?, self.counted.clone());

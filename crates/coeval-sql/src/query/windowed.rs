@@ -33,16 +33,31 @@ pub(super) fn windowed(
         WindowFunctionDefinition::AggregateUDF(plain)
             if plain.inner().downcast_ref::<Windowed>().is_none() =>
         {
-            let looking = Windowed { plain: Arc::clone(plain), has_filter: filter.is_some() };
-            Some(WindowFunctionDefinition::AggregateUDF(Arc::new(AggregateUDF::new_from_impl(looking))))
+            let looking = looking(Arc::clone(plain), filter.is_some());
+            Some(WindowFunctionDefinition::AggregateUDF(Arc::new(looking)))
         }
         _ => None,
     }
 }
 
+fn looking(plain: Arc<AggregateUDF>, has_filter: bool) -> AggregateUDF {
+    AggregateUDF::new_from_impl(Windowed { plain, has_filter })
+}
+
 /// Whether it is the function of a window without a FILTER, made by [`windowed`].
-pub(super) fn is_unfiltered(function: &AggregateUDF) -> bool {
-    function.inner().downcast_ref::<Windowed>().is_some_and(|windowed| !windowed.has_filter)
+pub(crate) fn is_unfiltered(function: &AggregateUDF) -> bool {
+    plain_of_unfiltered(function).is_some()
+}
+
+/// What [`windowed`] has made the function of a window without a FILTER of; `None` if it is another function.
+pub(crate) fn plain_of_unfiltered(function: &AggregateUDF) -> Option<&AggregateUDF> {
+    let windowed = function.inner().downcast_ref::<Windowed>().filter(|windowed| !windowed.has_filter)?;
+    Some(windowed.plain.as_ref())
+}
+
+/// The function that [`windowed`] makes of this one, for a window without a FILTER.
+pub(crate) fn unfiltered_of_plain(plain: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
+    Arc::new(looking(plain, false))
 }
 
 /// An aggregate over a window.

@@ -375,6 +375,10 @@ impl ClusterSnapshot for There {
         assert!(holders.contains(&self.0.node), "brick {brick} is not on node {}", self.0.node);
         async move { self.0.read(table, brick, &columns) }.boxed()
     }
+
+    fn run(&self, order: PieceOrder) -> BoxStream<'static, Result<Bytes, SqlError>> {
+        self.0.run(order)
+    }
 }
 
 impl Snapshot {

@@ -91,7 +91,7 @@ const DIMENSIONS: &str = "
     INSERT INTO zeros VALUES ('-0')";
 
 /// Five nodes, of which each brick is on two, with rows on all: NULLs and texts among them.
-fn loaded() -> Nodes {
+pub(crate) fn loaded() -> Nodes {
     let shared = Arc::new(Shared::default());
     let nodes = (1..=5).map(|number| Node::numbered(&shared, number)).collect();
     let nodes = Nodes::of(shared, nodes);
@@ -106,7 +106,7 @@ fn loaded() -> Nodes {
     nodes
 }
 
-fn with_pieces() -> Nodes {
+pub(crate) fn with_pieces() -> Nodes {
     let nodes = loaded();
     nodes.shared.set_engines(&nodes.engines);
     nodes

@@ -15,7 +15,7 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
 }
 
-/// Gives for each brick how many rows there are, a byte each. The order `wait` makes nothing, ever.
+/// Gives for each brick how many rows there are, a byte each. The order `wait` makes nothing, ever; `ask` has node 3 count.
 #[derive(Debug, Default)]
 struct Counting {
     /// Pieces that nobody has dropped.
@@ -41,6 +41,16 @@ impl PieceRunner for Counting {
                 .map(move |never| {
                     let _held = &open;
                     never
+                })
+                .boxed();
+        }
+        if order == "ask" {
+            let order = PieceOrder { table: rows.table(), bricks, order: Bytes::new() };
+            let counts = rows.run(NodeId::new(3), order).map_err(|error| error.to_string());
+            return counts
+                .map(move |count| {
+                    let _held = &open;
+                    count
                 })
                 .boxed();
         }
@@ -99,6 +109,27 @@ fn each_brick_is_read_where_it_is_at_the_snapshot_of_who_asks() {
         // Bricks that it does not have are no empty ones.
         let wrong = PlacedBricks { node: NodeId::new(2), bricks };
         assert!(matches!(run(&snapshot, wrong, "").await, Err(ReadError::NotRun { .. })));
+        for node in nodes {
+            node.stop().await;
+        }
+    });
+}
+
+/// To break it: read with a snapshot of all that is there in `PieceRows::run`.
+#[test]
+fn a_piece_asks_other_nodes_at_the_snapshot_of_who_has_asked_for_it() {
+    let (runtime, directory, open) = (runtime(), tempfile::tempdir().unwrap(), Arc::default());
+    runtime.block_on(async {
+        let nodes = started(1, directory.path(), &open).await;
+        load(&nodes[0]).await;
+        let snapshot = Arc::new(nodes[0].snapshot().await.unwrap());
+        load(&nodes[1]).await;
+        let bricks = snapshot.bricks(TABLE).await.unwrap();
+        let placed = snapshot.place(TABLE, &bricks, &[]);
+        let third = placed.into_iter().find(|at| at.node == NodeId::new(3)).unwrap();
+        let count = third.bricks.len() as u64;
+        let by_second = PlacedBricks { node: NodeId::new(2), ..third };
+        assert_eq!(run(&snapshot, by_second, "ask").await, Ok(count));
         for node in nodes {
             node.stop().await;
         }

@@ -6,7 +6,7 @@ use super::working;
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use coeval::{ClusterSnapshot, PieceOrder, PlacedBricks, SqlError};
-use coeval_cluster::{BrickAddress, BrickRows, NodeId, PieceOrder as NodePieceOrder, Snapshot};
+use coeval_cluster::{BrickAddress, BrickRows, NodeId, PieceOrder as NodePieceOrder, ReadError, Snapshot};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
@@ -59,29 +59,38 @@ impl ClusterSnapshot for Seen {
 
     fn run(&self, order: PieceOrder) -> BoxStream<'static, Result<Bytes, SqlError>> {
         let PieceOrder { node, table, bricks, order } = order;
-        let (parts, made) = mpsc::channel(1);
         let snapshot = Arc::clone(&self.snapshot);
-        let working = working::begin(&self.threads, async move {
-            let order = NodePieceOrder { table, bricks, order };
-            let mut answer = snapshot.run(NodeId::new(node), order);
-            while let Some(part) = answer.next().await {
-                let part = part.map_err(|error| of_reading(&error))?;
-                if parts.send(part).await.is_err() {
-                    break;
-                }
-            }
-            Ok(())
-        });
-        stream::unfold(Some((made, working)), async |state| {
-            let (mut made, working) = state?;
-            match made.recv().await {
-                Some(part) => Some((Ok(part), Some((made, working)))),
-                // Whether that is the whole.
-                None => working.await.err().map(|error| (Err(error), None)),
-            }
+        answered(&self.threads, move || {
+            snapshot.run(NodeId::new(node), NodePieceOrder { table, bricks, order })
         })
-        .boxed()
     }
+}
+
+/// What another node answers, taken by these threads, a part ahead of who takes it.
+pub(super) fn answered(
+    threads: &Handle,
+    ask: impl FnOnce() -> BoxStream<'static, Result<Bytes, ReadError>> + Send + 'static,
+) -> BoxStream<'static, Result<Bytes, SqlError>> {
+    let (parts, made) = mpsc::channel(1);
+    let working = working::begin(threads, async move {
+        let mut answer = ask();
+        while let Some(part) = answer.next().await {
+            let part = part.map_err(|error| of_reading(&error))?;
+            if parts.send(part).await.is_err() {
+                break;
+            }
+        }
+        Ok(())
+    });
+    stream::unfold(Some((made, working)), async |state| {
+        let (mut made, working) = state?;
+        match made.recv().await {
+            Some(part) => Some((Ok(part), Some((made, working)))),
+            // Whether that is the whole.
+            None => working.await.err().map(|error| (Err(error), None)),
+        }
+    })
+    .boxed()
 }
 
 /// Columns of rows, by their place in the table.
