@@ -4,6 +4,7 @@
 //! DataFusion puts conditions as far down as they can go: below queries that compute their columns, which are put in the places of these,
 //! and to that side of a join that has all they ask for. Behind a late join that is the aggregate, whose groups are asked before those
 //! without a partner are left out. Of one that might fail (`HAVING 100 / sum(x) > 1`) that would be an error that nobody would have seen.
+//! Where the groups are found in two steps, the second is behind the join, and no condition on what it makes comes below it.
 //!
 //! So conditions are followed from the root of a plan down, to each place that they might come to in any pass of the optimizer: filters, what
 //! joins compare, and what is equal to their columns by a join. Of each is kept which columns it asks for, and what may go wrong with it, by
