@@ -45,6 +45,7 @@ mod choice;
 mod conditions;
 mod digits;
 mod nonzero;
+mod reach;
 mod unfailing;
 
 use super::eager_aggregation::{Call, merged, part_names};

@@ -321,6 +321,53 @@ fn filters_count_by_what_they_leave_of_what_is_looked_up() {
     assert!(!joins_groups(&mut session, &none), "{none}");
 }
 
+/// Keys and years have 64 bits, of which nothing is divided. Quotients are asked of sums of halves in two steps, behind the join, and of
+/// deviations and means in one step, before it. Break: have `Condition::may_fail_of` look at all columns of an aggregate.
+#[test]
+fn quotients_are_asked_of_groups_beside_long_keys() {
+    let mut session = session();
+    session
+        .execute(
+            "CREATE TABLE clients (id bigint PRIMARY KEY, code text, name text);
+             INSERT INTO clients SELECT g, 'code ' || g / 2, 'name ' || g % 50 FROM generate_series(0, 499) g WHERE g % 20 <> 7;
+             CREATE TABLE days (id bigint PRIMARY KEY, year bigint, month bigint);
+             INSERT INTO days SELECT g, g / 365, g % 365 / 31 FROM generate_series(0, 72999) g;
+             CREATE TABLE sales (id bigint PRIMARY KEY, client bigint, day bigint, price numeric(7, 2), cost numeric(7, 2), units int);
+             INSERT INTO sales SELECT g, g * 7 % 490, 40000 + g * 11 % 1800, g % 97, g % 13, g % 9 FROM generate_series(1, 80000) g;
+             CHECKPOINT;",
+        )
+        .unwrap();
+    let from = "FROM clients c, sales s, days d WHERE c.id = s.client AND s.day = d.id";
+    let in_two_steps = format!(
+        "WITH totals AS (SELECT c.code, c.name, d.year, sum(((s.price - s.cost - s.cost) + s.price) / 2) AS total {from} \
+         GROUP BY c.code, c.name, d.year) SELECT b.code, b.name, b.total FROM totals a, totals b, totals c, totals d \
+         WHERE a.code = b.code AND a.code = c.code AND a.code = d.code AND a.year = 110 AND b.year = 111 AND c.year = 112 AND d.year = 113 \
+         AND CASE WHEN a.total > 0 THEN b.total / a.total END > CASE WHEN c.total > 0 THEN d.total / c.total END"
+    );
+    let plan = lines(&mut session, &format!("EXPLAIN {in_two_steps}"));
+    let is_by_client = |line: &&String| line.contains("gby=[") && line.contains(" as client");
+    assert!(plan.iter().filter(is_by_client).count() >= 4, "{plan:#?}");
+    let months = format!(
+        "SELECT c.name, c.id, d.month, stddev_samp(s.units) * 1.000 AS deviation, avg(s.units) AS mean, stddev(s.price) AS exact {from} \
+         AND d.year = 110 GROUP BY c.name, c.id, d.month"
+    );
+    let late = [
+        "CASE mean WHEN 0 THEN 0 ELSE deviation / mean END > 0.5",
+        "CASE WHEN mean <> 0 THEN exact / mean END > 1",
+        "CASE WHEN mean > 0 THEN mean / mean END > 0",
+    ]
+    .map(|condition| format!("SELECT name, id, month, deviation FROM ({months}) g WHERE {condition}"));
+    for sql in &late {
+        assert!(joins_groups(&mut session, sql), "{sql}");
+    }
+    for sql in late.iter().chain([&in_two_steps]) {
+        let [late, early] = both_ways(&mut session, sql);
+        assert_eq!(late, early, "{sql}");
+        assert!(!early.is_empty(), "{sql}");
+        session.execute("SET coeval.late_joins = on").unwrap();
+    }
+}
+
 /// Sales of the item that is not there are those by whose units nothing can be divided, whose weights are beyond all floats together, and
 /// whose masses are beyond a `numeric` together, or multiplied. There are more items than groups: what the groups are looked up in may tell
 /// scans which rows have a partner, and then these alone are read.
