@@ -24,8 +24,8 @@
 //! grouped by and computed of the table is computed behind.
 //!
 //! And conditions on what is aggregated are asked of groups that have no partner, as DataFusion puts them below joins. So the groups are not
-//! finished before a join below one that might fail, wherever it stands (`conditions`). What is selected or sorted by is computed behind,
-//! and may.
+//! finished before a join below one that might fail, wherever it stands (`conditions`; of quotients, `reach`). What is selected or sorted by
+//! is computed behind, and may.
 //!
 //! # In two steps
 //! Where the groups do not tell the number (`GROUP BY c.name`), the orders can be grouped by it all the same, and the groups that have found
