@@ -23,13 +23,15 @@
 //! What is aggregated is now computed of rows that have no partner, too, so neither it nor its sum may fail (`unfailing`, `digits`). What is
 //! grouped by and computed of the table is computed behind.
 //!
-//! And conditions on what is aggregated are asked of groups that have no partner, as DataFusion puts them below joins. So there is no late
-//! join below one that might fail, wherever it stands (`conditions`). What is selected or sorted by is computed behind, and may.
+//! And conditions on what is aggregated are asked of groups that have no partner, as DataFusion puts them below joins. So the groups are not
+//! finished before a join below one that might fail, wherever it stands (`conditions`; of quotients, `reach`). What is selected or sorted by
+//! is computed behind, and may.
 //!
 //! # In two steps
 //! Where the groups do not tell the number (`GROUP BY c.name`), the orders can be grouped by it all the same, and the groups that have found
 //! their customers are grouped once more by the names, where sums become sums of sums. That needs aggregates that can be put together again
-//! (`eager_aggregation`, which does the same for a single table).
+//! (`eager_aggregation`, which does the same for a single table). Conditions are asked of the groups that are found last, which all have
+//! their customer, so they may fail.
 //!
 //! # When it is done
 //! If the tables are estimated to have a partner for nearly all rows, and there are fewer groups than rows, or no texts of theirs to group
@@ -43,6 +45,7 @@ mod choice;
 mod conditions;
 mod digits;
 mod nonzero;
+mod reach;
 mod unfailing;
 
 use super::eager_aggregation::{Call, merged, part_names};
@@ -122,9 +125,7 @@ fn late_below(
     }
     with_room(|| {
         let found = match &plan {
-            LogicalPlan::Aggregate(aggregate) if is_candidate(&plan) && !above.may_fail_of(aggregate)? => {
-                late(aggregate, config)?
-            }
+            LogicalPlan::Aggregate(aggregate) if is_candidate(&plan) => late(aggregate, above, config)?,
             _ => None,
         };
         let done = found.map_or_else(|| Transformed::no(plan), Transformed::yes);
@@ -155,15 +156,23 @@ fn is_off(config: &dyn OptimizerConfig) -> bool {
     SwitchedOff::carried_by(&options).is_some_and(|off| off.0.contains(&LATE_JOINS_SETTING))
 }
 
-/// The aggregate with joins behind it; `None` if there are none that can come there, or it does not pay.
-fn late(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<LogicalPlan>> {
+/// The aggregate, which these conditions are above, with joins behind it; `None` if there are none that can come there, or it does not pay.
+fn late(
+    aggregate: &Aggregate,
+    above: &Conditions,
+    config: &dyn OptimizerConfig,
+) -> Result<Option<LogicalPlan>> {
     let is_sets = matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]);
     if aggregate.group_expr.is_empty() || is_sets || !unfailing::may_come_first(aggregate) {
         return Ok(None);
     }
     let Some(cluster) = Cluster::of(&aggregate.input, RELATIONS_MIN)? else { return Ok(None) };
     let tables = Tables::of(&cluster, aggregate, config)?;
-    match in_one_step(aggregate, &cluster, &tables, config)? {
+    let of_one_step = match above.may_fail_of(aggregate)? {
+        true => None,
+        false => in_one_step(aggregate, &cluster, &tables, config)?,
+    };
+    match of_one_step {
         Some(plan) => Ok(Some(plan)),
         None => in_two_steps(aggregate, &cluster, &tables, config),
     }

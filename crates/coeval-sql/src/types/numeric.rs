@@ -67,14 +67,37 @@ pub(crate) fn divide(dividend: i128, divisor: i128, shift: i32) -> Result<i128, 
     let factor = power_of_ten(shift.unsigned_abs());
     let quotient = match factor.and_then(|factor| dividend.checked_mul(factor)) {
         Some(scaled) => {
-            let (quotient, remainder) = (scaled / divisor, (scaled % divisor).unsigned_abs());
+            let quotient = scaled / divisor;
+            // To divide once more for what is left over would take as long again.
+            let remainder = (scaled - quotient * divisor).unsigned_abs();
             let away = remainder >= divisor.unsigned_abs() - remainder;
             let sign = if (dividend < 0) == (divisor < 0) { 1 } else { -1 };
             if away { quotient + sign } else { quotient }
         }
         None => divide_wide(dividend, divisor, shift.unsigned_abs()).ok_or_else(overflow)?,
     };
-    if quotient > -DECIMAL_LIMIT && quotient < DECIMAL_LIMIT { Ok(quotient) } else { Err(overflow()) }
+    within_limit(quotient)
+}
+
+/// By what a dividend is multiplied in the place of `dividend * 10^shift / divisor`, as by five for half of ten times as much; `None` if it
+/// is no whole number.
+pub(crate) fn whole_factor(divisor: i128, shift: i32) -> Option<i128> {
+    let factor = power_of_ten(shift.unsigned_abs())?;
+    (factor.checked_rem(divisor)? == 0).then(|| factor / divisor)
+}
+
+/// `dividend * factor`, for such a factor.
+///
+/// # Errors
+/// `22003` if the result has more than 38 digits.
+#[inline]
+pub(crate) fn multiply(dividend: i128, factor: i128) -> Result<i128, SqlError> {
+    within_limit(dividend.checked_mul(factor).ok_or_else(overflow)?)
+}
+
+#[inline]
+fn within_limit(value: i128) -> Result<i128, SqlError> {
+    if value > -DECIMAL_LIMIT && value < DECIMAL_LIMIT { Ok(value) } else { Err(overflow()) }
 }
 
 fn divide_wide(dividend: i128, divisor: i128, shift: u32) -> Option<i128> {

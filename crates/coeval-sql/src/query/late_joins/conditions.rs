@@ -4,13 +4,16 @@
 //! DataFusion puts conditions as far down as they can go: below queries that compute their columns, which are put in the places of these,
 //! and to that side of a join that has all they ask for. Behind a late join that is the aggregate, whose groups are asked before those
 //! without a partner are left out. Of one that might fail (`HAVING 100 / sum(x) > 1`) that would be an error that nobody would have seen.
+//! Where the groups are found in two steps, the second is behind the join, and no condition on what it makes comes below it.
 //!
 //! So conditions are followed from the root of a plan down, to each place that they might come to in any pass of the optimizer: filters, what
 //! joins compare, and what is equal to their columns by a join. Of each is kept which columns it asks for, and what may go wrong with it, by
-//! itself or by what computes a column of it. A limit holds all of them up. An aggregate lets those through that ask for its groups alone,
-//! and a window those that ask for columns of its input. Where a condition can go in parts, each part counts as the whole.
+//! itself or by what computes a column of it. Of quotients that may be beyond their types it is kept which columns they divide, and how far these
+//! may reach ([`reach`](super::reach)). A limit holds all conditions up. An aggregate lets those through that ask for its groups alone, and
+//! a window those that ask for columns of its input. Where a condition can go in parts, each part counts as the whole.
 
-use super::unfailing::{Doubt, doubt_of, may_fail_of_results};
+use super::reach::Reach;
+use super::unfailing::{Doubt, doubt_of, doubtful_quotients};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
@@ -29,19 +32,96 @@ struct Condition {
     places: Places,
     /// What may go wrong where it is asked.
     doubt: Doubt,
+    /// The quotients that may.
+    quotients: BTreeSet<Quotient>,
+}
+
+/// A quotient of which it is in doubt whether it is within its type.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Quotient {
+    /// What the dividend is computed of.
+    dividend: Places,
+    /// What the divisor is computed of.
+    divisor: Places,
+    /// How far the one may reach before the point and the other behind it, both together.
+    digits: i32,
+}
+
+impl Quotient {
+    /// The same of what its columns are computed by; `None` if it is not known how far that reaches.
+    fn of_values<'v>(
+        &self,
+        value_of: &impl Fn(usize) -> Option<&'v Expr>,
+        schema: &DFSchema,
+    ) -> Option<Self> {
+        let values = |places: &Places| -> Vec<&'v Expr> {
+            places.iter().filter_map(|place| value_of(*place)).collect()
+        };
+        let (dividend, divisor) = (values(&self.dividend), values(&self.divisor));
+        let before = Reach::beyond_columns(dividend.iter().copied(), schema)?.before;
+        let behind = Reach::beyond_columns(divisor.iter().copied(), schema)?.behind;
+        let places = |values: Vec<&'v Expr>| -> Places {
+            values.into_iter().flat_map(|value| named(value, schema)).collect()
+        };
+        Some(Self {
+            dividend: places(dividend),
+            divisor: places(divisor),
+            digits: self.digits - before - behind,
+        })
+    }
+
+    /// The same of other places.
+    fn with_places(&self, change: &impl Fn(&Places) -> Places) -> Self {
+        Self { dividend: change(&self.dividend), divisor: change(&self.divisor), digits: self.digits }
+    }
+
+    /// Whether it is within its type, for all that is known of how far columns reach.
+    fn has_room(&self, reach: &impl Fn(&Places) -> Option<Reach>) -> bool {
+        let (dividend, divisor) = (reach(&self.dividend), reach(&self.divisor));
+        dividend
+            .zip(divisor)
+            .is_some_and(|(dividend, divisor)| dividend.before + divisor.behind <= self.digits)
+    }
 }
 
 impl Condition {
     fn of(expression: &Expr, schema: &DFSchema) -> Self {
-        Self { places: named(expression, schema), doubt: doubt_of(expression, schema) }
+        let places = named(expression, schema);
+        let doubt = doubt_of(expression, schema);
+        if doubt != Doubt::Quotients {
+            return Self::of_places(places, doubt);
+        }
+        let Ok(found) = doubtful_quotients(expression, schema) else {
+            return Self::of_places(places, Doubt::Values);
+        };
+        let quotients = found.into_iter().map(|quotient| Quotient {
+            dividend: named(quotient.dividend, schema),
+            divisor: named(quotient.divisor, schema),
+            digits: quotient.digits,
+        });
+        Self { places, doubt, quotients: quotients.collect() }
+    }
+
+    /// One of which no more is known.
+    const fn of_places(places: Places, doubt: Doubt) -> Self {
+        Self { places, doubt, quotients: BTreeSet::new() }
     }
 
     /// The same of what its columns are computed by, of columns of this schema. What nothing is known of is left out.
     fn of_values<'v>(&self, value_of: &impl Fn(usize) -> Option<&'v Expr>, schema: &DFSchema) -> Self {
-        let mut condition = Self { places: Places::new(), doubt: self.doubt };
+        let mut condition = Self::of_places(Places::new(), self.doubt);
+        for quotient in &self.quotients {
+            match quotient.of_values(value_of, schema) {
+                Some(quotient) => {
+                    condition.quotients.insert(quotient);
+                }
+                None => condition.doubt = Doubt::Values,
+            }
+        }
         for value in self.places.iter().filter_map(|place| value_of(*place)) {
             let value = Self::of(value, schema);
             condition.places.extend(value.places);
+            condition.quotients.extend(value.quotients);
             condition.doubt = condition.doubt.max(value.doubt);
         }
         condition
@@ -49,24 +129,53 @@ impl Condition {
 
     /// The same where columns are elsewhere. Those that are nowhere are left out.
     fn moved(&self, to: &impl Fn(usize) -> Option<usize>) -> Self {
-        let places = self.places.iter().filter_map(|place| to(*place)).collect();
-        Self { places, doubt: self.doubt }
+        self.with_places(&|places: &Places| places.iter().filter_map(|place| to(*place)).collect())
     }
 
     /// The same, which may be asked of equal columns too.
-    fn with_equal(mut self, equal: &[(usize, usize)]) -> Self {
-        loop {
-            let before = self.places.len();
-            for (one, other) in equal {
-                if self.places.contains(one) {
-                    self.places.insert(*other);
-                } else if self.places.contains(other) {
-                    self.places.insert(*one);
-                }
+    fn with_equal(&self, equal: &[(usize, usize)]) -> Self {
+        self.with_places(&|places: &Places| with_equal(places.clone(), equal))
+    }
+
+    /// The same of other places.
+    fn with_places(&self, change: &impl Fn(&Places) -> Places) -> Self {
+        Self {
+            places: change(&self.places),
+            doubt: self.doubt,
+            quotients: self.quotients.iter().map(|quotient| quotient.with_places(change)).collect(),
+        }
+    }
+
+    /// Whether it may fail where these are the columns, which an aggregate makes of others of this schema.
+    fn may_fail_of<'v>(&self, result: &impl Fn(usize) -> Option<&'v Expr>, schema: &DFSchema) -> bool {
+        let reach = |places: &Places| {
+            Reach::of_results(places.iter().filter_map(|place| result(*place)), schema)
+        };
+        let has_means = || reach(&self.places).is_some_and(Reach::has_means);
+        match self.doubt {
+            Doubt::Nothing => false,
+            Doubt::Means => !has_means(),
+            Doubt::Quotients => {
+                !has_means() || !self.quotients.iter().all(|quotient| quotient.has_room(&reach))
             }
-            if self.places.len() == before {
-                return self;
+            Doubt::Values => true,
+        }
+    }
+}
+
+/// These places, and those of columns that are equal to theirs.
+fn with_equal(mut places: Places, equal: &[(usize, usize)]) -> Places {
+    loop {
+        let before = places.len();
+        for (one, other) in equal {
+            if places.contains(one) {
+                places.insert(*other);
+            } else if places.contains(other) {
+                places.insert(*one);
             }
+        }
+        if places.len() == before {
+            return places;
         }
     }
 }
@@ -78,7 +187,7 @@ pub(super) struct Conditions(BTreeSet<Condition>);
 impl Conditions {
     /// Those of whoever compares the rows of a query with something.
     pub(super) fn comparing(query: &LogicalPlan) -> Self {
-        Self::of([Condition { places: all_places(query), doubt: Doubt::Nothing }])
+        Self::of([Condition::of_places(all_places(query), Doubt::Nothing)])
     }
 
     /// Whether one that might fail asks for what an aggregate, which they are above, makes of its groups. One that asks for nothing but
@@ -87,10 +196,14 @@ impl Conditions {
     /// # Errors
     /// If the aggregate's grouping sets are malformed: a bug.
     pub(super) fn may_fail_of(&self, aggregate: &Aggregate) -> Result<bool> {
-        let groups = grouping_set_to_exprlist(&aggregate.group_expr)?.len();
+        let groups = grouping_set_to_exprlist(&aggregate.group_expr)?;
+        let result = |place: usize| match groups.get(place) {
+            Some(group) => Some(*group),
+            None => aggregate.aggr_expr.get(place - groups.len()),
+        };
         let may_fail = |condition: &Condition| {
-            condition.places.iter().any(|place| *place >= groups)
-                && may_fail_of_results(aggregate, condition.doubt)
+            condition.places.iter().any(|place| *place >= groups.len())
+                && condition.may_fail_of(&result, aggregate.input.schema())
         };
         Ok(self.0.iter().any(may_fail))
     }
@@ -129,7 +242,7 @@ impl Conditions {
             other => {
                 let may_ask = !self.0.is_empty() || matches!(other, LogicalPlan::Extension(_));
                 let of_input = |input: &LogicalPlan| match may_ask {
-                    true => Self::of([Condition { places: all_places(input), doubt: Doubt::Values }]),
+                    true => Self::of([Condition::of_places(all_places(input), Doubt::Values)]),
                     false => Self::default(),
                 };
                 other.inputs().into_iter().map(of_input).collect()
@@ -165,7 +278,7 @@ impl Conditions {
                 Ok(schema) => all.add(filter, &schema),
                 Err(_) => {
                     let places = (0..width + right_width).collect();
-                    all.0.insert(Condition { places, doubt: Doubt::Values });
+                    all.0.insert(Condition::of_places(places, Doubt::Values));
                 }
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How many digits whole numbers and decimals may have, as far as their types and what computes them tell, and whether types have room for them.
 
-use super::nonzero::{bare, division_of};
+use super::nonzero::{bare, division_of, is_remainder};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
@@ -81,6 +81,65 @@ pub(super) fn digits_of_source(expression: &Expr, schema: &DFSchema) -> Option<D
     digits_of_number(bare(expression), schema)
 }
 
+/// How many digits a whole number or a decimal may have behind the point before nothing but zeros follows; `None` if it is neither. Half of a
+/// price has three, where its type has room for sixteen.
+pub(super) fn digits_behind(expression: &Expr, schema: &DFSchema) -> Option<u32> {
+    let room = match expression.get_type(schema).ok()? {
+        DataType::Int16 | DataType::Int32 | DataType::Int64 => return Some(0),
+        DataType::Decimal128(_, scale) => u32::try_from(scale).ok()?,
+        _ => return None,
+    };
+    let behind = |part: &Expr| digits_behind(part, schema).unwrap_or(room);
+    let found = match expression {
+        Expr::Literal(ScalarValue::Decimal128(value, ..), _) => {
+            let is_zero = |digits: &u32| value.is_none_or(|value| value % 10_i128.pow(room - *digits) == 0);
+            (0..=room).find(is_zero).unwrap_or(room)
+        }
+        Expr::Alias(alias) => behind(&alias.expr),
+        Expr::Cast(cast) => behind(&cast.expr),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus, right }) => {
+            behind(left).max(behind(right))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Multiply, right }) => behind(left) + behind(right),
+        quotient => match division_of(quotient) {
+            Some((dividend, divisor)) if !is_remainder(quotient) => {
+                digits_of_parts(divisor).map_or(room, |more| behind(dividend) + more)
+            }
+            _ => room,
+        },
+    };
+    Some(found.min(room))
+}
+
+/// How many digits more than a number its quotient by this constant may have behind the point; `None` if they do not end, as those of thirds,
+/// or if it is no constant.
+fn digits_of_parts(divisor: &Expr) -> Option<u32> {
+    let parts = match divisor {
+        Expr::Alias(alias) => return digits_of_parts(&alias.expr),
+        // A decimal that is cast may be another one behind that.
+        Expr::Cast(cast) => match cast.expr.as_ref() {
+            whole @ Expr::Literal(ScalarValue::Int32(_) | ScalarValue::Int64(_), _) => {
+                return digits_of_parts(whole);
+            }
+            _ => return None,
+        },
+        Expr::Literal(ScalarValue::Decimal128(Some(value), ..), _) => value.unsigned_abs(),
+        Expr::Literal(ScalarValue::Int32(Some(value)), _) => u128::from(value.unsigned_abs()),
+        Expr::Literal(ScalarValue::Int64(Some(value)), _) => u128::from(value.unsigned_abs()),
+        _ => return None,
+    };
+    if parts == 0 {
+        return None;
+    }
+    let twos = parts.trailing_zeros();
+    let (mut fives, mut rest) = (0, parts >> twos);
+    while rest.is_multiple_of(5) {
+        rest /= 5;
+        fives += 1;
+    }
+    (rest == 1).then_some(twos.max(fives))
+}
+
 /// How many digits a quotient of exact numbers may have before the point; `None` if it is no such quotient.
 fn digits_before_of_quotient(quotient: &Expr, schema: &DFSchema) -> Option<u32> {
     let (dividend, divisor) = division_of(quotient)?;
@@ -126,5 +185,24 @@ fn is_one_at_least(divisor: &Expr) -> bool {
         Expr::Literal(ScalarValue::Int64(Some(value)), _) => *value != 0,
         Expr::Literal(ScalarValue::Int32(Some(value)), _) => *value != 0,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::typing::quotient;
+    use arrow::datatypes::{Field, Schema};
+    use datafusion::logical_expr::{col, lit};
+
+    #[test]
+    fn quotients_by_parts_of_tens_have_few_digits() {
+        let price = DataType::Decimal128(7, 2);
+        let schema = DFSchema::try_from(Schema::new(vec![Field::new("price", price.clone(), true)])).unwrap();
+        for (divisor, wanted) in [(1_i64, 2), (2, 3), (-5, 3), (40, 5), (1_000, 5), (3, 16), (12, 16)] {
+            let share = quotient(col("price"), &price, lit(divisor), &DataType::Int64).unwrap();
+            let found = digits_behind(&share, &schema);
+            assert_eq!(found, Some(wanted), "a price divided by {divisor}");
+        }
     }
 }

@@ -4,18 +4,19 @@
 //! Whatever else is said of a row might fail: other divisions, casts of texts, sums of integers.
 
 use super::digits::{
-    DIGITS_MAX, Digits, digits, digits_of_number, digits_of_source, has_room_for_mean, has_room_for_quotient,
+    DIGITS_MAX, digits, digits_of_number, digits_of_source, has_room_for_mean, has_room_for_quotient,
     has_room_for_remainder,
 };
 use super::nonzero::{Branch, Divisors, bare, division_of, is_remainder};
+use super::reach::{ROW_DIGITS, called, is_moderate_float, room_of_quotient, times_one};
 use crate::guarded::is_condition;
-use crate::query::arithmetic::checked_operators;
 use crate::query::typing::is_mean;
 use crate::stack::with_room;
 use arrow::datatypes::DataType;
-use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
-use datafusion::logical_expr::{Aggregate, BinaryExpr, Cast, Expr, ExprSchemable, Operator};
+use datafusion::logical_expr::{Aggregate, BinaryExpr, Cast, Expr, ExprSchemable};
 
 /// Aggregates that depend on the values of a group alone, not on their order.
 const FUNCTIONS: [&str; 11] =
@@ -24,20 +25,11 @@ const FUNCTIONS: [&str; 11] =
 /// Those of them that add nothing up.
 const WITHOUT_SUMS: [&str; 5] = ["bool_and", "bool_or", "count", "max", "min"];
 
-/// Digits of decimals of which sums are taken to be within their type: a sum has 38, which are too few from ten million of them on.
-const SUMMED_DIGITS_MAX: u32 = 31;
+/// Digits of decimals of which sums are taken to be within their type.
+const SUMMED_DIGITS_MAX: u32 = DIGITS_MAX - ROW_DIGITS.cast_unsigned();
 
 /// Digits in front of the point of numbers whose squares have room in a variance, which has 16 behind it.
 const SQUARED_DIGITS_MAX: u32 = 11;
-
-/// Digits in front of the point of decimals whose means have room for 16 behind it.
-const MEAN_DIGITS_MAX: u32 = 22;
-
-/// Digits of numbers of whose sums, means and deviations quotients are taken to be within their type. Those of sums of `int` are.
-const SHORT_DIGITS_MAX: u32 = 10;
-
-/// Floats up to this one have quotients that are floats, if they are not closer to zero than its reciprocal.
-const MODERATE_MAX: f64 = 1e100;
 
 /// What may go wrong where an expression is computed, the worst last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +45,14 @@ pub(super) enum Doubt {
     Values,
 }
 
+/// A quotient of which it is in doubt whether it is within its type.
+pub(super) struct DoubtfulQuotient<'e> {
+    pub(super) dividend: &'e Expr,
+    pub(super) divisor: &'e Expr,
+    /// How far the columns of the one may reach before the point and those of the other behind it, both together.
+    pub(super) digits: i32,
+}
+
 /// Whether all that is aggregated may be computed of more rows than it is asked for, whose groups are left out behind.
 pub(super) fn may_come_first(aggregate: &Aggregate) -> bool {
     aggregate.aggr_expr.iter().all(|whole| is_plain(whole, aggregate.input.schema()))
@@ -60,7 +60,7 @@ pub(super) fn may_come_first(aggregate: &Aggregate) -> bool {
 
 /// Whether an aggregate is one of a known function, without an order, and of what cannot fail.
 fn is_plain(whole: &Expr, schema: &DFSchema) -> bool {
-    let Some(AggregateFunction { func, params }) = call_of(whole) else { return false };
+    let Some(AggregateFunction { func, params }) = called(whole) else { return false };
     let AggregateFunctionParams { args, distinct: _, filter, order_by, null_treatment: None } = params else {
         return false;
     };
@@ -68,14 +68,6 @@ fn is_plain(whole: &Expr, schema: &DFSchema) -> bool {
         && order_by.is_empty()
         && args.iter().chain(filter.as_deref()).all(|argument| cannot_fail(argument, schema))
         && args.iter().all(|argument| has_results(func.name(), argument, schema))
-}
-
-fn call_of(whole: &Expr) -> Option<&AggregateFunction> {
-    match whole {
-        Expr::AggregateFunction(call) => Some(call),
-        Expr::Alias(alias) => call_of(&alias.expr),
-        _ => None,
-    }
 }
 
 /// Whether the results of an aggregate are within their type, whatever values there are. Sums of floats may be beyond all floats, unless
@@ -91,42 +83,6 @@ fn has_results(function: &str, argument: &Expr, schema: &DFSchema) -> bool {
             "avg" | "sum" => digits.count() <= SUMMED_DIGITS_MAX,
             _ => digits.before <= SQUARED_DIGITS_MAX,
         }
-}
-
-/// Whether what is computed of the results of an aggregate may fail, if this is in doubt as far as their types tell.
-pub(super) fn may_fail_of_results(aggregate: &Aggregate, doubt: Doubt) -> bool {
-    match doubt {
-        Doubt::Nothing => false,
-        Doubt::Means => !has_short_values(aggregate, MEAN_DIGITS_MAX, DIGITS_MAX),
-        Doubt::Quotients => !has_short_values(aggregate, SHORT_DIGITS_MAX, SHORT_DIGITS_MAX),
-        Doubt::Values => true,
-    }
-}
-
-/// Whether numbers that are aggregated or grouped by have at most so many digits in front of the point, and the columns that they are
-/// computed of so many in all. Where they are counted, any number is as good.
-fn has_short_values(aggregate: &Aggregate, before_max: u32, of_columns_max: u32) -> bool {
-    let schema = aggregate.input.schema();
-    let is_short_column = |column: &Column| {
-        let column = Expr::Column(column.clone());
-        has_digits(&column, schema, |digits| digits.count() <= of_columns_max)
-    };
-    let is_short = |value: &Expr| {
-        has_digits(value, schema, |digits| digits.before <= before_max)
-            && value.column_refs().into_iter().all(is_short_column)
-    };
-    let is_of_short =
-        |call: &AggregateFunction| call.func.name() == "count" || call.params.args.iter().all(is_short);
-    aggregate.group_expr.iter().all(is_short)
-        && aggregate.aggr_expr.iter().all(|whole| call_of(whole).is_some_and(is_of_short))
-}
-
-/// Whether a value has such digits, or is no number and is not divided.
-fn has_digits(value: &Expr, schema: &DFSchema, are_so: impl Fn(Digits) -> bool) -> bool {
-    match digits_of_source(value, schema) {
-        Some(digits) => are_so(digits),
-        None => value.get_type(schema).is_ok_and(|ty| !ty.is_numeric()),
-    }
 }
 
 /// Functions that choose among their arguments.
@@ -195,24 +151,42 @@ fn worst(doubts: impl IntoIterator<Item = Doubt>) -> Doubt {
 
 /// What may go wrong with a quotient, or what is left over, whose divisor is not zero.
 fn doubt_of_quotient(quotient: &Expr, (dividend, divisor): (&Expr, &Expr), schema: &DFSchema) -> Doubt {
-    let (fits, otherwise) = match quotient.get_type(schema) {
+    let fits = match quotient.get_type(schema) {
         // The negative of the least number of a type is beyond the greatest one.
         Ok(ty) if ty.is_signed_integer() => {
-            let fits =
-                is_remainder(quotient) || !may_be_minus_one(divisor) || !may_be_least(dividend, schema);
-            // No sum of shorter numbers is the least one of 64 bits.
-            (fits, if ty == DataType::Int64 { Doubt::Quotients } else { Doubt::Values })
+            is_remainder(quotient) || !may_be_minus_one(divisor) || !may_be_least(dividend, schema)
         }
-        Ok(DataType::Decimal128(..)) if is_remainder(quotient) => {
-            (has_room_for_remainder(quotient, schema), Doubt::Values)
-        }
-        Ok(DataType::Decimal128(..)) => (has_room_for_quotient(quotient, schema), Doubt::Quotients),
-        Ok(DataType::Float64) => {
-            (is_moderate(dividend, schema) && is_moderate(divisor, schema), Doubt::Quotients)
-        }
-        _ => (false, Doubt::Values),
+        Ok(DataType::Decimal128(..)) if is_remainder(quotient) => has_room_for_remainder(quotient, schema),
+        Ok(DataType::Decimal128(..)) => has_room_for_quotient(quotient, schema),
+        Ok(DataType::Float64) => is_moderate(dividend, schema) && is_moderate(divisor, schema),
+        _ => false,
     };
-    if fits { Doubt::Nothing } else { otherwise }
+    match room_of_quotient(quotient, (dividend, divisor), schema) {
+        _ if fits => Doubt::Nothing,
+        Some(_) if !is_remainder(quotient) => Doubt::Quotients,
+        _ => Doubt::Values,
+    }
+}
+
+/// The quotients of an expression that are in doubt, whatever it is that they are divided by.
+///
+/// # Errors
+/// None: nothing in the visit fails.
+pub(super) fn doubtful_quotients<'e>(
+    expression: &'e Expr,
+    schema: &DFSchema,
+) -> Result<Vec<DoubtfulQuotient<'e>>> {
+    let mut found = Vec::new();
+    expression.apply(|part| {
+        if let Some((dividend, divisor)) = division_of(part)
+            && doubt_of_quotient(part, (dividend, divisor), schema) == Doubt::Quotients
+            && let Some(digits) = room_of_quotient(part, (dividend, divisor), schema)
+        {
+            found.push(DoubtfulQuotient { dividend, divisor, digits });
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
 }
 
 fn may_be_minus_one(divisor: &Expr) -> bool {
@@ -248,31 +222,9 @@ fn may_be_least(number: &Expr, schema: &DFSchema) -> bool {
 fn is_moderate(number: &Expr, schema: &DFSchema) -> bool {
     match number {
         Expr::Alias(alias) => is_moderate(&alias.expr, schema),
-        Expr::Literal(ScalarValue::Float64(Some(value)), _) => {
-            *value == 0.0 || (MODERATE_MAX.recip()..=MODERATE_MAX).contains(&value.abs())
-        }
+        Expr::Literal(ScalarValue::Float64(Some(value)), _) => is_moderate_float(*value),
         Expr::Cast(cast) => digits_of_number(&cast.expr, schema).is_some(),
         _ => false,
-    }
-}
-
-/// The float that is multiplied by one, as `stddev(x) * 1.000` is: that is never beyond all floats. A decimal gets more digits by it.
-fn times_one<'e>(expression: &'e Expr, schema: &DFSchema) -> Option<&'e Expr> {
-    let factors = match expression {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Multiply, right }) => {
-            [left.as_ref(), right.as_ref()]
-        }
-        Expr::ScalarFunction(call) if matches!(checked_operators(&call.func), Some([Operator::Multiply])) => {
-            let [left, right] = call.args.as_slice() else { return None };
-            [left, right]
-        }
-        _ => return None,
-    };
-    match factors {
-        [kept, factor] | [factor, kept] if is_one(factor) => {
-            expression.get_type(schema).is_ok_and(|ty| ty.is_floating()).then_some(kept)
-        }
-        _ => None,
     }
 }
 
@@ -292,17 +244,5 @@ fn is_widening(whole: &Expr, cast: &Cast, schema: &DFSchema) -> bool {
                 && to.is_signed_integer()
                 && from.primitive_width() <= to.primitive_width()
         }
-    }
-}
-
-fn is_one(factor: &Expr) -> bool {
-    match factor {
-        Expr::Alias(alias) => is_one(&alias.expr),
-        Expr::Cast(cast) => is_one(&cast.expr),
-        Expr::Literal(ScalarValue::Float64(Some(value)), _) => *value == 1.0,
-        Expr::Literal(ScalarValue::Decimal128(Some(value), _, scale), _) => {
-            u32::try_from(*scale).is_ok_and(|scale| *value == 10_i128.pow(scale))
-        }
-        _ => false,
     }
 }

@@ -7,7 +7,7 @@ use crate::constants::made_of_columns;
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use crate::scalar::cast_function::cast_array;
 use crate::types::any_numeric::AnyNumeric;
-use crate::types::numeric::{QUOTIENT_PRECISION, divide, quotient_shape, rescale};
+use crate::types::numeric::{QUOTIENT_PRECISION, divide, multiply, quotient_shape, rescale, whole_factor};
 use crate::types::{cannot_cast, column_type_of_arrow, real_of, require_cast, session_zone, type_in_words};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::compute::kernels::arity::{try_binary, try_unary};
@@ -238,9 +238,19 @@ fn quotients(left: &ArrayRef, right: &ArrayRef, to: &DataType) -> Result<ArrayRe
     let shift = i32::from(scale_of(to)) - i32::from(scale_of(left.data_type()))
         + i32::from(scale_of(right.data_type()));
     let (left, right) = (left.as_primitive::<Decimal128Type>(), right.as_primitive::<Decimal128Type>());
-    let done: PrimitiveArray<Decimal128Type> =
-        try_binary(left, right, |left, right| divide(left, right, shift).map_err(external))?;
+    // Most divisors are constants, and most constants are parts of a power of ten: to multiply takes a small part of the time.
+    let factor = only_value(right).and_then(|divisor| whole_factor(divisor, shift));
+    let done: PrimitiveArray<Decimal128Type> = match factor {
+        Some(factor) => try_unary(left, |left| multiply(left, factor).map_err(external))?,
+        None => try_binary(left, right, |left, right| divide(left, right, shift).map_err(external))?,
+    };
     Ok(Arc::new(done.with_data_type(to.clone())))
+}
+
+/// The value that all rows have; `None` if they differ, one has none, or there are no rows.
+fn only_value(values: &PrimitiveArray<Decimal128Type>) -> Option<i128> {
+    let (first, others) = values.values().split_first()?;
+    (values.null_count() == 0 && others.iter().all(|value| value == first)).then_some(*first)
 }
 
 /// Means of numbers of any number of digits.
@@ -312,4 +322,43 @@ where
         }
         other => return Err(SqlError::internal(format!("{other} is not rounded")).into()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decimals(values: &[Option<i128>]) -> ArrayRef {
+        let values: PrimitiveArray<Decimal128Type> = values.iter().copied().collect();
+        Arc::new(values.with_data_type(DataType::Decimal128(12, 2)))
+    }
+
+    fn divided(dividends: &[Option<i128>], divisors: &[Option<i128>]) -> Result<Vec<Option<i128>>> {
+        let to = DataType::Decimal128(38, 16);
+        let found = quotients(&decimals(dividends), &decimals(divisors), &to)?;
+        Ok(found.as_primitive::<Decimal128Type>().iter().collect())
+    }
+
+    #[test]
+    fn what_is_divided_by_a_constant_is_divided_in_each_row() {
+        let dividends = [Some(12_345), None, Some(-1), Some(0), Some(99)];
+        for divisor in [1, 125, 200, -200, 300, 700] {
+            let expected = dividends.map(|one| one.map(|one| divide(one, divisor, 16).unwrap()));
+            assert_eq!(divided(&dividends, &[Some(divisor); 5]).unwrap(), expected, "by {divisor}");
+        }
+        let most = [Some(10_i128.pow(37)), Some(1)];
+        assert!(divided(&most, &[Some(200); 2]).is_err(), "more than 38 digits");
+        assert!(divided(&[Some(1)], &[Some(0)]).is_err(), "a divisor of zero");
+        assert_eq!(divided(&[None], &[Some(0)]).unwrap(), [None::<i128>]);
+        assert!(divided(&[], &[]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn divisors_of_some_rows_are_not_those_of_others() {
+        let quotient = |divisor| Some(divide(100, divisor, 16).unwrap());
+        let divisors = [Some(200), Some(400), None, Some(200)];
+        let expected = [quotient(200), quotient(400), None, quotient(200)];
+        assert_eq!(divided(&[Some(100); 4], &divisors).unwrap(), expected);
+        assert_eq!(divided(&[Some(100); 2], &[Some(200), None]).unwrap(), [quotient(200), None]);
+    }
 }

@@ -55,6 +55,24 @@ fn quotients_are_those_of_long_division_and_overflow_is_an_error() {
 }
 
 #[test]
+fn factors_multiply_as_divisors_divide() {
+    let numbers = [0, 1, -7, 99, -123_456_789, 10_i128.pow(21), 10_i128.pow(30) + 1, DECIMAL_LIMIT - 1];
+    for shift in [0, 1, 3, 14, 16, 38] {
+        for divisor in [1, 2, -2, 4, 5, -40, 125, 200, 10_i128.pow(14)] {
+            let Some(factor) = whole_factor(divisor, shift) else {
+                assert!(10_i128.pow(shift.unsigned_abs()) % divisor != 0, "{divisor}, {shift}");
+                continue;
+            };
+            for dividend in numbers {
+                let expected = divide(dividend, divisor, shift).ok();
+                assert_eq!(multiply(dividend, factor).ok(), expected, "{dividend} / {divisor}, {shift}");
+            }
+        }
+    }
+    assert_eq!([whole_factor(0, 16), whole_factor(3, 16), whole_factor(1, 39)], [None; 3]);
+}
+
+#[test]
 fn halves_are_rounded_away_from_zero() {
     assert_eq!(divide(5, 2, 0).unwrap(), 3);
     assert_eq!(divide(-5, 2, 0).unwrap(), -3);
