@@ -6,7 +6,8 @@
 //! | [`syntax`] | reads PostgreSQL's syntax |
 //! | [`pattern`] | a pattern that is ready to be looked for, and who looks for it |
 //! | [`written`], [`settled`] | the syntax of the `regex` crate, and whether that finds the same |
-//! | [`automaton`] | whether there is a match in a long text |
+//! | [`outline`] | what the crate can say of patterns that it does not know |
+//! | [`automaton`] | whether there is a match in a long text, and where one may end |
 //! | [`machine`], [`search`] | the match that PostgreSQL finds, where the crate finds another one or none |
 //! | [`similar`] | patterns of `SIMILAR TO` |
 //! | [`lists`] | lists of patterns |
@@ -16,6 +17,7 @@ mod found;
 mod letters;
 mod lists;
 mod machine;
+mod outline;
 mod pattern;
 mod search;
 mod settled;

@@ -75,7 +75,7 @@ impl<'r> Search<'r> {
     /// The bytes of the first match from a byte of the text on, and of its groups.
     ///
     /// # Errors
-    /// As [`is_match`](Self::is_match).
+    /// As [`matches`](Self::matches).
     pub(super) fn groups_from(mut self, from: usize) -> Result<Option<Groups>, SqlError> {
         let mut from = from;
         while let Some(begin) = self.first_begin(from)? {
@@ -94,9 +94,17 @@ impl<'r> Search<'r> {
     /// The same if the first match, or what may be one by all but its back references, is known to begin here.
     ///
     /// # Errors
-    /// As [`is_match`](Self::is_match).
+    /// As [`matches`](Self::matches).
     pub(super) fn groups_at(mut self, begin: usize) -> Result<Option<Groups>, SqlError> {
         Ok(if self.match_at(begin)? { Some(self.groups) } else { None })
+    }
+
+    /// The same of the first match, if its bytes are known and it refers to nothing back.
+    ///
+    /// # Errors
+    /// As [`matches`](Self::matches).
+    pub(super) fn groups_between(mut self, begin: usize, end: usize) -> Result<Option<Groups>, SqlError> {
+        Ok(if self.divided(begin, end)? { Some(self.groups) } else { None })
     }
 
     /// Whether a match begins here; if so, `groups` are its.

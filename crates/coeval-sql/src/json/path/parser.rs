@@ -230,7 +230,7 @@ impl Parser {
             if flags.contains('i') { format!("(?i){written}") } else { written }
         } else {
             pattern_of_path(&text, &flags)?.ok_or_else(|| {
-                SqlError::unsupported("a back reference, a look ahead or a look behind in like_regex")
+                SqlError::unsupported("a back reference, or looking around within a pattern, in like_regex")
             })?
         };
         Ok(Pattern { text, flags, compiled })

@@ -141,6 +141,94 @@ fn where_the_crate_is_said_to_find_the_same_it_does() {
     assert!(compared > 1_000, "{compared}");
 }
 
+/// Numbers without an order, the same ones each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+
+    fn one_of(&mut self, texts: &[&'static str]) -> &'static str {
+        let place = self.below(texts.len() as u64);
+        texts[usize::try_from(place).unwrap()]
+    }
+
+    /// One or two branches, with parentheses within each other up to a depth.
+    fn choice(&mut self, depth: u32) -> String {
+        let mut choice = self.branch(depth);
+        if self.below(3) == 0 {
+            choice.push('|');
+            choice.push_str(&self.branch(depth));
+        }
+        choice
+    }
+
+    fn branch(&mut self, depth: u32) -> String {
+        (0..=self.below(3)).map(|_| self.piece(depth)).collect()
+    }
+
+    fn piece(&mut self, depth: u32) -> String {
+        let open = match self.below(12) {
+            0 => return self.one_of(&["^", "$", r"\y", r"\m"]).to_owned(),
+            1 if depth > 0 => {
+                let open = self.one_of(&["(?=", "(?!", "(?<=", "(?<!"]);
+                return format!("{open}{})", self.choice(depth - 1));
+            }
+            2..=4 if depth > 0 => self.one_of(&["(", "(?:"]),
+            _ => "",
+        };
+        let atom = match open {
+            "" => self.one_of(&["a", "b", "c", ".", "[ab]", "[^b]", r"\w"]).to_owned(),
+            open => format!("{open}{})", self.choice(depth - 1)),
+        };
+        let times = ["", "", "", "*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,2}?", "{1,1}?"];
+        atom + self.one_of(&times)
+    }
+
+    fn pattern(&mut self) -> String {
+        match self.below(4) {
+            0 => format!(r"({}){}\1{}", self.choice(1), self.branch(1), self.branch(0)),
+            1 => format!("(?<{}{}){}", self.one_of(&["=", "!"]), self.choice(0), self.branch(1)),
+            2 => format!("{}(?{}{})", self.branch(1), self.one_of(&["=", "!"]), self.choice(0)),
+            _ => self.choice(2),
+        }
+    }
+}
+
+#[test]
+fn who_looks_for_a_match_makes_no_difference() {
+    let (meter, mut numbers) = (meter(), Numbers(0x9E37_79B9_7F4A_7C15));
+    let texts = texts(&['a', 'b', 'c'], 3);
+    let (mut compared, mut matched) = (0, 0);
+    for _ in 0..400 {
+        let pattern = numbers.pattern();
+        let syntax = parsed(&pattern, Options::default()).unwrap();
+        let machine = Machine::of(&syntax).unwrap();
+        let compiled = compiled(&pattern, Options::default()).unwrap();
+        for text in &texts {
+            for from in 0..=text.len().min(1) {
+                let expected = Search::new(&machine, text, &meter).groups_from(from).unwrap();
+                let found = compiled.found_at(text, from, &meter).unwrap().map(|found| -> Groups {
+                    let groups = (0..=syntax.groups).map(|number| found.get(number));
+                    groups.map(|group| group.map(|part| part.start..part.end)).collect()
+                });
+                assert_eq!(found, expected, "{pattern} in {text:?} from {from}");
+                compared += 1;
+                matched += usize::from(expected.is_some());
+                if from == 0 {
+                    let is_match = compiled.is_match(text, &meter).unwrap();
+                    assert_eq!(is_match, expected.is_some(), "{pattern} in {text:?}");
+                }
+            }
+        }
+    }
+    assert!(compared > 10_000 && matched > 1_000, "{matched} of {compared}");
+}
+
 #[test]
 fn the_first_match_from_a_place_on_knows_what_stands_before_it() {
     let meter = meter();
