@@ -8,7 +8,7 @@
 use super::likes;
 use crate::allowance::Meter;
 use crate::constants::made_of;
-use crate::functions::{Pattern, compiled_for_operator};
+use crate::functions::{LIKE_FUNCTION, Pattern, REGEX_FUNCTION, compiled_for_operator};
 use crate::scalar::LetterCase;
 use arrow::array::{ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::compute::{cast, take};
@@ -133,9 +133,9 @@ fn of_texts(
 impl ScalarUDFImpl for Matches {
     fn name(&self) -> &'static str {
         match (self.kind, self.letters) {
-            (Kind::Like, LetterCase::Sensitive) => "coeval_like",
+            (Kind::Like, LetterCase::Sensitive) => LIKE_FUNCTION,
             (Kind::Like, LetterCase::Ignored) => "coeval_ilike",
-            (Kind::Regex, LetterCase::Sensitive) => "coeval_matches",
+            (Kind::Regex, LetterCase::Sensitive) => REGEX_FUNCTION,
             (Kind::Regex, LetterCase::Ignored) => "coeval_imatches",
         }
     }
