@@ -43,8 +43,10 @@ pub(super) struct Search<'r> {
     spare: Vec<StateSet>,
     steps: usize,
     steps_until_look: usize,
-    /// The bytes of memory that are in use.
+    /// The bytes of memory that are in use beside sets of states.
     held: usize,
+    /// What the sets of states take: they are kept until the search ends.
+    held_by_sets: usize,
 }
 
 impl<'r> Search<'r> {
@@ -58,6 +60,7 @@ impl<'r> Search<'r> {
             steps: 0,
             steps_until_look: STEPS_BETWEEN_LOOKS,
             held: 0,
+            held_by_sets: 0,
         }
     }
 
@@ -282,7 +285,7 @@ impl<'r> Search<'r> {
     /// So many bytes more are about to be taken.
     fn hold(&mut self, bytes: usize) -> Result<(), SqlError> {
         self.held += bytes;
-        self.meter.workspace(self.held)
+        self.meter.workspace(self.held + self.held_by_sets)
     }
 }
 

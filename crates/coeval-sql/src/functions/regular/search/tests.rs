@@ -6,7 +6,10 @@ use super::super::settled::is_settled;
 use super::super::syntax::parsed;
 use super::super::written::written;
 use super::*;
+use crate::allowance::Allowance;
+use crate::carried::Carry;
 use datafusion::common::config::ConfigOptions;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 
 type Expected = &'static [Option<&'static str>];
 
@@ -274,4 +277,19 @@ fn a_search_counts_its_steps_and_refuses_too_many() {
     // Sets of letters of which each has as many ranges as `\w`.
     let sets: String = (0x2190..0x2290).map(|letter| format!(r"[\w\u{letter:04x}]")).collect();
     assert_eq!(refused(&sets), SqlState::InvalidRegularExpression);
+}
+
+#[test]
+fn sets_of_states_within_each_other_are_accounted_for() {
+    let environment = RuntimeEnvBuilder::new().with_memory_limit(8 << 20, 1.0).build().unwrap();
+    let mut options = ConfigOptions::new();
+    Allowance::of(&environment).carry_in(&mut options);
+    let meter = Meter::begin(&options, "test");
+    let searched = |looks: usize| {
+        let pattern = format!("{}(?:a{{200}}){{100}}{}", "(?=".repeat(looks), ")".repeat(looks));
+        let machine = Machine::of(&parsed(&pattern, Options::default()).unwrap()).unwrap();
+        Search::new(&machine, "a", &meter).matches(0)
+    };
+    assert_eq!(searched(1), Ok(false));
+    assert_eq!(searched(100).unwrap_err().state, SqlState::OutOfMemory);
 }
