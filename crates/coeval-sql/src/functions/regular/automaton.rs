@@ -118,39 +118,56 @@ impl Automaton {
         wanted: Wanted,
         meter: &Meter,
     ) -> Result<Told, SqlError> {
+        self.search_as_far(text, from, wanted, meter).map(|(told, _)| told)
+    }
+
+    /// The same, and up to which byte it had to look for that.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub(super) fn search_as_far(
+        &self,
+        text: &str,
+        from: usize,
+        wanted: Wanted,
+        meter: &Meter,
+    ) -> Result<(Told, usize), SqlError> {
         let mut cache = self.cache.borrow_mut();
         let input = Input::new(text).range(from..).anchored(self.anchored);
         let Ok(mut state) = self.dfa.start_state_forward(&mut cache, &input) else {
-            return Ok(Told::Nothing);
+            return Ok((Told::Nothing, from));
         };
         let mut told = Told::None;
         let mut place = from;
         for piece in text.as_bytes()[from..].chunks(BYTES_BETWEEN_LOOKS) {
             meter.look()?;
             for &byte in piece {
-                let Ok(next) = self.dfa.next_state(&mut cache, state, byte) else { return Ok(Told::Nothing) };
+                let Ok(next) = self.dfa.next_state(&mut cache, state, byte) else {
+                    return Ok((Told::Nothing, place));
+                };
                 state = next;
                 if state.is_tagged() {
                     if state.is_match() {
                         // A match is told a byte later.
                         told = Told::Until(place);
                         if wanted == Wanted::Whether {
-                            return Ok(told);
+                            return Ok((told, place));
                         }
                     } else if state.is_dead() {
-                        return Ok(told);
+                        return Ok((told, place));
                     } else if state.is_quit() {
-                        return Ok(Told::Nothing);
+                        return Ok((Told::Nothing, place));
                     }
                 }
                 place += 1;
             }
         }
-        Ok(match self.dfa.next_eoi_state(&mut cache, state) {
+        let told = match self.dfa.next_eoi_state(&mut cache, state) {
             Ok(state) if state.is_match() => Told::Until(text.len()),
             Ok(_) => told,
             Err(_) => Told::Nothing,
-        })
+        };
+        Ok((told, text.len()))
     }
 
     /// How many states the pattern has.

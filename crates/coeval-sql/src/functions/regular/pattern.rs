@@ -292,11 +292,14 @@ impl Pattern {
 
     fn begins_by_crate(&self, text: &str, from: usize, meter: &Meter) -> Result<Begins, SqlError> {
         let Some(regex) = &self.regex else { return Ok(Begins::From(from)) };
-        let Some(automaton) = self.for_long(text.len() - from, meter)? else {
-            return Ok(regex.find_at(text, from).map_or(Begins::Nowhere, |found| Begins::At(found.start())));
-        };
-        let is_none = automaton.search(text, from, Wanted::Whether, meter)? == Told::None;
-        Ok(if is_none { Begins::Nowhere } else { Begins::From(from) })
+        let found = || regex.find_at(text, from).map_or(Begins::Nowhere, |found| Begins::At(found.start()));
+        let Some(automaton) = self.for_long(text.len() - from, meter)? else { return Ok(found()) };
+        Ok(match automaton.search_as_far(text, from, Wanted::End, meter)? {
+            (Told::None, _) => Begins::Nowhere,
+            // The crate looks no further.
+            (Told::Until(_), seen) if !is_long(seen - from, automaton.states()) => found(),
+            (Told::Until(_) | Told::Nothing, _) => Begins::From(from),
+        })
     }
 
     /// The end of the match that PostgreSQL takes of those that begin here; `None` if the automaton cannot tell.

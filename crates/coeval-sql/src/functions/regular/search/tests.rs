@@ -293,3 +293,25 @@ fn sets_of_states_within_each_other_are_accounted_for() {
     assert_eq!(searched(1), Ok(false));
     assert_eq!(searched(100).unwrap_err().state, SqlState::OutOfMemory);
 }
+
+/// In long texts the crate's automaton is stepped here; from where it has found a match on nothing else is.
+#[test]
+fn matches_in_long_texts_are_those_of_short_ones() {
+    let meter = meter();
+    let word = "a.b@c.de, é; (x@y) ";
+    let text = word.repeat(20_000);
+    for pattern in [r"[\w.]+@[\w.]+", r"([\w.]+)@([\w.]+)\.(\w+)", r"(?<=\()\w(?=@)", r"(\w)\.\w@\w\.de"] {
+        let compiled = compiled(pattern, Options::default()).unwrap();
+        let found = |text: &str, from: usize| {
+            let found = compiled.found_at(text, from, &meter).unwrap()?;
+            let groups: Vec<_> = found.texts().into_iter().map(|text| text.map(str::to_owned)).collect();
+            Some((found.whole().start, found.whole().end, groups))
+        };
+        let short = found(word, 0).unwrap();
+        let place = word.len() * 10_000;
+        assert_eq!(found(&text, 0), Some(short.clone()), "{pattern}");
+        let later = (place + short.0, place + short.1, short.2);
+        assert_eq!(found(&text, place), Some(later), "{pattern}");
+        assert!(compiled.is_match(&text, &meter).unwrap(), "{pattern}");
+    }
+}
