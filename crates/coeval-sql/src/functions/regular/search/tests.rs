@@ -207,7 +207,7 @@ fn who_looks_for_a_match_makes_no_difference() {
     let (meter, mut numbers) = (meter(), Numbers(0x9E37_79B9_7F4A_7C15));
     let texts = texts(&['a', 'b', 'c'], 3);
     let (mut compared, mut matched) = (0, 0);
-    for _ in 0..400 {
+    for _ in 0..250 {
         let pattern = numbers.pattern();
         let syntax = parsed(&pattern, Options::default()).unwrap();
         let machine = Machine::of(&syntax).unwrap();
