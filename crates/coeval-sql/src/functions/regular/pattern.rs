@@ -101,7 +101,7 @@ const COMPILED_BYTES_MAX: usize = 10 << 20;
 
 thread_local! {
     static KEPT: RefCell<Kept> = RefCell::default();
-    /// Automata of long texts, the latest first: each has its states, and some mebibytes of those that were met.
+    /// Automata of long texts and of large patterns, the latest first: each has its states, and some mebibytes of those that were met.
     static AUTOMATA: RefCell<VecDeque<Rc<Automaton>>> = RefCell::default();
     static MACHINES: RefCell<VecDeque<Rc<Machine>>> = RefCell::default();
     static ENDS: RefCell<VecDeque<Rc<Automaton>>> = RefCell::default();
@@ -132,8 +132,8 @@ pub(crate) struct Pattern {
     states: Cell<Option<usize>>,
     /// That of the ends of matches.
     ends: RefCell<Weak<Automaton>>,
-    /// Whether that would be large.
-    has_large_ends: Cell<bool>,
+    /// Whether there is none.
+    has_no_ends: Cell<bool>,
     /// What the crate knows and has a match in the same texts, of a pattern that it does not know; `None` within if there is none.
     deciding: OnceCell<Option<Rc<Self>>>,
     /// What the crate knows and begins wherever such a pattern does.
@@ -170,7 +170,7 @@ impl Pattern {
             automaton: RefCell::default(),
             states: Cell::default(),
             ends: RefCell::default(),
-            has_large_ends: Cell::default(),
+            has_no_ends: Cell::default(),
             deciding: OnceCell::new(),
             outline: OnceCell::new(),
         })
@@ -208,22 +208,29 @@ impl Pattern {
         Ok(made)
     }
 
-    /// That which finds where matches end; `None` if it would be large.
+    /// That which finds where matches end; `None` if there is none, or no room for it.
     fn ends(&self) -> Option<Rc<Automaton>> {
-        if self.has_large_ends.get() {
+        if self.has_no_ends.get() {
             return None;
         }
         if let Some(made) = self.ends.borrow().upgrade() {
             return Some(made);
         }
-        let made = Automaton::of_ends(self.read.written.as_deref()?, self.read.options, SMALL_BYTES_MAX);
+        let (written, options) = (self.read.written.as_deref()?, self.read.options);
+        let (made, kept, most) = match Automaton::of_ends(written, options, SMALL_BYTES_MAX) {
+            Ok(small) => (Ok(small), &ENDS, MACHINES_MAX),
+            Err(_) => {
+                let _room = room_for_a_value(COMPILED_BYTES_MAX).ok()?;
+                (Automaton::of_ends(written, options, COMPILED_BYTES_MAX), &AUTOMATA, LARGE_MAX)
+            }
+        };
         let Ok(made) = made.map(Rc::new) else {
-            self.has_large_ends.set(true);
+            self.has_no_ends.set(true);
             return None;
         };
         *self.ends.borrow_mut() = Rc::downgrade(&made);
-        ENDS.with_borrow_mut(|ends| {
-            ends.truncate(MACHINES_MAX - 1);
+        kept.with_borrow_mut(|ends| {
+            ends.truncate(most - 1);
             ends.push_front(Rc::clone(&made));
         });
         Some(made)
