@@ -39,7 +39,7 @@ pub(super) use lists::ENTRIES as LIST_ENTRIES;
 pub(crate) use lists::{MATCHES_ALL, MATCHES_ANY};
 use pattern::{Options, compiled};
 pub(crate) use pattern::{Pattern, compiled_for_operator, pattern_of_operator, pattern_of_path};
-pub(crate) use similar::as_regular as similar_pattern;
+pub(crate) use similar::{as_regular as similar_pattern, escape_letter};
 use std::rc::Rc;
 
 const TEXT: Takes = Takes::Type(ColumnType::Text);

@@ -62,15 +62,21 @@ pub(super) fn heeding_matches(part: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(if is_negated { Expr::Not(Box::new(call)) } else { call }))
 }
 
-/// What ignores the case of letters as the function that it becomes, at once, if DataFusion's rules would take it for something else:
-/// they compute ILIKE of constants by their own operator, to which other letters are the same, and make ILIKE of `~*`. Nothing for what
-/// is right as it is.
+/// What matches a pattern as the function that it becomes, at once, if DataFusion's rules would take it for something else: they compute
+/// ILIKE of constants by their own operator, to which other letters are the same, and LIKE by one to which an escape at the end is a
+/// letter, and make ILIKE of `~*`. Nothing for what is right as it is.
 pub(super) fn heeding_at_once(expression: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     let is_text = |side: &Expr| side.get_type(schema).is_ok_and(|ty| ty.is_string());
     let is_taken_otherwise = match expression {
         Expr::Like(Like { case_insensitive: true, expr, pattern, .. }) => {
             [expr, pattern].into_iter().all(|side| side.column_refs().is_empty() && is_text(side))
         }
+        Expr::Like(Like { expr, pattern, .. }) => match pattern.as_ref() {
+            Expr::Literal(pattern, _) => {
+                pattern.try_as_str().flatten().is_some_and(likes::ends_with_escape) && is_text(expr)
+            }
+            _ => false,
+        },
         Expr::BinaryExpr(BinaryExpr {
             left, op: Operator::RegexIMatch | Operator::RegexNotIMatch, ..
         }) => is_text(left),

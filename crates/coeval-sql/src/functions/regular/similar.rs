@@ -38,7 +38,11 @@ pub(super) fn as_part(pattern: &str, escape: &str) -> Result<String, SqlError> {
     }
 }
 
-fn escape_letter(escape: &str) -> Result<Option<char>, SqlError> {
+/// The letter that an escape is; none if it is empty.
+///
+/// # Errors
+/// `22025` for one of several letters.
+pub(crate) fn escape_letter(escape: &str) -> Result<Option<char>, SqlError> {
     let mut letters = escape.chars();
     let letter = letters.next();
     if letters.next().is_some() {
