@@ -90,7 +90,8 @@ pub(crate) use numbers::{NULL_ELEMENTS, OTHER_ELEMENTS};
 pub(crate) use ordered_sets::{MODE, ORDERED_SET, PERCENTILE_CONT, PERCENTILE_DISC};
 pub(crate) use places::{PLACE_AFTER, PLACE_BEFORE, PLACE_DISTANCE};
 pub(crate) use regular::{
-    HAS_MATCH, MATCHES_ALL, MATCHES_ANY, Pattern, ROWS_OF_MATCHES, compiled_for_operator,
+    HAS_MATCH, LIKE_FUNCTION, MATCHES_ALL, MATCHES_ANY, Pattern, REGEX_FUNCTION, ROWS_OF_MATCHES,
+    compiled_for_operator, escape_letter, initial_for_operator, initial_of_like, initial_of_regular,
     pattern_of_operator, pattern_of_path, similar_pattern,
 };
 pub(crate) use row_counts::{ROWS_SKIPPED, ROWS_TAKEN};

@@ -34,7 +34,7 @@ pub(crate) use environment::{Environment, Inputs, NewRow, NoRows, RowSource};
 pub(crate) use fallback::PlanExpressions;
 pub(crate) use literal::{decimal as decimal_literal, number as number_literal};
 pub(crate) use node::{LetterCase, LikeStyle, Scalar};
-pub(crate) use pattern::{like, lower_letter};
+pub(crate) use pattern::{dangles, like, lower_letter};
 pub(crate) use scope::{Scope, ScopeTable, folded};
 
 pub(crate) use compare::{CompareOp, compare_values};

@@ -58,7 +58,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         &[
             Form::new(&[INT, INT], ColumnType::Int, |call| integer(call, greatest_divisor(call))),
             Form::new(&[BIGINT, BIGINT], ColumnType::BigInt, |call| integer(call, greatest_divisor(call))),
-            Form::new(&[NUMBER, NUMBER], ANY, |call| value(call.number(0).greatest_divisor(&call.number(1)))),
+            Form::new(&[NUMBER, NUMBER], ANY, |call| {
+                value(call.number(0).greatest_divisor(&call.number(1))?)
+            }),
         ],
     ),
     strict(

@@ -6,16 +6,20 @@
 //! | [`syntax`] | reads PostgreSQL's syntax |
 //! | [`pattern`] | a pattern that is ready to be looked for, and who looks for it |
 //! | [`written`], [`settled`] | the syntax of the `regex` crate, and whether that finds the same |
-//! | [`automaton`] | whether there is a match in a long text |
+//! | [`outline`] | what the crate can say of patterns that it does not know |
+//! | [`automaton`] | whether there is a match in a long text, and where one may end |
 //! | [`machine`], [`search`] | the match that PostgreSQL finds, where the crate finds another one or none |
+//! | [`initial`] | what texts begin with that a pattern matches |
 //! | [`similar`] | patterns of `SIMILAR TO` |
 //! | [`lists`] | lists of patterns |
 
 mod automaton;
 mod found;
+mod initial;
 mod letters;
 mod lists;
 mod machine;
+mod outline;
 mod pattern;
 mod search;
 mod settled;
@@ -30,11 +34,12 @@ use crate::allowance::Meter;
 use crate::error::SqlError;
 use coeval_store::{ColumnType, Value};
 use found::{Found, Span};
+pub(crate) use initial::{initial_for_operator, initial_of_like, initial_of_regular};
 pub(super) use lists::ENTRIES as LIST_ENTRIES;
 pub(crate) use lists::{MATCHES_ALL, MATCHES_ANY};
 use pattern::{Options, compiled};
 pub(crate) use pattern::{Pattern, compiled_for_operator, pattern_of_operator, pattern_of_path};
-pub(crate) use similar::as_regular as similar_pattern;
+pub(crate) use similar::{as_regular as similar_pattern, escape_letter};
 use std::rc::Rc;
 
 const TEXT: Takes = Takes::Type(ColumnType::Text);
@@ -45,6 +50,12 @@ pub(crate) const ROWS_OF_MATCHES: &str = "coeval_regexp_matches";
 
 /// The function that stands for `~` where DataFusion's operator does not: of a `char(n)` it sees the blanks, which `regexp_like` does not.
 pub(crate) const HAS_MATCH: &str = "coeval_has_match";
+
+/// The function that LIKE becomes when a plan is complete.
+pub(crate) const LIKE_FUNCTION: &str = "coeval_like";
+
+/// The one that DataFusion's `~` becomes then.
+pub(crate) const REGEX_FUNCTION: &str = "coeval_matches";
 
 pub(super) const ENTRIES: &[Entry] = &[
     strict("regexp_count", &[Form::new(&[TEXT, TEXT, INT, TEXT], ColumnType::Int, counted).optional(2)]),

@@ -330,7 +330,10 @@ fn holds_by(search: &Search<'_>, document: &str) -> SqlResult<Option<Answer>> {
 }
 
 fn array_by(search: &Search<'_>, document: &str) -> SqlResult<Option<Answer>> {
-    Ok(Some(Answer::Text(format!("[{}]", search.found(document)?.join(", ")))))
+    let found = search.found(document)?;
+    // Parts that lie within each other may be much longer together than the document.
+    search.meter.workspace(found.iter().map(|value| value.len() + 2).sum())?;
+    Ok(Some(Answer::Text(format!("[{}]", found.join(", ")))))
 }
 
 fn first_by(search: &Search<'_>, document: &str) -> SqlResult<Option<Answer>> {

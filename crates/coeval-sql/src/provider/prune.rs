@@ -3,6 +3,8 @@
 //!
 //! A judgement errs to one side only: `false` means that no row of the chunk makes the predicate true.
 
+mod initials;
+
 use crate::functions::NUMBER_SHORTEST;
 use crate::types::value_of_scalar;
 use coeval_store::{ChunkStats, ColumnStats, ColumnType, Value};
@@ -129,6 +131,9 @@ fn of(predicate: &Arc<dyn PhysicalExpr>, columns: &[SourceColumn]) -> Pruner {
     if let Some(is_not_null) = predicate.downcast_ref::<IsNotNullExpr>() {
         return column_of(is_not_null.arg(), columns)
             .map_or(Pruner::Unknown, |column| Pruner::NotNull(column.index));
+    }
+    if let Some(call) = predicate.downcast_ref::<ScalarFunctionExpr>() {
+        return initials::of_call(call.fun().name(), call.args(), columns);
     }
     if let Some(case) = predicate.downcast_ref::<CaseExpr>() {
         // A row takes one branch: some branch must be possible.

@@ -2,12 +2,13 @@
 //! LIKE and ILIKE of texts that may be long.
 //!
 //! DataFusion's kernel makes a regular expression of most patterns. It is called for so many rows at a time as it has little to do
-//! with, and for a row with more the operator's own way of statements on keys (`scalar/pattern.rs`), which looks. Either way ILIKE
-//! compares the letters that lower() makes, one of each.
+//! with, and for a row with more the operator's own way of statements on keys (`scalar/pattern.rs`), which looks. That is also called
+//! for a pattern that ends with an escape, which to the kernel is a letter. Either way ILIKE compares the letters that lower() makes,
+//! one of each.
 
 use crate::allowance::Meter;
 use crate::functions::{LITTLE_WORK, product_of_texts};
-use crate::scalar::{LetterCase, LikeStyle, like as is_like, lower_letter};
+use crate::scalar::{LetterCase, LikeStyle, dangles, like as is_like, lower_letter};
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, BooleanBuilder, Scalar, StringViewArray, StringViewBuilder,
 };
@@ -20,6 +21,11 @@ use std::ops::Range;
 
 /// What makes the next letter of a pattern stand for itself.
 pub(super) const ESCAPE: Option<char> = Some('\\');
+
+/// Whether a pattern ends with an escape that takes no letter.
+pub(super) fn ends_with_escape(pattern: &str) -> bool {
+    ESCAPE.is_some_and(|escape| dangles(pattern, escape))
+}
 
 fn is_match(text: &str, pattern: &str, letters: LetterCase, meter: &Meter) -> Result<bool> {
     Ok(is_like(text, pattern, LikeStyle { escape: ESCAPE, letters }, || meter.look())?)
@@ -62,11 +68,12 @@ pub(super) fn matching(
     meter: &Meter,
 ) -> Result<BooleanArray> {
     let constant = Scalar::new(compared(&StringViewArray::from_iter_values([pattern]), letters));
+    let is_for_kernel = !ends_with_escape(pattern);
     let mut answers = BooleanBuilder::with_capacity(texts.len());
     let mut start = 0;
     while start < texts.len() {
         meter.look()?;
-        let rows = little(texts, start, (pattern.len() as u64).max(1));
+        let rows = if is_for_kernel { little(texts, start, (pattern.len() as u64).max(1)) } else { 0..0 };
         if rows.is_empty() {
             let text = texts.is_valid(start).then(|| texts.value(start));
             answers.append_option(text.map(|text| is_match(text, pattern, letters, meter)).transpose()?);
@@ -93,7 +100,9 @@ pub(super) fn matching_each(
     if product_of_texts(&[texts.clone(), patterns.clone()], rows) <= LITTLE_WORK {
         let (texts, patterns) = (column(texts, rows)?, column(patterns, rows)?);
         let [texts, patterns] = [texts, patterns].map(|side| compared(side.as_string_view(), letters));
-        return Ok(like(&texts, &patterns)?);
+        if !patterns.iter().flatten().any(ends_with_escape) {
+            return Ok(like(&texts, &patterns)?);
+        }
     }
     let value = |side: &ColumnarValue, row| if matches!(side, ColumnarValue::Scalar(_)) { 0 } else { row };
     let (text_of, pattern_of) = (column(texts, 1)?, column(patterns, 1)?);

@@ -8,7 +8,7 @@
 use super::likes;
 use crate::allowance::Meter;
 use crate::constants::made_of;
-use crate::functions::{Pattern, compiled_for_operator};
+use crate::functions::{LIKE_FUNCTION, Pattern, REGEX_FUNCTION, compiled_for_operator};
 use crate::scalar::LetterCase;
 use arrow::array::{ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::compute::{cast, take};
@@ -62,15 +62,21 @@ pub(super) fn heeding_matches(part: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(if is_negated { Expr::Not(Box::new(call)) } else { call }))
 }
 
-/// What ignores the case of letters as the function that it becomes, at once, if DataFusion's rules would take it for something else:
-/// they compute ILIKE of constants by their own operator, to which other letters are the same, and make ILIKE of `~*`. Nothing for what
-/// is right as it is.
+/// What matches a pattern as the function that it becomes, at once, if DataFusion's rules would take it for something else: they compute
+/// ILIKE of constants by their own operator, to which other letters are the same, and LIKE by one to which an escape at the end is a
+/// letter, and make ILIKE of `~*`. Nothing for what is right as it is.
 pub(super) fn heeding_at_once(expression: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     let is_text = |side: &Expr| side.get_type(schema).is_ok_and(|ty| ty.is_string());
     let is_taken_otherwise = match expression {
         Expr::Like(Like { case_insensitive: true, expr, pattern, .. }) => {
             [expr, pattern].into_iter().all(|side| side.column_refs().is_empty() && is_text(side))
         }
+        Expr::Like(Like { expr, pattern, .. }) => match pattern.as_ref() {
+            Expr::Literal(pattern, _) => {
+                pattern.try_as_str().flatten().is_some_and(likes::ends_with_escape) && is_text(expr)
+            }
+            _ => false,
+        },
         Expr::BinaryExpr(BinaryExpr {
             left, op: Operator::RegexIMatch | Operator::RegexNotIMatch, ..
         }) => is_text(left),
@@ -133,9 +139,9 @@ fn of_texts(
 impl ScalarUDFImpl for Matches {
     fn name(&self) -> &'static str {
         match (self.kind, self.letters) {
-            (Kind::Like, LetterCase::Sensitive) => "coeval_like",
+            (Kind::Like, LetterCase::Sensitive) => LIKE_FUNCTION,
             (Kind::Like, LetterCase::Ignored) => "coeval_ilike",
-            (Kind::Regex, LetterCase::Sensitive) => "coeval_matches",
+            (Kind::Regex, LetterCase::Sensitive) => REGEX_FUNCTION,
             (Kind::Regex, LetterCase::Ignored) => "coeval_imatches",
         }
     }

@@ -31,7 +31,12 @@ pub(crate) fn like(
         let mut ahead = pattern_rest.clone();
         let step = match ahead.next() {
             None => Step::End,
-            Some(symbol) if Some(symbol) == style.escape => Step::Literal(ahead.next().ok_or_else(dangling)?),
+            Some(symbol) if Some(symbol) == style.escape => match ahead.next() {
+                Some(letter) => Step::Literal(letter),
+                // Behind the text nothing is compared with it.
+                None if text_rest.next().is_none() => return Ok(false),
+                None => return Err(dangling()),
+            },
             Some('%') => Step::Any,
             Some('_') => Step::One,
             Some(symbol) => Step::Literal(symbol),
@@ -60,6 +65,11 @@ pub(crate) fn like(
         text_rest = text_from.clone();
         pattern_rest = pattern_from.clone();
     }
+}
+
+/// Whether a pattern ends with an escape that takes no letter: a mistake where something is compared with it.
+pub(crate) fn dangles(pattern: &str, escape: char) -> bool {
+    pattern.chars().rev().take_while(|letter| *letter == escape).count() % 2 == 1
 }
 
 /// The letter as lower() of PostgreSQL makes it, for which the library of the system knows one letter for each: `İ` is `i`, `Σ` is `σ`
@@ -94,6 +104,19 @@ mod tests {
         let of_two: Vec<char> =
             ('\0'..=char::MAX).filter(|letter| letter.to_lowercase().count() > 1).collect();
         assert_eq!(of_two, ['İ']);
+    }
+
+    #[test]
+    fn an_escape_without_a_letter_is_a_mistake_where_one_is_compared_with_it() {
+        let style = LikeStyle { escape: Some('\\'), letters: LetterCase::Sensitive };
+        let is_like = |text, pattern| like(text, pattern, style, || Ok(()));
+        for (text, pattern) in [("ab", r"abc\"), ("abc", r"abc\"), ("", r"%\"), ("xb", r"%b\")] {
+            assert!(dangles(pattern, '\\') && is_like(text, pattern) == Ok(false), "{text} {pattern}");
+        }
+        for (text, pattern) in [("abcd", r"abc\"), (r"abc\", r"abc\"), ("a", r"%\")] {
+            assert_eq!(is_like(text, pattern).unwrap_err().state, SqlState::InvalidEscapeSequence, "{text}");
+        }
+        assert!(!dangles(r"a\\", '\\') && is_like(r"a\", r"a\\") == Ok(true));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //! Names of the types of values, patterns.
 
 use super::{Entry, Gives, called, strict};
+use crate::error::SqlError;
+use crate::functions::escape_letter;
 use crate::types::{column_type_of_field, facts, facts_of_arrow};
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -14,13 +16,16 @@ pub(super) const ENTRIES: &[Entry] = &[
         Ok(super::type_names::formatted(oid, None).into())
     }),
     strict("coeval_like_pattern", 2..=2, Gives::Text, |call| {
-        Ok(like_pattern(call.text(0).unwrap_or_default(), call.text(1).unwrap_or_default()).into())
+        Ok(like_pattern(call.text(0).unwrap_or_default(), call.text(1).unwrap_or_default())?.into())
     }),
 ];
 
 /// A pattern of LIKE with another escape than the backslash, written with that.
-fn like_pattern(pattern: &str, escape: &str) -> String {
-    let escape = escape.chars().next();
+///
+/// # Errors
+/// `22025` for an escape of several letters.
+fn like_pattern(pattern: &str, escape: &str) -> Result<String, SqlError> {
+    let escape = escape_letter(escape)?;
     let mut written = String::with_capacity(pattern.len());
     let mut letters = pattern.chars();
     while let Some(letter) = letters.next() {
@@ -33,5 +38,5 @@ fn like_pattern(pattern: &str, escape: &str) -> String {
             written.push(letter);
         }
     }
-    written
+    Ok(written)
 }

@@ -4,14 +4,16 @@
 //! The `regex` crate searches a text at one go: gigabytes of it, and in the worst case in time that grows with the product of the
 //! text and the pattern. So in long texts the automaton that the crate is built on is stepped here, a byte at a time. It says whether
 //! there is a match at all; where it is, and its groups, the crate looks for then, if that is not too much work.
+//!
+//! Another automaton says where the shortest or the longest match ends of those that begin at a place, which the crate does not.
 
 use super::pattern::{Options, wrong};
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use regex_automata::Input;
 use regex_automata::hybrid::dfa::{Cache, Config, DFA};
 use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::util::syntax;
+use regex_automata::{Anchored, Input, MatchKind};
 use std::cell::RefCell;
 
 /// Shorter texts are searched at one go, whatever the pattern is.
@@ -33,6 +35,8 @@ const CACHE_BYTES: usize = 2 << 20;
 #[derive(Debug)]
 pub(super) struct Automaton {
     dfa: DFA,
+    /// Whether matches are to begin where the search does.
+    anchored: Anchored,
     states: usize,
     cache: RefCell<Cache>,
 }
@@ -60,6 +64,24 @@ impl Automaton {
     /// # Errors
     /// `2201B` if there is none of this size.
     pub(super) fn of(written: &str, options: Options, bytes_max: usize) -> Result<Self, SqlError> {
+        Self::made(written, options, bytes_max, (Anchored::No, MatchKind::LeftmostFirst))
+    }
+
+    /// The same that finds where matches end that begin where a search does: the shortest one if it is to say [`Wanted::Whether`]
+    /// there is one, else the longest.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub(super) fn of_ends(written: &str, options: Options, bytes_max: usize) -> Result<Self, SqlError> {
+        Self::made(written, options, bytes_max, (Anchored::Yes, MatchKind::All))
+    }
+
+    fn made(
+        written: &str,
+        options: Options,
+        bytes_max: usize,
+        (anchored, kind): (Anchored, MatchKind),
+    ) -> Result<Self, SqlError> {
         let nfa = thompson::Compiler::new()
             .syntax(options.syntax())
             .configure(
@@ -72,6 +94,7 @@ impl Automaton {
             .map_err(|error| wrong(&error.to_string()))?;
         let states = nfa.states().len();
         let config = Config::new()
+            .match_kind(kind)
             .unicode_word_boundary(true)
             .cache_capacity(CACHE_BYTES)
             .skip_cache_capacity_check(true)
@@ -81,7 +104,7 @@ impl Automaton {
             .build_from_nfa(nfa)
             .map_err(|error| wrong(&error.to_string()))?;
         let cache = RefCell::new(dfa.create_cache());
-        Ok(Self { dfa, states, cache })
+        Ok(Self { dfa, anchored, states, cache })
     }
 
     /// Whether there is a match from a byte of the text on, and if `wanted` is its end, where that ends.
@@ -95,39 +118,56 @@ impl Automaton {
         wanted: Wanted,
         meter: &Meter,
     ) -> Result<Told, SqlError> {
+        self.search_as_far(text, from, wanted, meter).map(|(told, _)| told)
+    }
+
+    /// The same, and up to which byte it had to look for that.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub(super) fn search_as_far(
+        &self,
+        text: &str,
+        from: usize,
+        wanted: Wanted,
+        meter: &Meter,
+    ) -> Result<(Told, usize), SqlError> {
         let mut cache = self.cache.borrow_mut();
-        let input = Input::new(text).range(from..);
+        let input = Input::new(text).range(from..).anchored(self.anchored);
         let Ok(mut state) = self.dfa.start_state_forward(&mut cache, &input) else {
-            return Ok(Told::Nothing);
+            return Ok((Told::Nothing, from));
         };
         let mut told = Told::None;
         let mut place = from;
         for piece in text.as_bytes()[from..].chunks(BYTES_BETWEEN_LOOKS) {
             meter.look()?;
             for &byte in piece {
-                let Ok(next) = self.dfa.next_state(&mut cache, state, byte) else { return Ok(Told::Nothing) };
+                let Ok(next) = self.dfa.next_state(&mut cache, state, byte) else {
+                    return Ok((Told::Nothing, place));
+                };
                 state = next;
                 if state.is_tagged() {
                     if state.is_match() {
                         // A match is told a byte later.
                         told = Told::Until(place);
                         if wanted == Wanted::Whether {
-                            return Ok(told);
+                            return Ok((told, place));
                         }
                     } else if state.is_dead() {
-                        return Ok(told);
+                        return Ok((told, place));
                     } else if state.is_quit() {
-                        return Ok(Told::Nothing);
+                        return Ok((Told::Nothing, place));
                     }
                 }
                 place += 1;
             }
         }
-        Ok(match self.dfa.next_eoi_state(&mut cache, state) {
+        let told = match self.dfa.next_eoi_state(&mut cache, state) {
             Ok(state) if state.is_match() => Told::Until(text.len()),
             Ok(_) => told,
             Err(_) => Told::Nothing,
-        })
+        };
+        Ok((told, text.len()))
     }
 
     /// How many states the pattern has.
@@ -202,6 +242,27 @@ mod tests {
             }
         }
         assert!(told > 300, "{told}");
+    }
+
+    #[test]
+    fn the_automaton_of_ends_finds_the_shortest_and_the_longest_match_from_a_place_on() {
+        let meter = Meter::begin(&ConfigOptions::new(), "test");
+        for (pattern, text, from, shortest, longest) in [
+            ("a|ab|abcd", "abcd", 0, Some(1), Some(4)),
+            ("(?:ab)*", "ababa", 0, Some(0), Some(4)),
+            ("a*?b*?", "aabbc", 1, Some(1), Some(4)),
+            ("a$|a", "aa", 0, Some(1), Some(1)),
+            (r"\Ba+", "aaa", 1, Some(2), Some(3)),
+            ("é|é+x?", "ééx", 0, Some(2), Some(5)),
+            ("b", "ab", 0, None, None),
+            ("^a", "aa", 1, None, None),
+        ] {
+            let automaton = Automaton::of_ends(pattern, Options::default(), 1 << 20).unwrap();
+            for (wanted, end) in [(Wanted::Whether, shortest), (Wanted::End, longest)] {
+                let told = automaton.search(text, from, wanted, &meter).unwrap();
+                assert_eq!(told, end.map_or(Told::None, Told::Until), "{wanted:?} of {pattern} in {text:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! PostgreSQL's regular expressions, ready to be looked for.
 //!
-//! Whether there is a match says the `regex` crate; of what looks around or refers back the [search](super::search) of this module.
-//! Where it is, and its groups, the crate says if it finds [the same](super::settled) as PostgreSQL. Else that search does, from the
-//! place on at which the crate says that a match begins.
+//! Whether there is a match says the `regex` crate. Where it is, and its groups, the crate says if it finds
+//! [the same](super::settled) as PostgreSQL. Else it says where the first match begins, an [automaton](super::automaton) where the
+//! one ends that PostgreSQL takes of those that begin there, and the [search](super::search) of this module what its groups have.
+//!
+//! A pattern that looks around or refers back the crate does not know. It says still whether there is a match if the pattern can be
+//! [written otherwise](super::outline) for that, or else where no match begins; for the rest there is the search alone.
 
 use super::super::call::invalid;
 use super::automaton::{Automaton, Told, Wanted, is_long, is_short};
 use super::found::Found;
 use super::machine::Machine;
+use super::outline::{deciding, outline};
 use super::search::Search;
 use super::settled::is_settled;
-use super::syntax::{Syntax, parsed};
+use super::syntax::{Prefers, Syntax, parsed};
 use super::written::written;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
@@ -89,7 +93,7 @@ const PATTERN_BYTES_MAX: usize = 512 << 10;
 /// How many larger ones are kept, such as `\w{100}`, and how many automata.
 const LARGE_MAX: usize = 4;
 
-/// How many automata are kept that find what PostgreSQL finds: each takes some mebibytes at most.
+/// How many automata are kept that find what PostgreSQL finds, and how many that find where it ends: each takes some mebibytes at most.
 const MACHINES_MAX: usize = 16;
 
 /// What it may take at most: compiling so much takes some 300 ms, and looks at nothing.
@@ -97,9 +101,10 @@ const COMPILED_BYTES_MAX: usize = 10 << 20;
 
 thread_local! {
     static KEPT: RefCell<Kept> = RefCell::default();
-    /// Automata of long texts, the latest first: each has its states, and some mebibytes of those that were met.
+    /// Automata of long texts and of large patterns, the latest first: each has its states, and some mebibytes of those that were met.
     static AUTOMATA: RefCell<VecDeque<Rc<Automaton>>> = RefCell::default();
     static MACHINES: RefCell<VecDeque<Rc<Machine>>> = RefCell::default();
+    static ENDS: RefCell<VecDeque<Rc<Automaton>>> = RefCell::default();
 }
 
 /// Compiled patterns of the latest queries on a thread.
@@ -125,6 +130,23 @@ pub(crate) struct Pattern {
     automaton: RefCell<Weak<Automaton>>,
     /// How many states it has, once that was asked for: the automaton may have gone since.
     states: Cell<Option<usize>>,
+    /// That of the ends of matches.
+    ends: RefCell<Weak<Automaton>>,
+    /// Whether there is none.
+    has_no_ends: Cell<bool>,
+    /// What the crate knows and has a match in the same texts, of a pattern that it does not know; `None` within if there is none.
+    deciding: OnceCell<Option<Rc<Self>>>,
+    /// What the crate knows and begins wherever such a pattern does.
+    outline: OnceCell<Option<Rc<Self>>>,
+}
+
+/// Where the first match begins.
+#[derive(Clone, Copy)]
+enum Begins {
+    Nowhere,
+    At(usize),
+    /// Not before this byte, if there is one.
+    From(usize),
 }
 
 /// A pattern that was read.
@@ -147,7 +169,18 @@ impl Pattern {
             machine: RefCell::default(),
             automaton: RefCell::default(),
             states: Cell::default(),
+            ends: RefCell::default(),
+            has_no_ends: Cell::default(),
+            deciding: OnceCell::new(),
+            outline: OnceCell::new(),
         })
+    }
+
+    /// A pattern that the crate is asked in the place of this one; `None` if there is none, or it would be large.
+    fn other(&self, written: Option<String>) -> Option<Rc<Self>> {
+        let (written, options) = (written?, self.read.options);
+        let regex = within(SMALL_BYTES_MAX, &written, options).ok()?;
+        Some(Self::new(Read { written: Some(written), options, syntax: None }, Some(regex)))
     }
 
     /// The automaton, if a search in so many bytes is to look on its way. It is looked here in any case.
@@ -175,6 +208,34 @@ impl Pattern {
         Ok(made)
     }
 
+    /// That which finds where matches end; `None` if there is none, or no room for it.
+    fn ends(&self) -> Option<Rc<Automaton>> {
+        if self.has_no_ends.get() {
+            return None;
+        }
+        if let Some(made) = self.ends.borrow().upgrade() {
+            return Some(made);
+        }
+        let (written, options) = (self.read.written.as_deref()?, self.read.options);
+        let (made, kept, most) = match Automaton::of_ends(written, options, SMALL_BYTES_MAX) {
+            Ok(small) => (Ok(small), &ENDS, MACHINES_MAX),
+            Err(_) => {
+                let _room = room_for_a_value(COMPILED_BYTES_MAX).ok()?;
+                (Automaton::of_ends(written, options, COMPILED_BYTES_MAX), &AUTOMATA, LARGE_MAX)
+            }
+        };
+        let Ok(made) = made.map(Rc::new) else {
+            self.has_no_ends.set(true);
+            return None;
+        };
+        *self.ends.borrow_mut() = Rc::downgrade(&made);
+        kept.with_borrow_mut(|ends| {
+            ends.truncate(most - 1);
+            ends.push_front(Rc::clone(&made));
+        });
+        Some(made)
+    }
+
     /// That which finds what PostgreSQL finds.
     fn machine(&self, syntax: &Syntax) -> Result<Rc<Machine>, SqlError> {
         if let Some(made) = self.machine.borrow().upgrade() {
@@ -197,11 +258,7 @@ impl Pattern {
     pub(crate) fn is_match(&self, text: &str, meter: &Meter) -> Result<bool, SqlError> {
         let regex = match (&self.regex, &self.read.syntax) {
             (Some(regex), _) => regex,
-            (None, Some(syntax)) => {
-                meter.look()?;
-                let machine = self.machine(syntax)?;
-                return Search::new(&machine, text, meter).matches(0);
-            }
+            (None, Some(syntax)) => return self.is_match_by_machine(syntax, text, meter),
             (None, None) => return Err(SqlError::internal("a pattern was neither compiled nor read")),
         };
         if let Some(automaton) = self.for_long(text.len(), meter)? {
@@ -212,6 +269,63 @@ impl Pattern {
             }
         }
         Ok(regex.is_match(text))
+    }
+
+    fn is_match_by_machine(&self, syntax: &Syntax, text: &str, meter: &Meter) -> Result<bool, SqlError> {
+        if let Some(other) = self.deciding.get_or_init(|| self.other(deciding(syntax))) {
+            return other.is_match(text, meter);
+        }
+        meter.look()?;
+        let (Begins::At(from) | Begins::From(from)) = self.begins(syntax, text, 0, meter)? else {
+            return Ok(false);
+        };
+        let machine = self.machine(syntax)?;
+        Search::new(&machine, text, meter).matches(from)
+    }
+
+    /// Where the first match from a byte of the text on begins.
+    fn begins(&self, syntax: &Syntax, text: &str, from: usize, meter: &Meter) -> Result<Begins, SqlError> {
+        if self.regex.is_some() {
+            return self.begins_by_crate(text, from, meter);
+        }
+        let outline = self.outline.get_or_init(|| self.other(outline(syntax)));
+        let Some(outline) = outline else { return Ok(Begins::From(from)) };
+        Ok(match outline.begins_by_crate(text, from, meter)? {
+            // What begins here may be no match.
+            Begins::At(begin) => Begins::From(begin),
+            begins => begins,
+        })
+    }
+
+    fn begins_by_crate(&self, text: &str, from: usize, meter: &Meter) -> Result<Begins, SqlError> {
+        let Some(regex) = &self.regex else { return Ok(Begins::From(from)) };
+        let found = || regex.find_at(text, from).map_or(Begins::Nowhere, |found| Begins::At(found.start()));
+        let Some(automaton) = self.for_long(text.len() - from, meter)? else { return Ok(found()) };
+        Ok(match automaton.search_as_far(text, from, Wanted::End, meter)? {
+            (Told::None, _) => Begins::Nowhere,
+            // The crate looks no further.
+            (Told::Until(_), seen) if !is_long(seen - from, automaton.states()) => found(),
+            (Told::Until(_) | Told::Nothing, _) => Begins::From(from),
+        })
+    }
+
+    /// The end of the match that PostgreSQL takes of those that begin here; `None` if the automaton cannot tell.
+    fn end(
+        &self,
+        syntax: &Syntax,
+        text: &str,
+        begin: usize,
+        meter: &Meter,
+    ) -> Result<Option<usize>, SqlError> {
+        let Some(ends) = self.ends() else { return Ok(None) };
+        let wanted = match syntax.top.traits.prefers {
+            Some(Prefers::Shortest) => Wanted::Whether,
+            Some(Prefers::Longest) | None => Wanted::End,
+        };
+        Ok(match ends.search(text, begin, wanted, meter)? {
+            Told::Until(end) => Some(end),
+            Told::None | Told::Nothing => None,
+        })
     }
 
     /// The first match from a byte of the text on, with its groups.
@@ -246,15 +360,22 @@ impl Pattern {
         meter: &Meter,
     ) -> Result<Option<Found<'t>>, SqlError> {
         meter.look()?;
+        let begins = self.begins(syntax, text, from, meter)?;
+        let end = match begins {
+            Begins::Nowhere => return Ok(None),
+            Begins::At(begin) => self.end(syntax, text, begin, meter)?,
+            Begins::From(_) => None,
+        };
+        if let (Begins::At(begin), Some(end), 0) = (begins, end, syntax.groups) {
+            return Ok(Some(Found::new(text, begin..end, Vec::new())));
+        }
         let machine = self.machine(syntax)?;
         let search = Search::new(&machine, text, meter);
-        let groups = match &self.regex {
-            // The crate is faster where nothing is found.
-            Some(regex) if self.for_long(text.len() - from, meter)?.is_none() => {
-                let Some(found) = regex.find_at(text, from) else { return Ok(None) };
-                search.groups_at(found.start())?
-            }
-            _ => search.groups_from(from)?,
+        let groups = match (begins, end) {
+            (Begins::At(begin), Some(end)) => search.groups_between(begin, end)?,
+            (Begins::At(begin), None) => search.groups_at(begin)?,
+            (Begins::From(begin), _) => search.groups_from(begin)?,
+            (Begins::Nowhere, _) => None,
         };
         let Some(mut groups) = groups else { return Ok(None) };
         let Some(whole) = groups.first_mut().and_then(Option::take) else { return Ok(None) };
@@ -354,7 +475,8 @@ fn kept(
     })
 }
 
-/// A pattern as DataFusion's operators take it: in the crate's syntax; `None` if it looks around or refers back.
+/// A pattern as DataFusion's operators take it: in the crate's syntax, with a match in the same texts; `None` if the crate cannot say
+/// whether there is one.
 ///
 /// # Errors
 /// As [`compiled`].
@@ -383,8 +505,9 @@ pub(crate) fn pattern_of_path(pattern: &str, flags: &str) -> Result<Option<Strin
 /// The same with all that is given in front, but whether the case of letters is ignored: that the operator is to do.
 fn written_for_operator(pattern: &str, given: Options) -> Result<Option<String>, SqlError> {
     let compiled = compiled(pattern, given)?;
-    let Read { written, options, .. } = &compiled.read;
-    let Some(written) = written else { return Ok(None) };
+    let Read { written, options, syntax } = &compiled.read;
+    let decides = || syntax.as_ref().and_then(deciding);
+    let Some(written) = written.clone().or_else(decides) else { return Ok(None) };
     let mut flags = String::new();
     // It matters for nothing else, and prefixes are found by an index where nothing stands in front of them.
     if !options.stops_at_lines && written.contains('.') {
@@ -398,7 +521,7 @@ fn written_for_operator(pattern: &str, given: Options) -> Result<Option<String>,
         (false, true) => flags.push_str("-i"),
         _ => {}
     }
-    Ok(Some(if flags.is_empty() { written.clone() } else { format!("(?{flags}){written}") }))
+    Ok(Some(if flags.is_empty() { written } else { format!("(?{flags}){written}") }))
 }
 
 /// The pattern, if it takes at most so many bytes when it is compiled.

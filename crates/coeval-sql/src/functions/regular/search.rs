@@ -43,8 +43,10 @@ pub(super) struct Search<'r> {
     spare: Vec<StateSet>,
     steps: usize,
     steps_until_look: usize,
-    /// The bytes of memory that are in use.
+    /// The bytes of memory that are in use beside sets of states.
     held: usize,
+    /// What the sets of states take: they are kept until the search ends.
+    held_by_sets: usize,
 }
 
 impl<'r> Search<'r> {
@@ -58,6 +60,7 @@ impl<'r> Search<'r> {
             steps: 0,
             steps_until_look: STEPS_BETWEEN_LOOKS,
             held: 0,
+            held_by_sets: 0,
         }
     }
 
@@ -75,7 +78,7 @@ impl<'r> Search<'r> {
     /// The bytes of the first match from a byte of the text on, and of its groups.
     ///
     /// # Errors
-    /// As [`is_match`](Self::is_match).
+    /// As [`matches`](Self::matches).
     pub(super) fn groups_from(mut self, from: usize) -> Result<Option<Groups>, SqlError> {
         let mut from = from;
         while let Some(begin) = self.first_begin(from)? {
@@ -94,9 +97,17 @@ impl<'r> Search<'r> {
     /// The same if the first match, or what may be one by all but its back references, is known to begin here.
     ///
     /// # Errors
-    /// As [`is_match`](Self::is_match).
+    /// As [`matches`](Self::matches).
     pub(super) fn groups_at(mut self, begin: usize) -> Result<Option<Groups>, SqlError> {
         Ok(if self.match_at(begin)? { Some(self.groups) } else { None })
+    }
+
+    /// The same of the first match, if its bytes are known and it refers to nothing back.
+    ///
+    /// # Errors
+    /// As [`matches`](Self::matches).
+    pub(super) fn groups_between(mut self, begin: usize, end: usize) -> Result<Option<Groups>, SqlError> {
+        Ok(if self.divided(begin, end)? { Some(self.groups) } else { None })
     }
 
     /// Whether a match begins here; if so, `groups` are its.
@@ -274,7 +285,7 @@ impl<'r> Search<'r> {
     /// So many bytes more are about to be taken.
     fn hold(&mut self, bytes: usize) -> Result<(), SqlError> {
         self.held += bytes;
-        self.meter.workspace(self.held)
+        self.meter.workspace(self.held + self.held_by_sets)
     }
 }
 

@@ -4,13 +4,16 @@
 use crate::error::{SqlError, SqlState};
 
 /// The pattern as a regular expression of the whole text: `%` and `_` stand for any letters and any letter,
-/// `| * + ? {m,n} ( ) [ ]` are those of regular expressions, and all else is itself.
+/// `| * + ? {m,n} ( ) [ ]` are those of regular expressions, and all else is itself. The marks of a part take no letters.
 ///
 /// # Errors
-/// `22025` for an escape of several letters.
+/// `22025` for an escape of several letters, and for more than two marks.
 pub(crate) fn as_regular(pattern: &str, escape: &str) -> Result<String, SqlError> {
-    let escape = escape_letter(escape)?;
-    Ok(format!("^(?:{})$", written(pattern, escape)))
+    let letter = escape_letter(escape)?;
+    if divided(pattern, letter).len() > 1 {
+        return as_part(pattern, escape);
+    }
+    Ok(format!("^(?:{})$", written(pattern, letter)))
 }
 
 /// The pattern as a regular expression of the whole text, whose only group is the part between the two places at which the escape
@@ -35,7 +38,11 @@ pub(super) fn as_part(pattern: &str, escape: &str) -> Result<String, SqlError> {
     }
 }
 
-fn escape_letter(escape: &str) -> Result<Option<char>, SqlError> {
+/// The letter that an escape is; none if it is empty.
+///
+/// # Errors
+/// `22025` for one of several letters.
+pub(crate) fn escape_letter(escape: &str) -> Result<Option<char>, SqlError> {
     let mut letters = escape.chars();
     let letter = letters.next();
     if letters.next().is_some() {
@@ -45,13 +52,17 @@ fn escape_letter(escape: &str) -> Result<Option<char>, SqlError> {
     Ok(letter)
 }
 
-/// The parts of a pattern between which the escape stands before a double quote.
+/// The parts of a pattern between which the escape stands before a double quote, and not within brackets.
 fn divided(pattern: &str, escape: Option<char>) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut letters = pattern.chars();
+    let mut in_brackets = false;
     while let Some(letter) = letters.next() {
         let escaped = if Some(letter) == escape { letters.next() } else { None };
-        if escaped == Some('"') {
+        if Some(letter) != escape {
+            in_brackets = if in_brackets { letter != ']' } else { letter == '[' };
+        }
+        if escaped == Some('"') && !in_brackets {
             parts.push(String::new());
         } else if let Some(part) = parts.last_mut() {
             part.push(letter);
@@ -102,6 +113,8 @@ mod tests {
         assert_eq!(as_part("a|b", "#").unwrap(), "^(a|b)$");
         assert!(as_part("#\"#\"#\"", "#").is_err());
         assert_eq!(as_regular("a%##", "#").unwrap(), "^(?:a.*\\#)$");
+        assert_eq!(as_regular("a#\"b#\"c", "#").unwrap(), "^(?:a){1,1}?(b){1,1}(?:c)$");
+        assert_eq!(as_part("[a#\"]#\"b", "#").unwrap(), "^(?:[a\\\"]){1,1}?(b)$");
         assert_eq!(as_regular("[[:alpha:]\\d]#d.", "#").unwrap(), "^(?:[[:alpha:]\\\\d]\\d\\.)$");
     }
 }

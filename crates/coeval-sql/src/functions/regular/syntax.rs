@@ -27,7 +27,6 @@ pub(super) struct Syntax {
     pub(super) top: Choice,
     /// How many groups it has that are told.
     pub(super) groups: usize,
-    pub(super) looks_around: bool,
 }
 
 /// Branches, of which one fits.

@@ -11,40 +11,43 @@ use super::syntax::{Atom, Choice, Letters, Piece, Place, Prefers, Syntax, Times}
 
 /// The pattern; `None` if it looks around or refers back, which the crate does not.
 pub(super) fn written(syntax: &Syntax) -> Option<String> {
-    if syntax.looks_around || syntax.top.traits.refers_back {
-        return None;
-    }
     let mut out = String::new();
-    push_choice(&syntax.top, &mut out);
+    push_choice(&syntax.top, &mut out)?;
     Some(out)
 }
 
-fn push_choice(choice: &Choice, out: &mut String) {
+/// Writes a part of a pattern; `None` if that looks around or refers back.
+pub(super) fn push_choice(choice: &Choice, out: &mut String) -> Option<()> {
     for (place, branch) in choice.branches.iter().enumerate() {
         if place > 0 {
             out.push('|');
         }
-        for piece in branch.iter().filter(|piece| !piece.is_nothing()) {
-            push_piece(piece, out);
-        }
+        push_branch(branch, out)?;
     }
+    Some(())
 }
 
-fn push_piece(piece: &Piece, out: &mut String) {
+/// As [`push_choice`].
+pub(super) fn push_branch(branch: &[Piece], out: &mut String) -> Option<()> {
+    branch.iter().filter(|piece| !piece.is_nothing()).try_for_each(|piece| push_piece(piece, out))
+}
+
+fn push_piece(piece: &Piece, out: &mut String) -> Option<()> {
     match &piece.atom {
         Atom::Letters(letters) => out.push_str(&letters.written()),
         Atom::Group { number, inside } => {
             out.push_str(if number.is_some() { "(" } else { "(?:" });
-            push_choice(inside, out);
+            push_choice(inside, out)?;
             out.push(')');
         }
         Atom::Place(place) => out.push_str(place.written()),
-        Atom::Look(_) | Atom::Back { .. } => {}
+        Atom::Look(_) | Atom::Back { .. } => return None,
     }
     push_times(piece.times, out);
+    Some(())
 }
 
-fn push_times(times: Times, out: &mut String) {
+pub(super) fn push_times(times: Times, out: &mut String) {
     match (times.least, times.most) {
         (1, Some(1)) => return,
         (0, None) => out.push('*'),
@@ -70,7 +73,7 @@ impl Letters {
 }
 
 impl Place {
-    fn written(self) -> &'static str {
+    pub(super) fn written(self) -> &'static str {
         match self {
             Self::Begin => "^",
             Self::End => "$",

@@ -15,6 +15,10 @@ use crate::stack::with_room;
 use crate::types::json::{Kind, Part, push_string};
 use chrono_tz::Tz;
 use std::borrow::Cow;
+use std::cell::Cell;
+
+/// What is held on the way is accounted for in steps of this size.
+const HELD_BYTES: usize = 64 << 10;
 
 /// Why a path was not followed to its end.
 pub(super) enum Failure {
@@ -56,6 +60,8 @@ pub(super) struct Following<'p, 'd> {
     variables: Option<Part<'p>>,
     zone: Option<Tz>,
     meter: &'p Meter,
+    /// What the items take that are held.
+    held: Cell<usize>,
 }
 
 impl<'p, 'd> Following<'p, 'd> {
@@ -66,7 +72,7 @@ impl<'p, 'd> Following<'p, 'd> {
         search: &Search<'p>,
     ) -> Self {
         let root = Item::part(Part::of(document).text());
-        Self { path, root, variables, zone: search.zone, meter: search.meter }
+        Self { path, root, variables, zone: search.zone, meter: search.meter, held: Cell::new(0) }
     }
 
     /// The zone of dates and times that have none.
@@ -80,6 +86,40 @@ impl<'p, 'd> Following<'p, 'd> {
 
     pub(super) fn is_lax(&self) -> bool {
         self.path.is_lax
+    }
+
+    /// Counts an item that is put to others.
+    fn hold(&self, item: &Item<'d>) -> Outcome {
+        let made = match item.json() {
+            Cow::Owned(text) => text.len(),
+            Cow::Borrowed(_) => 0,
+        };
+        let before = self.held.get();
+        // A vector that grows has up to as much room again.
+        let held = before + 2 * size_of::<Item<'_>>() + made;
+        self.held.set(held);
+        if before / HELD_BYTES == held / HELD_BYTES {
+            return Ok(());
+        }
+        self.meter.workspace(held).map_err(Failure::OfStatement)
+    }
+
+    /// Makes items that are held until something was done with them.
+    fn holding<T>(&self, make: impl FnOnce() -> Outcome<T>, work: impl FnOnce(T) -> Outcome) -> Outcome {
+        let before = self.held.get();
+        let items = make()?;
+        let own = self.held.get() - before;
+        work(items)?;
+        self.held.set(self.held.get() - own);
+        Ok(())
+    }
+
+    /// Does something after which no item is left that it has held.
+    fn holding_nothing<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = self.held.get();
+        let done = work();
+        self.held.set(before);
+        done
     }
 
     /// Adds what the path leads to.
@@ -110,8 +150,8 @@ impl<'p, 'd> Following<'p, 'd> {
                 Ok(())
             }
             Expression::Arithmetic(operation, left, right) => {
-                let left = self.operand(left, item, scope, "left", *operation)?;
-                let right = self.operand(right, item, scope, "right", *operation)?;
+                let left = self.holding_nothing(|| self.operand(left, item, scope, "left", *operation))?;
+                let right = self.holding_nothing(|| self.operand(right, item, scope, "right", *operation))?;
                 let result = match operation {
                     ArithmeticOp::Add => left.plus(right),
                     ArithmeticOp::Subtract => left.minus(right),
@@ -137,7 +177,7 @@ impl<'p, 'd> Following<'p, 'd> {
                 Ok(())
             }
             Expression::Predicate(predicate) => {
-                let truth = match self.truth(predicate, item, scope)? {
+                let truth = match self.holding_nothing(|| self.truth(predicate, item, scope))? {
                     Some(true) => "true",
                     Some(false) => "false",
                     None => "null",
@@ -199,10 +239,13 @@ impl<'p, 'd> Following<'p, 'd> {
         }
         let mut opened = Vec::with_capacity(values.len());
         for value in values {
-            if part(&value).kind() == Kind::Array {
-                opened.extend(elements(&value));
-            } else {
+            if part(&value).kind() != Kind::Array {
                 opened.push(value);
+                continue;
+            }
+            for element in elements(&value) {
+                self.hold(&element)?;
+                opened.push(element);
             }
         }
         Ok(opened)
@@ -238,7 +281,7 @@ impl<'p, 'd> Following<'p, 'd> {
     ) -> Outcome {
         self.meter.step().map_err(Failure::OfStatement)?;
         let Some((step, rest)) = steps.split_first() else {
-            self.meter.take(item.len()).map_err(Failure::OfStatement)?;
+            self.hold(item)?;
             found.push(item.clone());
             return Ok(());
         };
@@ -250,13 +293,12 @@ impl<'p, 'd> Following<'p, 'd> {
         };
         if opens && kind == Kind::Array && arrays == Arrays::Opened {
             return elements(item)
-                .iter()
-                .try_for_each(|element| self.steps(element, steps, scope, found, Arrays::Kept));
+                .try_for_each(|element| self.steps(&element, steps, scope, found, Arrays::Kept));
         }
         match step {
             Step::Key(key) => self.key(item, key, rest, scope, found),
             Step::AnyKey if kind == Kind::Object => {
-                members(item).iter().try_for_each(|(_, value)| self.next(value, rest, scope, found))
+                members(item).try_for_each(|(_, value)| self.next(&value, rest, scope, found))
             }
             Step::AnyKey if scope.is_lenient => Ok(()),
             Step::AnyKey => {
@@ -264,7 +306,7 @@ impl<'p, 'd> Following<'p, 'd> {
                 of_path(SqlState::SqlJsonObjectNotFound, message)
             }
             Step::AnyElement if kind == Kind::Array => {
-                elements(item).iter().try_for_each(|element| self.next(element, rest, scope, found))
+                elements(item).try_for_each(|element| self.next(&element, rest, scope, found))
             }
             Step::AnyElement if self.is_lax() => self.next(item, rest, scope, found),
             Step::AnyElement if scope.is_lenient => Ok(()),
@@ -282,15 +324,17 @@ impl<'p, 'd> Following<'p, 'd> {
             }
             Step::Filter(predicate) => {
                 let inner = Scope { current: item, ..scope };
-                match self.truth(predicate, item, inner)? {
+                match self.holding_nothing(|| self.truth(predicate, item, inner))? {
                     Some(true) => self.next(item, rest, scope, found),
                     Some(false) | None => Ok(()),
                 }
             }
-            Step::Method(method) => match self.method(item, method, scope)? {
-                Some(results) => results.iter().try_for_each(|result| self.next(result, rest, scope, found)),
-                None => Ok(()),
-            },
+            Step::Method(method) => self.holding(
+                || self.method(item, method, scope),
+                |results: Option<Vec<Item<'d>>>| {
+                    results.iter().flatten().try_for_each(|result| self.next(result, rest, scope, found))
+                },
+            ),
         }
     }
 
@@ -341,34 +385,42 @@ impl<'p, 'd> Following<'p, 'd> {
         scope: Scope<'_, 'd>,
         found: &mut Vec<Item<'d>>,
     ) -> Outcome {
-        let elements = match part(item).kind() {
-            Kind::Array => elements(item),
-            _ if self.is_lax() => vec![item.clone()],
-            _ if scope.is_lenient => return Ok(()),
-            _ => {
-                let message = "jsonpath array accessor can only be applied to an array";
-                return of_path(SqlState::SqlJsonArrayNotFound, message);
+        let is_array = part(item).kind() == Kind::Array;
+        if !is_array && !self.is_lax() {
+            if scope.is_lenient {
+                return Ok(());
             }
-        };
-        let inner = Scope { size: Some(elements.len()), ..scope };
-        let last = i128::try_from(elements.len()).unwrap_or(i128::MAX) - 1;
-        for (from, to) in subscripts {
-            let from = self.subscript(from, item, inner)?;
-            let to = match to {
-                Some(to) => self.subscript(to, item, inner)?,
-                None => from,
-            };
-            if !scope.is_lenient && (from < 0 || from > to || to > last) {
-                let message = "jsonpath array subscript is out of bounds";
-                return of_path(SqlState::InvalidSqlJsonSubscript, message);
-            }
-            for place in from.max(0)..=to.min(last) {
-                if let Some(element) = usize::try_from(place).ok().and_then(|place| elements.get(place)) {
-                    self.next(element, rest, scope, found)?;
+            let message = "jsonpath array accessor can only be applied to an array";
+            return of_path(SqlState::SqlJsonArrayNotFound, message);
+        }
+        let listed = || if is_array { self.listed(item) } else { Ok(vec![item.clone()]) };
+        self.holding(listed, |elements: Vec<Item<'d>>| {
+            let inner = Scope { size: Some(elements.len()), ..scope };
+            let last = i128::try_from(elements.len()).unwrap_or(i128::MAX) - 1;
+            for (from, to) in subscripts {
+                let from = self.holding_nothing(|| self.subscript(from, item, inner))?;
+                let to = match to {
+                    Some(to) => self.holding_nothing(|| self.subscript(to, item, inner))?,
+                    None => from,
+                };
+                if !scope.is_lenient && (from < 0 || from > to || to > last) {
+                    let message = "jsonpath array subscript is out of bounds";
+                    return of_path(SqlState::InvalidSqlJsonSubscript, message);
+                }
+                for place in from.max(0)..=to.min(last) {
+                    if let Some(element) = usize::try_from(place).ok().and_then(|place| elements.get(place)) {
+                        self.next(element, rest, scope, found)?;
+                    }
                 }
             }
-        }
-        Ok(())
+            Ok(())
+        })
+    }
+
+    /// The elements of an array, of which some are looked for by their places.
+    fn listed(&self, item: &Item<'d>) -> Outcome<Vec<Item<'d>>> {
+        let held = |element: Item<'d>| self.hold(&element).map(|()| element);
+        elements(item).map(held).collect()
     }
 
     fn subscript(&self, expression: &Expression, item: &Item<'d>, scope: Scope<'_, 'd>) -> Outcome<i128> {
@@ -399,24 +451,24 @@ impl<'p, 'd> Following<'p, 'd> {
         if wanted.1.is_some_and(|last| level > last) {
             return Ok(());
         }
-        let below = match part(item).kind() {
+        let below: Box<dyn Iterator<Item = Item<'d>> + '_> = match part(item).kind() {
             Kind::Array => elements(item),
-            Kind::Object => members(item).into_iter().map(|(_, value)| value).collect(),
+            Kind::Object => Box::new(members(item).map(|(_, value)| value)),
             _ => return Ok(()),
         };
-        for value in &below {
+        for value in below {
             self.meter.step().map_err(Failure::OfStatement)?;
-            let is_leaf = !matches!(part(value).kind(), Kind::Array | Kind::Object);
+            let is_leaf = !matches!(part(&value).kind(), Kind::Array | Kind::Object);
             let is_wanted = match wanted {
                 (Some(first), _) => level >= first,
                 (None, None) => is_leaf,
                 (None, Some(_)) => false,
             };
             if is_wanted {
-                take(value)?;
+                take(&value)?;
             }
             if !is_leaf && wanted.1.is_none_or(|last| level < last) {
-                with_room(|| self.levels(value, level + 1, wanted, take))?;
+                with_room(|| self.levels(&value, level + 1, wanted, take))?;
             }
         }
         Ok(())
@@ -437,7 +489,7 @@ impl<'p, 'd> Following<'p, 'd> {
                 one(format!("\"{name}\""))
             }
             Method::Size => match value.kind() {
-                Kind::Array => one(elements(item).len().to_string()),
+                Kind::Array => one(value.elements().count().to_string()),
                 _ if self.is_lax() => one("1".to_owned()),
                 _ if scope.is_lenient => Ok(None),
                 _ => {
@@ -459,9 +511,10 @@ impl<'p, 'd> Following<'p, 'd> {
                     text.push_str(", \"value\": ");
                     text.push_str(&value);
                     text.push('}');
-                    Item::made(text)
+                    let entry = Item::made(text);
+                    self.hold(&entry).map(|()| entry)
                 };
-                Ok(Some(members(item).into_iter().map(entry).collect()))
+                members(item).map(entry).collect::<Outcome<Vec<_>>>().map(Some)
             }
             Method::KeyValue => {
                 let message = "jsonpath item method .keyvalue() can only be applied to an object";
@@ -535,25 +588,61 @@ pub(super) fn number_of(item: &Item<'_>) -> Outcome<Option<Number>> {
     Number::parse(value.text()).map(Some).map_err(Failure::OfPath)
 }
 
-fn elements<'d>(item: &Item<'d>) -> Vec<Item<'d>> {
+/// The elements of an array, in order.
+fn elements<'i, 'd>(item: &'i Item<'d>) -> Box<dyn Iterator<Item = Item<'d>> + 'i> {
     match item.json() {
-        Cow::Borrowed(text) => Part::of(text).elements().map(|value| Item::part(value.text())).collect(),
+        Cow::Borrowed(text) => Box::new(Part::of(text).elements().map(|value| Item::part(value.text()))),
         Cow::Owned(text) => {
-            Part::of(text).elements().map(|value| Item::made(value.text().to_owned())).collect()
+            Box::new(Part::of(text).elements().map(|value| Item::made(value.text().to_owned())))
         }
     }
 }
 
 /// The members of an object, by their keys.
-fn members<'d>(item: &Item<'d>) -> Vec<(String, Item<'d>)> {
+fn members<'i, 'd>(item: &'i Item<'d>) -> Box<dyn Iterator<Item = (String, Item<'d>)> + 'i> {
     let key = |key: Part<'_>| key.string().map(Cow::into_owned).unwrap_or_default();
     match item.json() {
-        Cow::Borrowed(text) => {
-            Part::of(text).members().map(|(name, value)| (key(name), Item::part(value.text()))).collect()
-        }
+        Cow::Borrowed(text) => Box::new(
+            Part::of(text).members().map(move |(name, value)| (key(name), Item::part(value.text()))),
+        ),
         Cow::Owned(text) => {
             let owned = |value: Part<'_>| Item::made(value.text().to_owned());
-            Part::of(text).members().map(|(name, value)| (key(name), owned(value))).collect()
+            Box::new(Part::of(text).members().map(move |(name, value)| (key(name), owned(value))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Errors;
+    use super::*;
+    use crate::allowance::Allowance;
+    use crate::carried::Carry;
+    use datafusion::common::config::ConfigOptions;
+    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+
+    #[test]
+    fn what_is_found_is_accounted_for_and_what_is_only_looked_at_is_not() {
+        let environment = RuntimeEnvBuilder::new().with_memory_limit(1 << 20, 1.0).build().unwrap();
+        let mut options = ConfigOptions::new();
+        Allowance::of(&environment).carry_in(&mut options);
+        let meter = Meter::begin(&options, "test");
+        let document = format!("[{}1]", "1, ".repeat(20_000));
+        let found = |path: &str| {
+            let search = Search { path, variables: None, errors: Errors::Told, zone: None, meter: &meter };
+            search.found(&document).map(|found| found.len())
+        };
+        for (path, count) in [
+            ("$.size()", 1),
+            ("$[*] ? (@ > 1)", 0),
+            ("$[*] ? (@ + 1 == 0)", 0),
+            ("$[*] ? (exists($) && @ == 3)", 0),
+            ("$.** ? (@ == 3)", 0),
+        ] {
+            assert_eq!(found(path).unwrap(), count, "{path}");
+        }
+        for path in ["$[*]", "$[0, 1]", "$.**"] {
+            assert_eq!(found(path).unwrap_err().state.code(), "53200", "{path}");
         }
     }
 }

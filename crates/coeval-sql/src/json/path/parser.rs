@@ -29,7 +29,7 @@ fn too_deep() -> SqlError {
 ///
 /// # Errors
 /// `22P02` for an empty text, `42601` for what is none, `22003` for a number in it that is too long, `2201B` for a pattern that is
-/// none, `54001` for a path that is nested too deeply.
+/// none, `54001` for a path that is too long, or nested too deeply.
 pub(super) fn parse(text: &str) -> Result<Path, SqlError> {
     let tokens = tokens(text)?;
     if tokens.is_empty() {
@@ -230,7 +230,7 @@ impl Parser {
             if flags.contains('i') { format!("(?i){written}") } else { written }
         } else {
             pattern_of_path(&text, &flags)?.ok_or_else(|| {
-                SqlError::unsupported("a back reference, a look ahead or a look behind in like_regex")
+                SqlError::unsupported("a back reference, or looking around within a pattern, in like_regex")
             })?
         };
         Ok(Pattern { text, flags, compiled })
@@ -553,6 +553,9 @@ mod tests {
         }
         let deep = format!("{}1{}", "(".repeat(700), ")".repeat(700));
         assert_eq!(parse(&deep).unwrap_err().state.code(), "54001");
+        for long in [format!("$[0{}]", ", 0".repeat(10_000)), format!("\"{}\"", "a".repeat(1 << 20))] {
+            assert_eq!(parse(&long).unwrap_err().state.code(), "54001");
+        }
         // Each sign is one within another, also of different parentheses.
         let signed = format!("{}$", format!("{}(", "-".repeat(100)).repeat(10));
         assert_eq!(parse(&signed).unwrap_err().state.code(), "54001");

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The words and marks that a path consists of.
 
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::types::json::canonical;
 use std::iter::Peekable;
 use std::str::Chars;
+
+/// How long a path may be. The one that was followed last is kept on each thread, and is in nobody's account.
+const BYTES_MAX: usize = 1 << 20;
+
+/// How many words and marks it may have: what is made of each takes some two hundred bytes.
+const TOKENS_MAX: usize = 16 << 10;
 
 /// A word or mark of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +38,11 @@ const MARKS: [&str; 26] = [
 /// The words and marks of a path, in their order.
 ///
 /// # Errors
-/// `42601` for what is none, `22003` for a number that is too long.
+/// `42601` for what is none, `22003` for a number that is too long, `54001` for too many of them.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, SqlError> {
+    if text.len() > BYTES_MAX {
+        return Err(too_long());
+    }
     let mut tokens = Vec::new();
     let mut rest = text;
     loop {
@@ -71,6 +80,9 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, SqlError> {
                 None => return Err(near(&first.to_string())),
             },
         };
+        if tokens.len() == TOKENS_MAX {
+            return Err(too_long());
+        }
         tokens.push(token);
         rest = behind;
     }
@@ -223,6 +235,10 @@ fn number(text: &str) -> Result<(Token, &str), SqlError> {
     let written = text[..end].trim_end_matches('.');
     let written = if written.starts_with('.') { format!("0{written}") } else { written.to_owned() };
     Ok((Token::Number(canonical(&written)?), &text[end..]))
+}
+
+fn too_long() -> SqlError {
+    SqlError::new(SqlState::StatementTooComplex, "a jsonpath is too long")
 }
 
 fn junk(what: &str) -> SqlError {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of pruning: what a chunk's bounds rule out, and what they do not.
 
+use super::initials::of_call;
 use super::{Pruner, SourceColumn};
+use crate::functions::{HAS_MATCH, LIKE_FUNCTION, REGEX_FUNCTION};
 use coeval_store::{ChunkStats, ColumnStats, ColumnType, Value};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
@@ -58,6 +60,46 @@ fn a_comparison_is_judged_as_every_row_within_the_bounds_would_be() {
                 "2 {op} {min}..={max}"
             );
         }
+    }
+}
+
+#[test]
+fn patterns_rule_out_texts_that_begin_otherwise() {
+    let may_match = |function: &str, pattern: &str, min: &str, max: &str| {
+        let pattern = ScalarValue::Utf8View(Some(pattern.to_owned()));
+        let arguments: [Arc<dyn PhysicalExpr>; 2] = [column(), Arc::new(Literal::new(pattern))];
+        let columns = [SourceColumn { index: 0, ty: ColumnType::Text }];
+        let bound = |text: &str| Some(Value::Text(text.into()));
+        let stats = ColumnStats { min: bound(min), max: bound(max), null_count: 0 };
+        let chunk = ChunkStats { rows: 10, columns: vec![stats] };
+        of_call(function, &arguments, &columns).may_match(&chunk)
+    };
+    let patterns = [
+        (LIKE_FUNCTION, "ab%"),
+        (REGEX_FUNCTION, "^ab[0-9]"),
+        (HAS_MATCH, r"^ab\m"),
+        (HAS_MATCH, "^ab(?!c)"),
+    ];
+    for (function, pattern) in patterns {
+        for (min, max, expected) in [
+            ("a", "aa\u{10FFFF}", false),
+            ("a", "ab", true),
+            ("abz", "x", true),
+            ("ab\u{10FFFF}", "ac", true),
+            ("ac", "b", false),
+        ] {
+            assert_eq!(may_match(function, pattern, min, max), expected, "{function} {pattern} {min} {max}");
+        }
+    }
+    let others = [
+        (LIKE_FUNCTION, "%ab"),
+        (REGEX_FUNCTION, "ab"),
+        (HAS_MATCH, "(?i)^ab"),
+        (HAS_MATCH, "("),
+        ("lower", "ab"),
+    ];
+    for (function, pattern) in others {
+        assert!(may_match(function, pattern, "x", "z"), "{function} {pattern}");
     }
 }
 

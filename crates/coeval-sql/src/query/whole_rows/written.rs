@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rows that are values: `SELECT t FROM t`, `md5(t::text)`, `a.* = b.*`, `ROW(t.*, 1)`. They are written out as `ROW(t.a, t.b)`, and `(t).a` as
+//! Rows that are values: `SELECT t FROM t`, `md5(t::text)`, `a.* = b.*`. They are written out as `ROW(t.a, t.b)`, and `(t).a` as
 //! `t.a`. Those beside an outer join, which may be NULL as wholes, stay as they are, and so do those whose columns are not known.
+//! The stars of `ROW(t.*, 1)` are written out [before](super::stars).
 
 use super::{mark_of, only_part};
 use crate::column_name::MARK;
@@ -11,9 +12,8 @@ use crate::query::scopes::{FindRelation, Owner, Scopes};
 use crate::select::{call, quoted};
 use crate::walk::{Walk, WalkMut};
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SelectItem, TableFactor, Visitor,
-    VisitorMut,
+    AccessExpr, BinaryOperator, Expr, GroupByExpr, Ident, ObjectNamePart, OrderByKind, Query, Select,
+    SelectItem, TableFactor, Visitor, VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -58,28 +58,9 @@ impl Visitor for Names {
                 self.of_rows.insert(fold(name));
             }
             Expr::QualifiedWildcard(name, _) => self.of_rows.extend(only_part(name).map(fold)),
-            Expr::Function(function) => {
-                let rows = arguments(function).iter().filter_map(row_of_argument);
-                self.of_rows.extend(rows.filter_map(only_part).map(fold));
-            }
             _ => {}
         }
         ControlFlow::Continue(())
-    }
-}
-
-fn arguments(function: &Function) -> &[FunctionArg] {
-    match &function.args {
-        FunctionArguments::List(list) => &list.args,
-        _ => &[],
-    }
-}
-
-/// The relation of `t.*` among arguments.
-fn row_of_argument(argument: &FunctionArg) -> Option<&ObjectName> {
-    match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => Some(name),
-        _ => None,
     }
 }
 
@@ -163,26 +144,6 @@ impl WritingOut<'_> {
     fn is_row(&self, expression: &Expr) -> bool {
         self.columns_of(without_parentheses(expression)).is_some()
     }
-
-    /// Puts the columns of rows among the arguments of `ROW(t.*, 1)` in their places.
-    fn spread(&self, function: &mut Function) {
-        let is_row = only_part(&function.name).is_some_and(|name| fold(name) == "row");
-        let FunctionArguments::List(list) = &mut function.args else { return };
-        if !is_row || !list.args.iter().any(|argument| row_of_argument(argument).is_some()) {
-            return;
-        }
-        let mut spread = Vec::with_capacity(list.args.len());
-        for argument in std::mem::take(&mut list.args) {
-            match row_of_argument(&argument).and_then(|name| self.columns(only_part(name)?)) {
-                Some(columns) => {
-                    let plain = |column| FunctionArg::Unnamed(FunctionArgExpr::Expr(column));
-                    spread.extend(columns.into_iter().map(plain));
-                }
-                None => spread.push(argument),
-            }
-        }
-        list.args = spread;
-    }
 }
 
 impl VisitorMut for WritingOut<'_> {
@@ -255,8 +216,6 @@ impl VisitorMut for WritingOut<'_> {
         }
         if let Some(columns) = self.columns_of(expression) {
             *expression = call("row", columns);
-        } else if let Expr::Function(function) = expression {
-            self.spread(function);
         }
         ControlFlow::Continue(())
     }

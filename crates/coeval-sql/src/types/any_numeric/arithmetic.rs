@@ -4,6 +4,7 @@
 
 use super::super::numeric::overflow;
 use super::{AnyNumeric, Finite, power_of_ten};
+use crate::cancel;
 use crate::error::{SqlError, SqlState, division_by_zero};
 use coeval_store::{NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX};
 use num_bigint::{BigInt, Sign};
@@ -314,33 +315,37 @@ impl AnyNumeric {
     }
 
     /// The greatest number that both are a multiple of.
-    pub(crate) fn greatest_divisor(&self, other: &Self) -> Self {
+    ///
+    /// # Errors
+    /// That of a cancelled statement: of as many digits as there may be it takes seconds.
+    pub(crate) fn greatest_divisor(&self, other: &Self) -> Result<Self, SqlError> {
         let (Self::Finite(left), Self::Finite(right)) = (self, other) else {
             // Of an infinity and anything else there is none.
-            return Self::NaN;
+            return Ok(Self::NaN);
         };
         let scale = left.scale.max(right.scale);
         let mut left = left.rounded(i64::from(scale)).units;
         let mut right = right.rounded(i64::from(scale)).units;
         while right.sign() != Sign::NoSign {
+            cancel::check()?;
             let rest = left % &right;
             left = right;
             right = rest;
         }
-        Self::Finite(Finite { units: left, scale }).absolute()
+        Ok(Self::Finite(Finite { units: left, scale }).absolute())
     }
 
     /// The least number that is a multiple of both.
     ///
     /// # Errors
-    /// Never: a divisor is not zero unless both are.
+    /// As [`greatest_divisor`](Self::greatest_divisor): what is divided by is not zero unless both are.
     pub(crate) fn least_multiple(&self, other: &Self) -> Result<Self, SqlError> {
         let (Self::Finite(left), Self::Finite(right)) = (self, other) else { return Ok(Self::NaN) };
         let scale = left.scale.max(right.scale);
         if left.is_zero() || right.is_zero() {
             return Ok(Self::Finite(Finite::new(0, scale)));
         }
-        let divisor = self.greatest_divisor(other);
+        let divisor = self.greatest_divisor(other)?;
         Ok(match self.whole_quotient(&divisor)?.product(other).absolute() {
             // All digits stay, also where rounding on demand would keep fewer.
             Self::Finite(multiple) => Self::Finite(multiple.rounded(i64::from(scale))),

@@ -13,6 +13,11 @@ pub(super) struct StateSet {
 }
 
 impl StateSet {
+    /// What a set takes of an automaton of so many states, with what may be kept for each of its members.
+    pub(super) fn bytes_of(states: usize) -> usize {
+        states * (2 * size_of::<State>() + size_of::<u32>() + 2 * size_of::<usize>())
+    }
+
     /// None, of an automaton of so many states.
     pub(super) fn none_of(states: usize) -> Self {
         Self { members: Vec::new(), rounds: vec![0; states], round: 1 }

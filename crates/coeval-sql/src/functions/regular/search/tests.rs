@@ -6,7 +6,10 @@ use super::super::settled::is_settled;
 use super::super::syntax::parsed;
 use super::super::written::written;
 use super::*;
+use crate::allowance::Allowance;
+use crate::carried::Carry;
 use datafusion::common::config::ConfigOptions;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 
 type Expected = &'static [Option<&'static str>];
 
@@ -141,6 +144,94 @@ fn where_the_crate_is_said_to_find_the_same_it_does() {
     assert!(compared > 1_000, "{compared}");
 }
 
+/// Numbers without an order, the same ones each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+
+    fn one_of(&mut self, texts: &[&'static str]) -> &'static str {
+        let place = self.below(texts.len() as u64);
+        texts[usize::try_from(place).unwrap()]
+    }
+
+    /// One or two branches, with parentheses within each other up to a depth.
+    fn choice(&mut self, depth: u32) -> String {
+        let mut choice = self.branch(depth);
+        if self.below(3) == 0 {
+            choice.push('|');
+            choice.push_str(&self.branch(depth));
+        }
+        choice
+    }
+
+    fn branch(&mut self, depth: u32) -> String {
+        (0..=self.below(3)).map(|_| self.piece(depth)).collect()
+    }
+
+    fn piece(&mut self, depth: u32) -> String {
+        let open = match self.below(12) {
+            0 => return self.one_of(&["^", "$", r"\y", r"\m"]).to_owned(),
+            1 if depth > 0 => {
+                let open = self.one_of(&["(?=", "(?!", "(?<=", "(?<!"]);
+                return format!("{open}{})", self.choice(depth - 1));
+            }
+            2..=4 if depth > 0 => self.one_of(&["(", "(?:"]),
+            _ => "",
+        };
+        let atom = match open {
+            "" => self.one_of(&["a", "b", "c", ".", "[ab]", "[^b]", r"\w"]).to_owned(),
+            open => format!("{open}{})", self.choice(depth - 1)),
+        };
+        let times = ["", "", "", "*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,2}?", "{1,1}?"];
+        atom + self.one_of(&times)
+    }
+
+    fn pattern(&mut self) -> String {
+        match self.below(4) {
+            0 => format!(r"({}){}\1{}", self.choice(1), self.branch(1), self.branch(0)),
+            1 => format!("(?<{}{}){}", self.one_of(&["=", "!"]), self.choice(0), self.branch(1)),
+            2 => format!("{}(?{}{})", self.branch(1), self.one_of(&["=", "!"]), self.choice(0)),
+            _ => self.choice(2),
+        }
+    }
+}
+
+#[test]
+fn who_looks_for_a_match_makes_no_difference() {
+    let (meter, mut numbers) = (meter(), Numbers(0x9E37_79B9_7F4A_7C15));
+    let texts = texts(&['a', 'b', 'c'], 3);
+    let (mut compared, mut matched) = (0, 0);
+    for _ in 0..250 {
+        let pattern = numbers.pattern();
+        let syntax = parsed(&pattern, Options::default()).unwrap();
+        let machine = Machine::of(&syntax).unwrap();
+        let compiled = compiled(&pattern, Options::default()).unwrap();
+        for text in &texts {
+            for from in 0..=text.len().min(1) {
+                let expected = Search::new(&machine, text, &meter).groups_from(from).unwrap();
+                let found = compiled.found_at(text, from, &meter).unwrap().map(|found| -> Groups {
+                    let groups = (0..=syntax.groups).map(|number| found.get(number));
+                    groups.map(|group| group.map(|part| part.start..part.end)).collect()
+                });
+                assert_eq!(found, expected, "{pattern} in {text:?} from {from}");
+                compared += 1;
+                matched += usize::from(expected.is_some());
+                if from == 0 {
+                    let is_match = compiled.is_match(text, &meter).unwrap();
+                    assert_eq!(is_match, expected.is_some(), "{pattern} in {text:?}");
+                }
+            }
+        }
+    }
+    assert!(compared > 10_000 && matched > 1_000, "{matched} of {compared}");
+}
+
 #[test]
 fn the_first_match_from_a_place_on_knows_what_stands_before_it() {
     let meter = meter();
@@ -186,4 +277,41 @@ fn a_search_counts_its_steps_and_refuses_too_many() {
     // Sets of letters of which each has as many ranges as `\w`.
     let sets: String = (0x2190..0x2290).map(|letter| format!(r"[\w\u{letter:04x}]")).collect();
     assert_eq!(refused(&sets), SqlState::InvalidRegularExpression);
+}
+
+#[test]
+fn sets_of_states_within_each_other_are_accounted_for() {
+    let environment = RuntimeEnvBuilder::new().with_memory_limit(8 << 20, 1.0).build().unwrap();
+    let mut options = ConfigOptions::new();
+    Allowance::of(&environment).carry_in(&mut options);
+    let meter = Meter::begin(&options, "test");
+    let searched = |looks: usize| {
+        let pattern = format!("{}(?:a{{200}}){{100}}{}", "(?=".repeat(looks), ")".repeat(looks));
+        let machine = Machine::of(&parsed(&pattern, Options::default()).unwrap()).unwrap();
+        Search::new(&machine, "a", &meter).matches(0)
+    };
+    assert_eq!(searched(1), Ok(false));
+    assert_eq!(searched(100).unwrap_err().state, SqlState::OutOfMemory);
+}
+
+/// In long texts the crate's automaton is stepped here; from where it has found a match on nothing else is.
+#[test]
+fn matches_in_long_texts_are_those_of_short_ones() {
+    let meter = meter();
+    let word = "a.b@c.de, é; (x@y) ";
+    let text = word.repeat(20_000);
+    for pattern in [r"[\w.]+@[\w.]+", r"([\w.]+)@([\w.]+)\.(\w+)", r"(?<=\()\w(?=@)", r"(\w)\.\w@\w\.de"] {
+        let compiled = compiled(pattern, Options::default()).unwrap();
+        let found = |text: &str, from: usize| {
+            let found = compiled.found_at(text, from, &meter).unwrap()?;
+            let groups: Vec<_> = found.texts().into_iter().map(|text| text.map(str::to_owned)).collect();
+            Some((found.whole().start, found.whole().end, groups))
+        };
+        let short = found(word, 0).unwrap();
+        let place = word.len() * 10_000;
+        assert_eq!(found(&text, 0), Some(short.clone()), "{pattern}");
+        let later = (place + short.0, place + short.1, short.2);
+        assert_eq!(found(&text, place), Some(later), "{pattern}");
+        assert!(compiled.is_match(&text, &meter).unwrap(), "{pattern}");
+    }
 }

@@ -38,7 +38,7 @@ impl Search<'_> {
             Way::Ahead => (&machine.ahead, ends.from, ends.to, bytes.start, bytes.end),
             Way::Behind => (&machine.behind, ends.to, ends.from, bytes.end, bytes.start),
         };
-        let (mut now, mut next) = (self.states(), self.states());
+        let (mut now, mut next) = (self.states()?, self.states()?);
         now.insert(begin);
         loop {
             self.close(&mut now, edges, goal, at)?;
@@ -73,10 +73,15 @@ impl Search<'_> {
     }
 
     /// A set without states, one that was used before if there is any.
-    fn states(&mut self) -> StateSet {
-        let mut states = self.spare.pop().unwrap_or_else(|| StateSet::none_of(self.machine.states));
-        states.clear();
-        states
+    fn states(&mut self) -> Result<StateSet, SqlError> {
+        if let Some(mut states) = self.spare.pop() {
+            states.clear();
+            return Ok(states);
+        }
+        // Each of what looks around within another one has sets of its own.
+        self.held_by_sets += StateSet::bytes_of(self.machine.states);
+        self.hold(0)?;
+        Ok(StateSet::none_of(self.machine.states))
     }
 
     /// Adds what is reached without a letter; the goal is not left.
@@ -125,8 +130,8 @@ impl Search<'_> {
     pub(super) fn first_begin(&mut self, from: usize) -> Result<Option<usize>, SqlError> {
         let (machine, text) = (self.machine, self.text);
         let Ends { from: begin, to: goal } = machine.top.ends;
-        let mut now = Threads { states: self.states(), begins: Vec::new() };
-        let mut next = Threads { states: self.states(), begins: Vec::new() };
+        let mut now = Threads { states: self.states()?, begins: Vec::new() };
+        let mut next = Threads { states: self.states()?, begins: Vec::new() };
         let (mut at, mut found, mut open) = (from, None, Vec::new());
         loop {
             if found.is_none() {

@@ -33,7 +33,6 @@ pub(in crate::functions::regular) fn parsed(pattern: &str, options: Options) -> 
         groups: Vec::new(),
         nested: 0,
         looks: 0,
-        looks_around: false,
     };
     if parser.letters.len() > LETTERS_MAX {
         return Err(too_complex());
@@ -47,8 +46,8 @@ pub(in crate::functions::regular) fn parsed(pattern: &str, options: Options) -> 
     } else {
         parser.choice()?
     };
-    let Parser { options, groups, looks_around, .. } = parser;
-    Ok(Syntax { options, top, groups: groups.len(), looks_around })
+    let Parser { options, groups, .. } = parser;
+    Ok(Syntax { options, top, groups: groups.len() })
 }
 
 /// Whether what stands ahead or behind is wanted there.
@@ -69,7 +68,6 @@ pub(super) struct Parser {
     nested: usize,
     /// How many of them look around.
     looks: usize,
-    looks_around: bool,
 }
 
 impl Parser {
@@ -246,7 +244,6 @@ impl Parser {
     }
 
     fn look(&mut self, way: Way, wish: Wish) -> Result<Atom, SqlError> {
-        self.looks_around = true;
         self.looks += 1;
         let inside = self.inside()?;
         self.looks -= 1;
