@@ -3,7 +3,7 @@
 
 use crate::column::ColumnBuilder;
 use crate::types::ColumnType;
-use crate::value::{ValueRef, place_of};
+use crate::value::{ValueRef, bits_of, place_of};
 
 /// A value of a column of this type.
 pub(crate) fn described(ty: ColumnType, value: ValueRef<'_>) -> String {
@@ -13,6 +13,9 @@ pub(crate) fn described(ty: ColumnType, value: ValueRef<'_>) -> String {
         (_, ValueRef::Boolean(truth)) => return if truth { "t" } else { "f" }.to_owned(),
         (ColumnType::Enum(ty), ValueRef::Int64(place)) => {
             return ty.def().label_at(place).unwrap_or_default().to_owned();
+        }
+        (ColumnType::Bit(_) | ColumnType::Varbit(_), ValueRef::Bytes(kept)) => {
+            return bits_of(kept).map(|bit| if bit { '1' } else { '0' }).collect();
         }
         (ColumnType::PgLsn, ValueRef::Int64(kept)) => {
             let place = place_of(kept);
@@ -54,7 +57,7 @@ fn without_zeros(time: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::kept_place;
+    use crate::value::{kept_bits, kept_place};
 
     #[test]
     fn moments_places_and_bytes_are_shown_as_postgresql_does() {
@@ -66,6 +69,8 @@ mod tests {
         assert_eq!(described(ColumnType::Time, ValueRef::Int64(3_600_250_000)), "01:00:00.25");
         assert_eq!(described(ColumnType::PgLsn, ValueRef::Int64(kept_place(0x1_0000_001F))), "1/1F");
         assert_eq!(described(ColumnType::Bytea, ValueRef::Bytes(&[0xDE, 0xAD])), "\\xdead");
+        let bits = kept_bits([true, false, false]);
+        assert_eq!(described(ColumnType::Bit(Some(3)), ValueRef::Bytes(&bits)), "100");
         assert_eq!(described(ColumnType::Int, ValueRef::Null), "null");
     }
 }

@@ -4,6 +4,7 @@
 //! These belong together: an array's elements lie there as the components of a key do, and both are made of values.
 
 mod array_value;
+mod bits;
 mod components;
 mod list;
 mod number;
@@ -11,6 +12,7 @@ mod place;
 
 pub(crate) use array_value::UUID_SIZE;
 pub use array_value::value_at;
+pub use bits::{bits_length, bits_of, kept_bits};
 pub use components::{KeyDamage, KeyReader, KeyWriter, Nullable};
 pub(crate) use list::check_list;
 pub use list::{ListEncoder, ListRef};

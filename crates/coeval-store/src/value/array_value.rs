@@ -36,6 +36,7 @@ pub fn value_at(array: &dyn Array, index: usize) -> ValueRef<'_> {
         DataType::Boolean => ValueRef::Boolean(array.as_boolean().value(index)),
         DataType::Utf8View => ValueRef::Text(array.as_string_view().value(index)),
         DataType::BinaryView => ValueRef::Bytes(array.as_binary_view().value(index)),
+        DataType::Binary => ValueRef::Bytes(array.as_binary::<i32>().value(index)),
         DataType::LargeBinary => ValueRef::Number(AnyNumberRef::new(array.as_binary::<i64>().value(index))),
         DataType::Date32 => ValueRef::Int32(array.as_primitive::<Date32Type>().value(index)),
         DataType::Time64(TimeUnit::Microsecond) => {
