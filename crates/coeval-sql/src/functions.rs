@@ -20,6 +20,7 @@
 //! | [`texts`] | `format`, `string_to_array` ... |
 //! | [`arrays`] | arrays with an element changed, shortened, filled |
 //! | [`bytes`] | bits and bytes of `bytea` |
+//! | [`bit_strings`] | `bitand`, `bitshiftleft` ... of bit strings |
 //! | [`sent`] | values as the protocol sends them: `float8send` ... |
 //! | [`delimited`] | `string_agg` whose delimiters differ |
 //! | [`normal_forms`] | `normalize` |
@@ -33,6 +34,7 @@
 mod aggregate_names;
 mod any_numbers;
 mod arrays;
+mod bit_strings;
 mod bytes;
 mod call;
 mod choice;
@@ -80,6 +82,9 @@ pub(crate) use aggregate_names::is_aggregate;
 pub(crate) use any_numbers::{
     NUMBER_DIFFERENCE, NUMBER_NEGATED, NUMBER_ORDER, NUMBER_PRODUCT, NUMBER_QUOTIENT, NUMBER_REMAINDER,
     NUMBER_SHORTEST, NUMBER_SUM,
+};
+pub(crate) use bit_strings::{
+    BITS_AND, BITS_JOINED, BITS_LEFT, BITS_LENGTH, BITS_NOT, BITS_OR, BITS_RIGHT, BITS_XOR, BitOperation,
 };
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use delimited::{DELIMITED, JOINED};
@@ -134,9 +139,10 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 19] = [
+    let lists: [&[Entry]; 20] = [
         any_numbers::ENTRIES,
         arrays::ENTRIES,
+        bit_strings::ENTRIES,
         bytes::ENTRIES,
         degrees::ENTRIES,
         delimited::ENTRIES,
@@ -297,6 +303,7 @@ fn scalar_from(value: Value, ty: ColumnType) -> Result<ScalarValue> {
     match (value, ty.arrow()) {
         (Value::Text(text), DataType::Utf8View) => Ok(ScalarValue::Utf8View(Some(text.into()))),
         (Value::Bytes(bytes), DataType::BinaryView) => Ok(ScalarValue::BinaryView(Some(bytes.into()))),
+        (Value::Bytes(bits), DataType::Binary) => Ok(ScalarValue::Binary(Some(bits.into()))),
         (value, _) => {
             let mut builder = ColumnBuilder::new(ty, 1);
             builder.push(value.borrow());

@@ -13,7 +13,7 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use coeval_sql::column_type_of_field;
 use coeval_store::log::Lsn;
-use coeval_store::{ColumnType, ElementType, EnumType, ValueRef, place_of, value_at};
+use coeval_store::{ColumnType, ElementType, EnumType, ValueRef, bits_of, place_of, value_at};
 pub use row_column::RowColumn;
 use std::sync::Arc;
 
@@ -106,11 +106,13 @@ fn exported(field: &Field, form: TextForm) -> (Field, Option<Labels>) {
         Some(ColumnType::Uuid) => (of_extension("arrow.uuid"), None),
         // Its eight bytes would say nothing to other programs.
         Some(ColumnType::PgLsn) => (plain(self::formed(&DataType::Utf8, form)), None),
-        // Arrow has no type of as many digits.
-        Some(ColumnType::AnyNumeric) => (plain(self::formed(&DataType::Utf8, form)), None),
-        Some(ColumnType::Array(ElementType::PgLsn | ElementType::AnyNumeric)) => {
-            (plain(list_of(self::formed(&DataType::Utf8, form))), None)
+        // Arrow has no type of as many digits, and none of bit strings.
+        Some(ColumnType::AnyNumeric | ColumnType::Bit(_) | ColumnType::Varbit(_)) => {
+            (plain(self::formed(&DataType::Utf8, form)), None)
         }
+        Some(ColumnType::Array(
+            ElementType::PgLsn | ElementType::AnyNumeric | ElementType::Bit(_) | ElementType::Varbit(_),
+        )) => (plain(list_of(self::formed(&DataType::Utf8, form))), None),
         _ => (formed, None),
     }
 }
@@ -132,6 +134,9 @@ fn converted(column: &ArrayRef, labels: Option<&Labels>, ty: &DataType) -> Resul
         (DataType::Struct(_), _, Some(labels)) => labelled(column, labels),
         (from, _, _) if *from == ColumnType::PgLsn.arrow() => cast(&places(column), ty),
         (from, _, _) if *from == ColumnType::AnyNumeric.arrow() => cast(&numbers(column), ty),
+        (from, to, _) if *from == ColumnType::Bit(None).arrow() && to.is_string() => {
+            cast(&digits(column), to)
+        }
         _ => cast(column, ty),
     }
 }
@@ -166,6 +171,17 @@ fn places(column: &ArrayRef) -> StringArray {
 fn numbers(column: &ArrayRef) -> StringArray {
     let text = |row| match value_at(column, row) {
         ValueRef::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    (0..column.len()).map(text).collect()
+}
+
+/// Bit strings as PostgreSQL writes them.
+fn digits(column: &ArrayRef) -> StringArray {
+    let text = |row| match value_at(column, row) {
+        ValueRef::Bytes(kept) => {
+            Some(bits_of(kept).map(|bit| if bit { '1' } else { '0' }).collect::<String>())
+        }
         _ => None,
     };
     (0..column.len()).map(text).collect()

@@ -93,6 +93,8 @@ pub(crate) fn declared_types(
             oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME => Declared::Type(ColumnType::Text),
             oid::JSON => Declared::Type(ColumnType::Json),
             oid::JSONB => Declared::Type(ColumnType::Jsonb),
+            oid::BIT => Declared::Type(ColumnType::Bit(None)),
+            oid::VARBIT => Declared::Type(ColumnType::Varbit(None)),
             oid::DATE => Declared::Type(ColumnType::Date),
             oid::TIME => Declared::Type(ColumnType::Time),
             oid::TIMESTAMP => Declared::Type(ColumnType::Timestamp),

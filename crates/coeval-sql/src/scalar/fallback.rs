@@ -181,7 +181,7 @@ impl Fallback {
         let marked = types::column_type_of_field(&field);
         let document = marked.filter(|ty| match ty {
             ColumnType::Array(element) => matches!(element, ElementType::Json | ElementType::Jsonb),
-            ty => matches!(ty, ColumnType::Json | ColumnType::Jsonb),
+            ty => matches!(ty, ColumnType::Json | ColumnType::Jsonb | ColumnType::Varbit(None)),
         });
         let ty = document.or_else(|| types::column_type_of_arrow(field.data_type())).ok_or_else(|| {
             SqlError::new(

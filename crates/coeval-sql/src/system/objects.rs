@@ -268,6 +268,8 @@ impl NumberFacts {
             | ColumnType::Varchar(_)
             | ColumnType::Char(_)
             | ColumnType::Bytea
+            | ColumnType::Bit(_)
+            | ColumnType::Varbit(_)
             | ColumnType::Date
             | ColumnType::Time
             | ColumnType::Timestamp
@@ -285,10 +287,12 @@ impl NumberFacts {
 }
 
 fn length_max(ty: ColumnType) -> Option<i32> {
-    if let ColumnType::Varchar(length) | ColumnType::Char(length) = ty {
-        i32::try_from(length).ok()
-    } else {
-        None
+    match ty {
+        ColumnType::Varchar(length)
+        | ColumnType::Char(length)
+        | ColumnType::Bit(Some(length))
+        | ColumnType::Varbit(Some(length)) => i32::try_from(length).ok(),
+        _ => None,
     }
 }
 

@@ -4,6 +4,8 @@
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::types::any_numeric::{AnyNumeric, number_of_decimal};
+use crate::types::bits::fit_bits;
+use crate::types::casts::CastContext;
 use crate::types::column_type_of_arrow;
 use crate::types::datetime::is_timestamp;
 use crate::types::float_range::real_of;
@@ -29,7 +31,7 @@ const DOUBLE_DIGITS: usize = 15;
 /// without a type does.
 ///
 /// # Errors
-/// `22003`, `22001`, `22P02`, `22007`, `22008` as PostgreSQL; `42804` if there is no such cast.
+/// `22003`, `22001`, `22026`, `22P02`, `22007`, `22008` as PostgreSQL; `42804` if there is no such cast.
 pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -> Result<Value, SqlError> {
     let physical = value.borrow();
     if physical.is_null() {
@@ -65,6 +67,12 @@ pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -
             to_datetime(physical, from, to, zone)
         }
         ColumnType::Interval => to_interval(physical, from, to),
+        ColumnType::Bit(_) | ColumnType::Varbit(_) => match physical {
+            ValueRef::Bytes(kept) if from.is_bits() => {
+                Ok(Value::Bytes(fit_bits(kept.to_vec(), to, CastContext::Assignment)?.into()))
+            }
+            _ => Err(no_cast(from, to)),
+        },
         ColumnType::Boolean
         | ColumnType::Bytea
         | ColumnType::Uuid
@@ -290,9 +298,17 @@ pub(crate) fn assign_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result
     assign_each(array, to, zone)
 }
 
-/// Whether not every text that Arrow has for the type is one of its values.
+/// Whether not every text, or every bit string, that Arrow has for the type is one of its values.
 fn is_bounded(ty: ColumnType) -> bool {
-    matches!(ty, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json | ColumnType::Jsonb)
+    matches!(
+        ty,
+        ColumnType::Varchar(_)
+            | ColumnType::Char(_)
+            | ColumnType::Json
+            | ColumnType::Jsonb
+            | ColumnType::Bit(Some(_))
+            | ColumnType::Varbit(Some(_))
+    )
 }
 
 /// Casts of Arrow that give what an assignment gives, or an error.
@@ -302,7 +318,6 @@ fn is_lossless(from: &DataType, to: &DataType) -> bool {
     }
     match (from, to) {
         (DataType::Utf8 | DataType::LargeUtf8, DataType::Utf8View)
-        | (DataType::Binary, DataType::BinaryView)
         | (DataType::Timestamp(_, None), DataType::Timestamp(_, None))
         | (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, Some(_))) => true,
         (from, to) if from.is_integer() && to.is_integer() => true,

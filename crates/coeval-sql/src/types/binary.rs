@@ -2,10 +2,13 @@
 //! Values as PostgreSQL's binary format has them, and back: what drivers exchange, and COPY BINARY.
 //!
 //! All numbers are big-endian. Dates and timestamps count from 2000-01-01. A `numeric` is a list of digits of base
-//! 10,000 with a weight; NaN and the infinities have a sign of their own and no place in a `numeric` with digits.
+//! 10,000 with a weight; NaN and the infinities have a sign of their own and no place in a `numeric` with digits. In front of the bits of
+//! a bit string is their number.
 
 use crate::error::{SqlError, SqlState};
 use crate::types::any_numeric::{decode_wire, encode_wire};
+use crate::types::bits::{decode_bits, encode_bits, fit_bits};
+use crate::types::casts::CastContext;
 use crate::types::datetime::{is_date, is_timestamp};
 use crate::types::lists::{decode_list, encode_list};
 use crate::types::numeric::{overflow as numeric_overflow, power_of_ten, rescale};
@@ -33,7 +36,7 @@ fn out_of_range(what: &str) -> SqlError {
 ///
 /// # Errors
 /// `22008` for a date or timestamp that the format has no number for, which a computation may have come to; nothing
-/// is appended then. `22003` for a number with more digits than the format counts.
+/// is appended then. `22003` for a number with more digits than the format counts, `54000` for a bit string of more bits.
 ///
 /// # Panics
 /// If the value is not of the type's physical kind.
@@ -81,6 +84,7 @@ pub fn encode_binary(value: ValueRef<'_>, ty: ColumnType, out: &mut Vec<u8>) -> 
         (ValueRef::Float32(v), _) => out.extend_from_slice(&v.to_be_bytes()),
         (ValueRef::Float64(v), _) => out.extend_from_slice(&v.to_be_bytes()),
         (ValueRef::Text(v), _) => out.extend_from_slice(v.as_bytes()),
+        (ValueRef::Bytes(kept), ColumnType::Bit(_) | ColumnType::Varbit(_)) => encode_bits(kept, out)?,
         (ValueRef::Bytes(v), _) => out.extend_from_slice(v),
         (ValueRef::Interval(v), _) => {
             out.extend_from_slice(&(v.nanoseconds / NANOS_PER_MICRO).to_be_bytes());
@@ -167,6 +171,10 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
         ColumnType::Varchar(length) => Value::from(fit_varchar(utf8(bytes)?, length)?),
         ColumnType::Char(length) => Value::from(fit_char(utf8(bytes)?, length)?),
         ColumnType::Bytea => Value::Bytes(bytes.into()),
+        ColumnType::Bit(_) | ColumnType::Varbit(_) => {
+            let kept = decode_bits(bytes).ok_or_else(|| wrong_format(ty))?;
+            Value::Bytes(fit_bits(kept, ty, CastContext::Assignment)?.into())
+        }
         ColumnType::Date => {
             let days = i32::from_be_bytes(fixed(bytes, ty)?);
             match days {

@@ -4,6 +4,8 @@
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::types::any_numeric::parse_number;
+use crate::types::bits::{fit_bits, push_bits, read_bits};
+use crate::types::casts::CastContext;
 use crate::types::date_text::{Flaw, read_date, read_time, read_timestamp};
 use crate::types::datetime::{format_date, format_time, format_timestamp};
 use crate::types::interval_text::{format_interval, read_interval};
@@ -46,6 +48,7 @@ pub fn format_value(value: ValueRef<'_>, ty: ColumnType, zone: Tz, out: &mut Str
         (ValueRef::Decimal(v), _) => push(out, v),
         (ValueRef::Number(v), _) => push(out, v),
         (ValueRef::Text(v), _) => out.push_str(v),
+        (ValueRef::Bytes(kept), ColumnType::Bit(_) | ColumnType::Varbit(_)) => push_bits(kept, out),
         (ValueRef::Bytes(v), _) => {
             out.push_str("\\x");
             push_hex(v, out);
@@ -186,7 +189,7 @@ const NUMBER_BYTES_MAX: usize = 1 << 20;
 /// The value of this type that the text stands for; timestamps without an offset are local time of `zone`.
 ///
 /// # Errors
-/// `22P02`, `22007`, `22008` for text that is no such value, `22003` out of range, `22001` too long.
+/// `22P02`, `22007`, `22008` for text that is no such value, `22003` out of range, `22001` too long, `22026` of another length.
 pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlError> {
     let bad = || invalid(text, ty);
     let no_time = |flaw| no_time(flaw, text, ty);
@@ -225,6 +228,9 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
         ColumnType::Varchar(length) => Value::from(fit_varchar(text, length)?),
         ColumnType::Char(length) => Value::from(fit_char(text, length)?),
         ColumnType::Bytea => Value::Bytes(bytes(text)?.ok_or_else(bad)?.into()),
+        ColumnType::Bit(_) | ColumnType::Varbit(_) => {
+            Value::Bytes(fit_bits(read_bits(text)?, ty, CastContext::Assignment)?.into())
+        }
         ColumnType::Date => Value::Int32(read_date(text).map_err(no_time)?),
         ColumnType::Time => Value::Int64(read_time(text).map_err(no_time)?),
         ColumnType::Timestamp => Value::Int64(read_timestamp(text, None).map_err(no_time)?),

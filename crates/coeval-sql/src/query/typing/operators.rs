@@ -12,12 +12,14 @@
 //! | `timestamp - timestamp` | days and a time | hours |
 //! | intervals in comparisons | by length, a month as 30 days | by their parts |
 //! | bits of numbers that are no integers: `2.5 \| 1` | refused | rounded |
+//! | bits of bit strings, and `a # b` of integers | [as there](super::bits) | refused, zero of `a # a` |
 //! | the difference of two times | days and time | hours |
 //! | an interval times or by a number | an interval | refused |
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
 
 use super::any_numeric;
 use super::array_literals::array_of;
+use super::bits;
 use super::comparisons;
 use super::dates;
 use super::instants::{dated, moved, settle_choices};
@@ -84,9 +86,15 @@ impl ExprPlanner for PostgresOperators {
         {
             return Ok(PlannerResult::Planned(joined));
         }
+        if let Some(bits) = bits::planned(&raw, schema)? {
+            return Ok(PlannerResult::Planned(bits));
+        }
         let mut raw = raw;
         let Some(operator) = arithmetic(&raw.op) else {
             settle_bits(&mut raw, schema)?;
+            if let Some(bits) = bits::exclusive_or(&raw, schema)? {
+                return Ok(PlannerResult::Planned(bits));
+            }
             return Ok(PlannerResult::Original(with_comparable_operands(raw, schema)?));
         };
         let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
@@ -243,6 +251,7 @@ fn settle_bits(raw: &mut RawBinaryExpr, schema: &DFSchema) -> Result<()> {
         raw.op,
         BinaryOperator::BitwiseAnd
             | BinaryOperator::BitwiseOr
+            | BinaryOperator::PGBitwiseXor
             | BinaryOperator::PGBitwiseShiftLeft
             | BinaryOperator::PGBitwiseShiftRight
     );

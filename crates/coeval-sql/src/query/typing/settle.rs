@@ -13,15 +13,16 @@ use super::numbers::{nullable, quotient};
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, any_numeric, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, merged,
+    aggregates, any_numeric, array_keys, bits, comparisons, documents, group_keys, in_subquery, jsonb, merged,
     orderless, padded, subquery_order, trimmed, window_keys,
 };
 use crate::error::SqlError;
+use crate::functions::{BITS_LENGTH, BYTES_LENGTH};
 use crate::guarded::is_comparison;
 use crate::query::float_zeros::pair_without_signs;
 use crate::query::matching::heeding_at_once;
 use crate::query::rewriting::{Below, rewrite_node, rewrite_plan};
-use crate::scalar::cast_function::{is_own, literal_as};
+use crate::scalar::cast_function::{called, is_own, literal_as};
 use crate::scalar::decimal_literal;
 use crate::types::any_numeric::parse_number;
 use crate::types::{
@@ -114,7 +115,7 @@ pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<
             settle_comparison(comparison, schema)?
         }
         Expr::Cast(cast) => settle_cast(cast, schema)?,
-        Expr::Like(like) => match refuse_pattern_of_enum(like, schema)? {
+        Expr::Like(like) => match refuse_pattern(like, schema)? {
             None => heeding_at_once(&expression, schema)?,
             settled => settled,
         },
@@ -166,7 +167,14 @@ fn settle_cast(cast: &Cast, schema: &DFSchema) -> Result<Option<Expr>> {
         return Ok(Some(settled));
     }
     let Ok(from) = cast.expr.get_type(schema) else { return Ok(None) };
-    Ok(any_numeric::settled_cast(&cast.expr, &from, cast.field.data_type())?)
+    let to = cast.field.data_type();
+    if from == ColumnType::Bit(None).arrow()
+        && to.is_integer()
+        && let Some(ty) = column_type_of_arrow(to)
+    {
+        return Ok(Some(called(cast.expr.as_ref().clone(), ty)?));
+    }
+    Ok(any_numeric::settled_cast(&cast.expr, &from, to)?)
 }
 
 /// `text || x` with `x` as the text that PostgreSQL writes of it; `None` if it is right as it is.
@@ -184,6 +192,9 @@ pub(super) fn concatenation(left: &Expr, right: &Expr, schema: &DFSchema) -> Res
         let is_literal = matches!(side, Expr::Literal(..) | Expr::Placeholder(_));
         is_literal && is_bytes(other) && (ty.is_string() || ty.is_null())
     };
+    if let Some(bits) = bits::joined((left, &left_type), (right, &right_type))? {
+        return Ok(Some(bits));
+    }
     let is_written = |ty: &DataType| !ty.is_string() && !ty.is_null() && !matches!(ty, DataType::List(_));
     let as_type = |side: &Expr, ty| literal_as(side.clone(), ty);
     let (left, right) = if is_bytes_literal(left, &left_type, &right_type) {
@@ -239,10 +250,13 @@ fn refuse_cast(cast: &Cast, schema: &DFSchema) -> Result<()> {
     Err(cannot_cast(&type_in_words(&from), &type_in_words(to)).into())
 }
 
-/// `42883` for a pattern that a label is matched with.
-fn refuse_pattern_of_enum(like: &Like, schema: &DFSchema) -> Result<Option<Expr>> {
-    let Some(ty) = like.expr.get_type(schema).ok().as_ref().and_then(EnumType::of_arrow) else {
-        return Ok(None);
+/// `42883` for a pattern that a label or a bit string is matched with.
+fn refuse_pattern(like: &Like, schema: &DFSchema) -> Result<Option<Expr>> {
+    let Ok(ty) = like.expr.get_type(schema) else { return Ok(None) };
+    let name = match EnumType::of_arrow(&ty) {
+        Some(ty) => ty.to_string(),
+        None if ty == ColumnType::Bit(None).arrow() => type_in_words(&ty),
+        None => return Ok(None),
     };
     let operator = match (like.negated, like.case_insensitive) {
         (false, false) => "~~",
@@ -250,7 +264,7 @@ fn refuse_pattern_of_enum(like: &Like, schema: &DFSchema) -> Result<Option<Expr>
         (true, false) => "!~~",
         (true, true) => "!~~*",
     };
-    Err(no_operator(&ty.to_string(), &operator, "text").into())
+    Err(no_operator(&name, &operator, "text").into())
 }
 
 /// `sum` over `bigint` as a `numeric`: without making one of each value, unless different ones are to be found.
@@ -514,15 +528,18 @@ fn make_arrays(construct: &str, mut choices: Vec<&mut Expr>, schema: &DFSchema) 
     Ok(has_literals)
 }
 
-/// Makes text literals among values of an enum its labels, and among places in a log places; whether there are any.
+/// Makes text literals among values of an enum its labels, among places in a log places, and among bit strings such; whether there are
+/// any.
 ///
 /// # Errors
 /// `42804` and `42846` for something of another type among them.
 pub(super) fn make_labels(construct: &str, choices: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
     let strict = |choice: &&mut Expr| {
         let ty = choice.get_type(schema).ok()?;
-        let is_place = ty == ColumnType::PgLsn.arrow();
-        EnumType::of_arrow(&ty).map(ColumnType::Enum).or_else(|| is_place.then_some(ColumnType::PgLsn))
+        let others = [ColumnType::PgLsn, ColumnType::Bit(None)];
+        EnumType::of_arrow(&ty)
+            .map(ColumnType::Enum)
+            .or_else(|| others.into_iter().find(|other| other.arrow() == ty))
     };
     let Some(ty) = choices.iter().find_map(strict) else { return Ok(false) };
     let (mut types, mut has_literals) = (Vec::new(), false);
@@ -761,14 +778,17 @@ fn settle_text(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Ex
     Ok(changed.then(|| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments))))
 }
 
-/// A function of what `string_agg` gives, whose length DataFusion counts in 64 bits, as of any other text; the length of bytes.
+/// A function of what `string_agg` gives, whose length DataFusion counts in 64 bits, as of any other text; the length of bytes and of
+/// bit strings.
 fn settle_texts(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     let types = function.args.iter().map(|argument| argument.get_type(schema)).collect::<Result<Vec<_>>>()?;
-    if function.name() == "character_length"
-        && let [DataType::Binary | DataType::BinaryView] = types[..]
-    {
-        let length = crate::functions::function(crate::functions::BYTES_LENGTH)?;
-        return Ok(Some(length.call(function.args.clone())));
+    let of_length = match types[..] {
+        [DataType::BinaryView] => Some(BYTES_LENGTH),
+        [DataType::Binary] => Some(BITS_LENGTH),
+        _ => None,
+    };
+    if let Some(length) = of_length.filter(|_| function.name() == "character_length") {
+        return Ok(Some(crate::functions::function(length)?.call(function.args.clone())));
     }
     if !types.contains(&DataType::LargeUtf8) {
         return Ok(None);

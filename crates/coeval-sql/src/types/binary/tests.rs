@@ -33,6 +33,8 @@ fn what_is_written_is_read_again() {
         (ColumnType::Varchar(5), &["abc"]),
         (ColumnType::Char(5), &["abc  "]),
         (ColumnType::Bytea, &["\\x", "\\x00ff10"]),
+        (ColumnType::Bit(Some(9)), &["101010101"]),
+        (ColumnType::Varbit(None), &["", "1", "10101010"]),
         (ColumnType::Date, &["1970-01-01", "2000-01-01", "1999-12-31", "infinity", "-infinity"]),
         (ColumnType::Time, &["00:00:00", "23:59:59.999999"]),
         (ColumnType::Timestamp, &["2000-01-01 00:00:00", "1812-06-24 12:00:00.5", "infinity"]),
