@@ -188,7 +188,9 @@ impl ColumnBuilder {
             | ColumnType::Json
             | ColumnType::Jsonb => Inner::Text(StringViewBuilder::with_capacity(capacity)),
             ColumnType::Bytea => Inner::Bytes(BinaryViewBuilder::with_capacity(capacity)),
-            ColumnType::Bit(_) | ColumnType::Varbit(_) => Inner::Bits(BinaryBuilder::with_capacity(capacity, 0)),
+            ColumnType::Bit(_) | ColumnType::Varbit(_) => {
+                Inner::Bits(BinaryBuilder::with_capacity(capacity, 0))
+            }
             ColumnType::Date => Inner::Date(PrimitiveBuilder::with_capacity(capacity)),
             ColumnType::Time => Inner::Time(PrimitiveBuilder::with_capacity(capacity)),
             ColumnType::Timestamp | ColumnType::TimestampTz => {
