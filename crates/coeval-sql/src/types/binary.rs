@@ -171,10 +171,7 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
         ColumnType::Varchar(length) => Value::from(fit_varchar(utf8(bytes)?, length)?),
         ColumnType::Char(length) => Value::from(fit_char(utf8(bytes)?, length)?),
         ColumnType::Bytea => Value::Bytes(bytes.into()),
-        ColumnType::Bit(_) | ColumnType::Varbit(_) => {
-            let kept = decode_bits(bytes).ok_or_else(|| wrong_format(ty))?;
-            Value::Bytes(fit_bits(kept, ty, CastContext::Assignment)?.into())
-        }
+        ColumnType::Bit(_) | ColumnType::Varbit(_) => decode_bit_string(bytes, ty)?,
         ColumnType::Date => {
             let days = i32::from_be_bytes(fixed(bytes, ty)?);
             match days {
@@ -219,6 +216,11 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
         ColumnType::Enum(ty) => crate::types::parse_label(utf8(bytes)?, ty)?,
         ColumnType::Array(element) => decode_list(bytes, element)?,
     })
+}
+
+fn decode_bit_string(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
+    let kept = decode_bits(bytes).ok_or_else(|| wrong_format(ty))?;
+    Ok(Value::Bytes(fit_bits(kept, ty, CastContext::Assignment)?.into()))
 }
 
 /// Text as it came over the wire or in a file.

@@ -86,17 +86,8 @@ impl ExprPlanner for PostgresOperators {
         {
             return Ok(PlannerResult::Planned(joined));
         }
-        if let Some(bits) = bits::planned(&raw, schema)? {
-            return Ok(PlannerResult::Planned(bits));
-        }
         let mut raw = raw;
-        let Some(operator) = arithmetic(&raw.op) else {
-            settle_bits(&mut raw, schema)?;
-            if let Some(bits) = bits::exclusive_or(&raw, schema)? {
-                return Ok(PlannerResult::Planned(bits));
-            }
-            return Ok(PlannerResult::Original(with_comparable_operands(raw, schema)?));
-        };
+        let Some(operator) = arithmetic(&raw.op) else { return of_bits_or_comparison(raw, schema) };
         let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(raw));
         };
@@ -221,6 +212,18 @@ impl ExprPlanner for PostgresOperators {
         let part = |function| over_window(WindowFunctionDefinition::AggregateUDF(function));
         Ok(PlannerResult::Planned(mean(part(sum()), part(count_udaf()))))
     }
+}
+
+/// An operation on bits, or one that, if it is a comparison, has operands of types that compare.
+fn of_bits_or_comparison(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    if let Some(of_strings) = bits::planned(&raw, schema)? {
+        return Ok(PlannerResult::Planned(of_strings));
+    }
+    settle_bits(&mut raw, schema)?;
+    if let Some(of_integers) = bits::exclusive_or(&raw, schema)? {
+        return Ok(PlannerResult::Planned(of_integers));
+    }
+    Ok(PlannerResult::Original(with_comparable_operands(raw, schema)?))
 }
 
 /// An operation that, if it is a comparison, has operands of types that compare.
