@@ -11,14 +11,13 @@ use super::operators::no_operator;
 use crate::functions::{
     BITS_AND, BITS_JOINED, BITS_LEFT, BITS_NOT, BITS_OR, BITS_RIGHT, BITS_XOR, function,
 };
-use crate::parameters::typed_operands;
 use crate::scalar::cast_function::literal_as;
 use crate::types::{no_prefix_operator, type_in_words};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::planner::RawBinaryExpr;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 /// Whether values of this type are bit strings.
@@ -117,13 +116,11 @@ pub(super) fn exclusive_or(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<Opt
     Ok(Some(binary(both(Operator::BitwiseOr), Operator::Minus, both(Operator::BitwiseAnd))))
 }
 
-/// All bits of an operand turned.
+/// All bits of an operand turned; a parameter has its type by now.
 ///
 /// # Errors
 /// `42883` for a type that has none.
 pub(super) fn turned(operand: Expr, schema: &DFSchema) -> Result<Expr> {
-    // A parameter is an integer.
-    let (operand, _) = typed_operands(&BinaryOperator::BitwiseAnd, operand, lit(-1_i32), schema);
     let ones = match operand.get_type(schema)? {
         ty if is_bits(&ty) => return Ok(function(BITS_NOT)?.call(vec![operand])),
         DataType::Int16 => ScalarValue::Int16(Some(-1)),

@@ -2,7 +2,8 @@
 //! A sign in front of what is no literal, and `~`.
 //!
 //! DataFusion asks for the operand's type as soon as it reads such a sign, and knows no number but those of Arrow. So the dialect writes an
-//! operator of its own in its place, with nothing on the left, for which the planner asks us.
+//! operator of its own in its place, with nothing on the left, for which the planner asks us. On the left of what stands for `~` is an
+//! integer, whose type a parameter takes.
 
 use super::any_numeric::is_any_numeric;
 use super::bits;
@@ -33,9 +34,10 @@ impl Sign {
 
     /// What stands in the place of the sign in front of this operand.
     pub(in crate::query) fn before(self, operand: &AstExpr) -> AstExpr {
-        let nothing = Box::new(AstExpr::Value(Value::Null.into()));
+        let left = if self == Self::Not { Value::Number("1".to_owned(), false) } else { Value::Null };
+        let left = Box::new(AstExpr::Value(left.into()));
         let op = BinaryOperator::PGCustomBinaryOperator(self.operator().map(str::to_owned).to_vec());
-        AstExpr::BinaryOp { left: nothing, op, right: Box::new(operand.clone()) }
+        AstExpr::BinaryOp { left, op, right: Box::new(operand.clone()) }
     }
 
     /// The sign that such an operator stands for.

@@ -73,10 +73,10 @@ impl ExprPlanner for PostgresOperators {
         if let Some(merging) = Merging::of(&raw.op) {
             return Ok(PlannerResult::Planned(merged::planned(merging, raw.left, raw.right, schema)));
         }
+        (raw.left, raw.right) = typed_operands(&raw.op, raw.left, raw.right, schema);
         if let Some(sign) = Sign::of(&raw.op) {
             return Ok(PlannerResult::Planned(sign.planned(raw.right, schema)?));
         }
-        (raw.left, raw.right) = typed_operands(&raw.op, raw.left, raw.right, schema);
         let raw = match of_arrays_or_json(raw, schema)? {
             PlannerResult::Original(raw) => raw,
             planned => return Ok(planned),
