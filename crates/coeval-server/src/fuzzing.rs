@@ -14,7 +14,7 @@ use coeval_sql::Verifier;
 use std::sync::{Arc, OnceLock};
 
 /// The types that parameters have, one after the other.
-const TYPES: [ColumnType; 21] = [
+const TYPES: [ColumnType; 22] = [
     ColumnType::BigInt,
     ColumnType::Text,
     ColumnType::Numeric { precision: 38, scale: 10 },
@@ -31,6 +31,7 @@ const TYPES: [ColumnType; 21] = [
     ColumnType::Bytea,
     ColumnType::Varbit(None),
     ColumnType::Time,
+    ColumnType::TimeTz,
     ColumnType::TimestampTz,
     ColumnType::Uuid,
     ColumnType::PgLsn,

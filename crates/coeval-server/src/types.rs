@@ -33,6 +33,7 @@ pub(crate) mod oid {
     pub(crate) const TIMESTAMP: u32 = 1114;
     pub(crate) const TIMESTAMPTZ: u32 = 1184;
     pub(crate) const INTERVAL: u32 = 1186;
+    pub(crate) const TIMETZ: u32 = 1266;
     pub(crate) const BIT: u32 = 1560;
     pub(crate) const VARBIT: u32 = 1562;
     pub(crate) const NUMERIC: u32 = 1700;
@@ -87,6 +88,7 @@ impl WireType {
             ColumnType::Varbit(length) => Self::of_bits(oid::VARBIT, length),
             ColumnType::Date => Self::new(oid::DATE, 4),
             ColumnType::Time => Self::new(oid::TIME, 8),
+            ColumnType::TimeTz => Self::new(oid::TIMETZ, 12),
             ColumnType::Timestamp => Self::new(oid::TIMESTAMP, 8),
             ColumnType::TimestampTz => Self::new(oid::TIMESTAMPTZ, 8),
             ColumnType::Interval => Self::new(oid::INTERVAL, 16),
@@ -128,6 +130,7 @@ impl WireType {
             ColumnType::Varbit(_) => 1563,
             ColumnType::Date => 1182,
             ColumnType::Time => 1183,
+            ColumnType::TimeTz => 1270,
             ColumnType::Timestamp => 1115,
             ColumnType::TimestampTz => 1185,
             ColumnType::Interval => 1187,

@@ -14,6 +14,7 @@
 //! | [`places`] | `pg_wal_lsn_diff`, places in a log moved by bytes |
 //! | [`number_pattern`] | `to_char` and `to_number` of numbers |
 //! | [`time_pattern`] | `to_char` of times |
+//! | [`zoned_times`] | times with a zone, an interval later or on a date |
 //! | [`regular`] | the `regexp_` functions, patterns of `SIMILAR TO`, lists of patterns |
 //! | [`row_counts`] | how many rows LIMIT and OFFSET count |
 //! | [`sizes`] | `pg_size_bytes` |
@@ -58,6 +59,7 @@ mod sent;
 mod sizes;
 mod texts;
 mod time_pattern;
+mod zoned_times;
 
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
@@ -101,6 +103,7 @@ pub(crate) use regular::{
 pub(crate) use row_counts::{ROWS_SKIPPED, ROWS_TAKEN};
 pub(crate) use texts::FORMAT_ELEMENTS;
 pub(crate) use time_pattern::{ExactPattern, ExactTime};
+pub(crate) use zoned_times::{ZONED_AFTER, ZONED_BEFORE, ZONED_ON_DATE};
 
 /// A function: its forms, whether it is NULL when an argument is, and what its result depends on.
 struct Entry {
@@ -139,7 +142,7 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 20] = [
+    let lists: [&[Entry]; 21] = [
         any_numbers::ENTRIES,
         arrays::ENTRIES,
         bit_strings::ENTRIES,
@@ -160,6 +163,7 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
         sizes::ENTRIES,
         texts::ENTRIES,
         time_pattern::ENTRIES,
+        zoned_times::ENTRIES,
     ];
     let listed = lists.into_iter().flatten().map(|entry| ScalarUDF::from(Function::new(entry)));
     listed.chain(enums::functions()).chain(long::functions()).chain(ordered_sets::functions())

@@ -27,7 +27,7 @@ pub use crate::copy::fuzzing::copy;
 /// What the functions of one call may take.
 const MEMORY_BYTES: usize = 64 << 20;
 
-const TYPES: [ColumnType; 28] = [
+const TYPES: [ColumnType; 29] = [
     ColumnType::SmallInt,
     ColumnType::Int,
     ColumnType::BigInt,
@@ -45,6 +45,7 @@ const TYPES: [ColumnType; 28] = [
     ColumnType::Varbit(None),
     ColumnType::Date,
     ColumnType::Time,
+    ColumnType::TimeTz,
     ColumnType::Timestamp,
     ColumnType::TimestampTz,
     ColumnType::Interval,

@@ -30,6 +30,7 @@ mod parameter;
 mod scalar;
 mod shown;
 mod text;
+mod zoned_time;
 mod zones;
 
 pub(crate) use abbreviations::{Meaning as ZoneMeaning, abbreviations as zone_abbreviations};
@@ -70,8 +71,9 @@ pub use parameter::ParameterType;
 pub(crate) use scalar::{scalar_of, value_of_scalar};
 pub use shown::format_shown;
 pub(crate) use shown::{element_text, shown_elements};
-pub use text::{format_value, parse_value};
+pub use text::{format_value, parse_value, text_without_zone};
 pub(crate) use text::{no_time, parse_label, push_hex, read_hex};
+pub(crate) use zoned_time::{zoned_at, zoned_elsewhere, zoned_time, zoned_today};
 pub(crate) use zones::{
     Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, local_to_utc, offset, posix_offset,
     session_zone, utc_to_local,

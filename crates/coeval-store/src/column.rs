@@ -3,7 +3,9 @@
 
 use crate::enum_type::EnumType;
 use crate::types::{ColumnType, ElementType, Physical};
-use crate::value::{KeyReader, ListRef, Nullable, PLACE_SIZE, UUID_SIZE, Value, ValueRef, place_of};
+use crate::value::{
+    KeyReader, ListRef, Nullable, PLACE_SIZE, UUID_SIZE, Value, ValueRef, ZONED_TIME_SIZE, place_of,
+};
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, BinaryViewBuilder, BooleanBuilder,
     FixedSizeBinaryBuilder, Int64Array, LargeBinaryArray, LargeBinaryBuilder, ListArray, NullArray,
@@ -115,6 +117,7 @@ enum Inner {
     Bits(BinaryBuilder),
     Date(PrimitiveBuilder<Date32Type>),
     Time(PrimitiveBuilder<Time64MicrosecondType>),
+    ZonedTime(FixedSizeBinaryBuilder),
     Timestamp(PrimitiveBuilder<TimestampMicrosecondType>),
     Interval(PrimitiveBuilder<IntervalMonthDayNanoType>),
     Uuid(FixedSizeBinaryBuilder),
@@ -193,6 +196,9 @@ impl ColumnBuilder {
             }
             ColumnType::Date => Inner::Date(PrimitiveBuilder::with_capacity(capacity)),
             ColumnType::Time => Inner::Time(PrimitiveBuilder::with_capacity(capacity)),
+            ColumnType::TimeTz => {
+                Inner::ZonedTime(FixedSizeBinaryBuilder::with_capacity(capacity, ZONED_TIME_SIZE))
+            }
             ColumnType::Timestamp | ColumnType::TimestampTz => {
                 Inner::Timestamp(PrimitiveBuilder::with_capacity(capacity).with_data_type(ty.arrow()))
             }
@@ -230,6 +236,9 @@ impl ColumnBuilder {
             (Inner::Bits(b), ValueRef::Bytes(v)) => b.append_value(v),
             (Inner::Date(b), ValueRef::Int32(v)) => b.append_value(v),
             (Inner::Time(b), ValueRef::Int64(v)) => b.append_value(v),
+            (Inner::ZonedTime(b), ValueRef::Bytes(v)) => {
+                b.append_value(v).expect("a time with a zone has twelve bytes");
+            }
             (Inner::Timestamp(b), ValueRef::Int64(v)) => b.append_value(v),
             (Inner::Interval(b), ValueRef::Interval(v)) => {
                 b.append_value(IntervalMonthDayNano::new(v.months, v.days, v.nanoseconds));
@@ -280,7 +289,7 @@ impl ColumnBuilder {
             Inner::Time(b) => b.append_null(),
             Inner::Timestamp(b) => b.append_null(),
             Inner::Interval(b) => b.append_null(),
-            Inner::Uuid(b) | Inner::Place(b) => b.append_null(),
+            Inner::Uuid(b) | Inner::Place(b) | Inner::ZonedTime(b) => b.append_null(),
             Inner::Enum(_, b) => b.append_null(),
             Inner::List(b) => b.push_null(),
         }
@@ -304,7 +313,7 @@ impl ColumnBuilder {
             Inner::Time(b) => Arc::new(b.finish()),
             Inner::Timestamp(b) => Arc::new(b.finish()),
             Inner::Interval(b) => Arc::new(b.finish()),
-            Inner::Uuid(b) | Inner::Place(b) => Arc::new(b.finish()),
+            Inner::Uuid(b) | Inner::Place(b) | Inner::ZonedTime(b) => Arc::new(b.finish()),
             Inner::Enum(ty, b) => enums(*ty, b.finish()),
             Inner::List(b) => Arc::new(b.finish()),
         }

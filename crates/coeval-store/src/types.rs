@@ -57,6 +57,8 @@ pub enum ColumnType {
     Date,
     /// Microseconds since midnight.
     Time,
+    /// The same with the offset of a zone, as [`kept_zoned_time`](crate::kept_zoned_time) makes bytes of both.
+    TimeTz,
     /// Microseconds since 1970-01-01 00:00, no time zone.
     Timestamp,
     /// Microseconds since 1970-01-01 00:00 UTC.
@@ -100,7 +102,7 @@ pub enum Physical {
     Number,
     /// UTF-8 text.
     Text,
-    /// Bytes of any length: `bytea`, bit strings.
+    /// Bytes of any length: `bytea`, bit strings, times with a zone.
     Bytes,
     /// Sixteen bytes: months, days, nanoseconds.
     Interval,
@@ -132,7 +134,7 @@ impl ColumnType {
             Self::AnyNumeric => Physical::Number,
             Self::Boolean => Physical::Boolean,
             Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Json | Self::Jsonb => Physical::Text,
-            Self::Bytea | Self::Bit(_) | Self::Varbit(_) => Physical::Bytes,
+            Self::Bytea | Self::Bit(_) | Self::Varbit(_) | Self::TimeTz => Physical::Bytes,
             Self::Interval => Physical::Interval,
             Self::Uuid => Physical::Uuid,
             Self::Array(element) => Physical::List(element),
@@ -183,6 +185,7 @@ impl ColumnType {
             Self::Bit(_) | Self::Varbit(_) => DataType::Binary,
             Self::Date => DataType::Date32,
             Self::Time => DataType::Time64(TimeUnit::Microsecond),
+            Self::TimeTz => DataType::FixedSizeBinary(12),
             Self::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
             Self::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Self::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
@@ -219,6 +222,7 @@ impl fmt::Display for ColumnType {
             Self::Varbit(Some(length)) => write!(f, "bit varying({length})"),
             Self::Date => f.write_str("date"),
             Self::Time => f.write_str("time without time zone"),
+            Self::TimeTz => f.write_str("time with time zone"),
             Self::Timestamp => f.write_str("timestamp without time zone"),
             Self::TimestampTz => f.write_str("timestamp with time zone"),
             Self::Interval => f.write_str("interval"),

@@ -97,6 +97,7 @@ pub(crate) fn declared_types(
             oid::VARBIT => Declared::Type(ColumnType::Varbit(None)),
             oid::DATE => Declared::Type(ColumnType::Date),
             oid::TIME => Declared::Type(ColumnType::Time),
+            oid::TIMETZ => Declared::Type(ColumnType::TimeTz),
             oid::TIMESTAMP => Declared::Type(ColumnType::Timestamp),
             oid::TIMESTAMPTZ => Declared::Type(ColumnType::TimestampTz),
             oid::INTERVAL => Declared::Type(ColumnType::Interval),

@@ -180,6 +180,7 @@ fn is_text(ty: ColumnType) -> bool {
         ColumnType::AnyNumeric
         | ColumnType::Interval
         | ColumnType::PgLsn
+        | ColumnType::TimeTz
         | ColumnType::Bit(_)
         | ColumnType::Varbit(_)
         | ColumnType::Enum(_) => true,

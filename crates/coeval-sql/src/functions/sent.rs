@@ -29,6 +29,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("time_send", &[sent(&[Takes::Type(ColumnType::Time)])]),
     strict("timestamp_send", &[sent(&[Takes::Type(ColumnType::Timestamp)])]),
     strict("timestamptz_send", &[sent(&[Takes::Type(ColumnType::TimestampTz)])]).stable(),
+    strict("timetz_send", &[sent(&[Takes::Type(ColumnType::TimeTz)])]),
     strict("uuid_send", &[sent(&[Takes::Type(ColumnType::Uuid)])]),
 ];
 

@@ -23,7 +23,7 @@ const BYTES: ColumnType =
 pub(crate) fn of_operand(operator: &BinaryOperator, side: Side, other: ColumnType) -> Option<ColumnType> {
     match (operator, side, other) {
         (BinaryOperator::Plus, _, ColumnType::Timestamp | ColumnType::TimestampTz)
-        | (BinaryOperator::Plus | BinaryOperator::Minus, _, ColumnType::Interval) => {
+        | (BinaryOperator::Plus | BinaryOperator::Minus, _, ColumnType::Interval | ColumnType::TimeTz) => {
             Some(ColumnType::Interval)
         }
         (

@@ -791,6 +791,10 @@ fn register(name: &str) -> Option<Expr> {
         "localtime" => {
             return Some(casts::cast(register("localtimestamp")?, DataType::Time(None, TimezoneInfo::None)));
         }
+        "current_time" => {
+            let ty = DataType::Time(None, TimezoneInfo::WithTimeZone);
+            return Some(casts::cast(call("now", Vec::new()), ty));
+        }
         "current_schema" | "current_user" | "session_user" | "current_role" | "user" | "current_catalog" => {
             name
         }

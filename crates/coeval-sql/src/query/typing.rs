@@ -79,6 +79,7 @@ mod values;
 mod variances;
 mod window_keys;
 mod windows;
+mod zoned_times;
 
 pub(super) use any_numeric::{is_any_numeric, settled_cast as cast_of_any_numeric};
 pub(super) use any_of_group::any_of_group;

@@ -45,6 +45,7 @@ pub(crate) fn is_own(to: ColumnType) -> bool {
             | ColumnType::Varbit(_)
             | ColumnType::Date
             | ColumnType::Time
+            | ColumnType::TimeTz
             | ColumnType::Timestamp
             | ColumnType::TimestampTz
             | ColumnType::Interval

@@ -481,7 +481,7 @@ fn number_of_text(text: &str) -> Result<(Value, ColumnType), SqlError> {
 /// The one type of two, but for arrays, which are not always compared where they have one, and for instants, which depend on a zone.
 fn common_type_here(left: ColumnType, right: ColumnType) -> Result<ColumnType, Refusal> {
     types::common_type(left, right)
-        .filter(|ty| left == right || !matches!(ty, ColumnType::Array(_) | ColumnType::TimestampTz))
+        .filter(|ty| left == right || !(matches!(ty, ColumnType::Array(_)) || is_zoned(*ty)))
         .ok_or_else(|| Refusal::unsupported(format!("{left} beside {right}")))
 }
 
@@ -500,8 +500,8 @@ fn refuse_digits(ty: &ast::DataType) -> Result<(), Refusal> {
 /// Whether the session's zone says which values texts stand for.
 fn is_zoned(ty: ColumnType) -> bool {
     match ty {
-        ColumnType::Array(element) => element.column_type() == ColumnType::TimestampTz,
-        ty => ty == ColumnType::TimestampTz,
+        ColumnType::Array(element) => is_zoned(element.column_type()),
+        ty => matches!(ty, ColumnType::TimestampTz | ColumnType::TimeTz),
     }
 }
 

@@ -90,8 +90,15 @@ fn column_name(place: usize) -> String {
 
 /// Whether a function asks the statement that the expression belongs to.
 fn asks_statement(function: &Function) -> bool {
-    const NAMES: [&str; 6] =
-        ["now", "current_timestamp", "transaction_timestamp", "localtimestamp", "current_date", "nextval"];
+    const NAMES: [&str; 7] = [
+        "now",
+        "current_timestamp",
+        "transaction_timestamp",
+        "localtimestamp",
+        "current_date",
+        "current_time",
+        "nextval",
+    ];
     match function.name.0.as_slice() {
         [ObjectNamePart::Identifier(name)] => NAMES.contains(&folded(name).as_str()),
         _ => false,

@@ -272,6 +272,7 @@ impl NumberFacts {
             | ColumnType::Varbit(_)
             | ColumnType::Date
             | ColumnType::Time
+            | ColumnType::TimeTz
             | ColumnType::Timestamp
             | ColumnType::TimestampTz
             | ColumnType::Interval
@@ -308,7 +309,11 @@ fn octets_max(ty: ColumnType) -> Option<i32> {
 fn datetime_precision(column: &ColumnDef) -> Option<i32> {
     match column.ty {
         ColumnType::Date => Some(0),
-        ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz | ColumnType::Interval => {
+        ColumnType::Time
+        | ColumnType::TimeTz
+        | ColumnType::Timestamp
+        | ColumnType::TimestampTz
+        | ColumnType::Interval => {
             Some(column.second_digits.unwrap_or(SECOND_DIGITS_MAX).into())
         }
         _ => None,

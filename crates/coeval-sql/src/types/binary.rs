@@ -14,6 +14,7 @@ use crate::types::lists::{decode_list, encode_list};
 use crate::types::numeric::{overflow as numeric_overflow, power_of_ten, rescale};
 use crate::types::one_nan::{double_with_one_nan, real_with_one_nan};
 use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
+use crate::types::zoned_time::{WrongTime, decode_zoned_time, encode_zoned_time};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, IntervalValue, Value, ValueRef, kept_place, place_of};
 
@@ -85,6 +86,7 @@ pub fn encode_binary(value: ValueRef<'_>, ty: ColumnType, out: &mut Vec<u8>) -> 
         (ValueRef::Float64(v), _) => out.extend_from_slice(&v.to_be_bytes()),
         (ValueRef::Text(v), _) => out.extend_from_slice(v.as_bytes()),
         (ValueRef::Bytes(kept), ColumnType::Bit(_) | ColumnType::Varbit(_)) => encode_bits(kept, out)?,
+        (ValueRef::Bytes(kept), ColumnType::TimeTz) => encode_zoned_time(kept, out),
         (ValueRef::Bytes(v), _) => out.extend_from_slice(v),
         (ValueRef::Interval(v), _) => {
             out.extend_from_slice(&(v.nanoseconds / NANOS_PER_MICRO).to_be_bytes());
@@ -189,6 +191,7 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
             }
             Value::Int64(micros)
         }
+        ColumnType::TimeTz => decode_zone_of_time(bytes, ty)?,
         ColumnType::Timestamp | ColumnType::TimestampTz => {
             let micros = i64::from_be_bytes(fixed(bytes, ty)?);
             match micros {
@@ -215,6 +218,17 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
         ColumnType::PgLsn => Value::Int64(kept_place(u64::from_be_bytes(fixed(bytes, ty)?))),
         ColumnType::Enum(ty) => crate::types::parse_label(utf8(bytes)?, ty)?,
         ColumnType::Array(element) => decode_list(bytes, element)?,
+    })
+}
+
+fn decode_zone_of_time(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
+    decode_zoned_time(bytes).map_err(|wrong| match wrong {
+        WrongTime::Length => wrong_format(ty),
+        WrongTime::Time => out_of_range("time"),
+        WrongTime::Offset => {
+            let message = "time zone displacement out of range";
+            SqlError::new(SqlState::InvalidTimeZoneDisplacementValue, message)
+        }
     })
 }
 

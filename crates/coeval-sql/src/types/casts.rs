@@ -94,7 +94,7 @@ fn first_context(from: ColumnType, to: ColumnType) -> Option<CastContext> {
 fn in_table(from: ColumnType, to: ColumnType) -> Option<CastContext> {
     use ColumnType::{
         AnyNumeric, BigInt, Bit, Boolean, Char, Date, Double, Int, Interval, Json, Jsonb, Numeric, Real,
-        SmallInt, Text, Time, Timestamp, TimestampTz, Varbit, Varchar,
+        SmallInt, Text, Time, TimeTz, Timestamp, TimestampTz, Varbit, Varchar,
     };
     match (from, to) {
         (SmallInt, Int | BigInt | Numeric { .. } | AnyNumeric | Real | Double)
@@ -106,7 +106,7 @@ fn in_table(from: ColumnType, to: ColumnType) -> Option<CastContext> {
         | (Text | Varchar(_) | Char(_), Text | Varchar(_) | Char(_))
         | (Date, Timestamp | TimestampTz)
         | (Timestamp, TimestampTz)
-        | (Time, Interval)
+        | (Time, Interval | TimeTz)
         | (Bit(_) | Varbit(_), Bit(_) | Varbit(_)) => Some(CastContext::Implicit),
         (Int, SmallInt)
         | (BigInt, SmallInt | Int)
@@ -117,7 +117,8 @@ fn in_table(from: ColumnType, to: ColumnType) -> Option<CastContext> {
         | (Double, SmallInt | Int | BigInt | Numeric { .. } | AnyNumeric | Real)
         | (Boolean, Text | Varchar(_) | Char(_))
         | (Timestamp, Date | Time)
-        | (TimestampTz, Date | Time | Timestamp)
+        | (TimestampTz, Date | Time | TimeTz | Timestamp)
+        | (TimeTz, Time)
         | (Interval, Time)
         | (Json, Jsonb)
         | (Jsonb, Json) => Some(CastContext::Assignment),

@@ -69,6 +69,7 @@ pub(crate) fn facts(ty: ColumnType) -> TypeFacts {
         ColumnType::Double => fixed(701, 8, "d"),
         ColumnType::Date => fixed(1082, 4, "i"),
         ColumnType::Time => fixed(1083, 8, "d"),
+        ColumnType::TimeTz => fixed(1266, 12, "d"),
         ColumnType::Timestamp => fixed(1114, 8, "d"),
         ColumnType::TimestampTz => fixed(1184, 8, "d"),
         ColumnType::Interval => fixed(1186, 16, "d"),
@@ -141,7 +142,11 @@ pub(crate) fn category(ty: ColumnType) -> &'static str {
         | ColumnType::AnyNumeric => "N",
         ColumnType::Boolean => "B",
         ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => "S",
-        ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => "D",
+        ColumnType::Date
+        | ColumnType::Time
+        | ColumnType::TimeTz
+        | ColumnType::Timestamp
+        | ColumnType::TimestampTz => "D",
         ColumnType::Interval => "T",
         ColumnType::Enum(_) => "E",
         ColumnType::Array(_) => "A",
@@ -206,6 +211,7 @@ fn array_of(element: i32) -> i32 {
         1114 => 1115,
         1184 => 1185,
         1186 => 1187,
+        1266 => 1270,
         1560 => 1561,
         1562 => 1563,
         1700 => 1231,

@@ -43,6 +43,7 @@ pub fn column_type(ty: &AstType) -> Result<ColumnType, SqlError> {
         }
         AstType::Date => ColumnType::Date,
         AstType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => ColumnType::Time,
+        AstType::Time(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => ColumnType::TimeTz,
         AstType::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => ColumnType::Timestamp,
         AstType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => ColumnType::TimestampTz,
         AstType::Interval { .. } => ColumnType::Interval,
@@ -183,7 +184,6 @@ fn is_known_elsewhere(name: &str) -> bool {
             | "circle"
             | "tsvector"
             | "tsquery"
-            | "timetz"
     )
 }
 
@@ -240,6 +240,7 @@ pub fn column_type_of_arrow(ty: &DataType) -> Option<ColumnType> {
         DataType::Binary => ColumnType::Bit(None),
         DataType::LargeBinary => ColumnType::AnyNumeric,
         DataType::FixedSizeBinary(16) => ColumnType::Uuid,
+        DataType::FixedSizeBinary(12) => ColumnType::TimeTz,
         DataType::FixedSizeBinary(8) => ColumnType::PgLsn,
         DataType::FixedSizeBinary(_) => ColumnType::Bytea,
         DataType::Date32 | DataType::Date64 => ColumnType::Date,

@@ -39,6 +39,7 @@ pub(crate) fn decimal_shape(ty: ColumnType) -> Option<(i32, i32)> {
         | ColumnType::Varbit(_)
         | ColumnType::Date
         | ColumnType::Time
+        | ColumnType::TimeTz
         | ColumnType::Timestamp
         | ColumnType::TimestampTz
         | ColumnType::Interval

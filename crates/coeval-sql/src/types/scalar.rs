@@ -40,6 +40,9 @@ pub(crate) fn scalar_of(value: &Value, ty: ColumnType) -> Result<ScalarValue, Sq
         (Value::Int64(v), DataType::FixedSizeBinary(size)) => {
             ScalarValue::FixedSizeBinary(size, Some(place_of(*v).to_be_bytes().to_vec()))
         }
+        (Value::Bytes(v), DataType::FixedSizeBinary(size)) => {
+            ScalarValue::FixedSizeBinary(size, Some(v.to_vec()))
+        }
         (Value::Uuid(v), DataType::FixedSizeBinary(size)) => {
             ScalarValue::FixedSizeBinary(size, Some(v.to_vec()))
         }

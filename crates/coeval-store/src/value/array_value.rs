@@ -2,6 +2,7 @@
 //! Reading one value out of an Arrow array.
 
 use super::place::{PLACE_SIZE, kept_place};
+use super::zoned_time::ZONED_TIME_SIZE;
 use super::{AnyNumberRef, IntervalValue, ListRef, ValueRef};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{
@@ -62,6 +63,9 @@ pub fn value_at(array: &dyn Array, index: usize) -> ValueRef<'_> {
             let mut place = [0; PLACE_SIZE as usize];
             place.copy_from_slice(array.as_fixed_size_binary().value(index));
             ValueRef::Int64(kept_place(u64::from_be_bytes(place)))
+        }
+        DataType::FixedSizeBinary(ZONED_TIME_SIZE) => {
+            ValueRef::Bytes(array.as_fixed_size_binary().value(index))
         }
         DataType::Struct(_) => {
             ValueRef::Int64(array.as_struct().column(0).as_primitive::<Int64Type>().value(index))

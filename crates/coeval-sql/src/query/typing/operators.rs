@@ -33,6 +33,7 @@ use super::settle::{comparable_pair, concatenation, floats_of_one_type, make_lab
 use super::subscripts;
 use super::sums::sum;
 use super::windows;
+use super::zoned_times;
 use crate::error::SqlError;
 use crate::parameters::{Side, of_operand, typed_operands};
 use crate::query::compares;
@@ -100,6 +101,9 @@ impl ExprPlanner for PostgresOperators {
         }
         if let Some(place) = places::planned(operator, &raw, (&left, &right))? {
             return Ok(PlannerResult::Planned(place));
+        }
+        if let Some(zoned) = zoned_times::planned(operator, &raw, (&left, &right))? {
+            return Ok(PlannerResult::Planned(zoned));
         }
         if let Some(moved) = moved(operator, (&raw.left, &left), (&raw.right, &right))? {
             return Ok(PlannerResult::Planned(moved));

@@ -12,6 +12,7 @@ use super::intervals::length;
 use super::numbers::{nullable, quotient};
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
+use super::zoned_times::is_zoned_time;
 use super::{
     aggregates, any_numeric, array_keys, bits, comparisons, documents, group_keys, in_subquery, jsonb, merged,
     orderless, padded, subquery_order, trimmed, window_keys,
@@ -230,11 +231,12 @@ fn settle_parameter(cast: &Cast) -> Result<Option<Expr>> {
     }
 }
 
-/// `42846` for a cast of an enum, or of a place in a log, to anything but text, which is another function's, and for those
+/// `42846` for a cast of an enum, of a place in a log, or of a time with a zone, to anything but text and `time`, which is another function's, and for those
 /// between times, numbers and truth values that Arrow has and PostgreSQL has not.
 fn refuse_cast(cast: &Cast, schema: &DFSchema) -> Result<()> {
     let (Ok(from), to) = (cast.expr.get_type(schema), cast.field.data_type()) else { return Ok(()) };
-    let is_strict = EnumType::of_arrow(&from).is_some() || from == ColumnType::PgLsn.arrow();
+    let is_strict =
+        EnumType::of_arrow(&from).is_some() || from == ColumnType::PgLsn.arrow() || is_zoned_time(&from);
     let is_refused = match (&from, to) {
         (DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_), to) => {
             to.is_numeric() || *to == DataType::Boolean
@@ -336,6 +338,11 @@ pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<
         return Ok(Some(lengths));
     }
     if types.len() == operands.len()
+        && let Some(zoned) = zoned_times(operands, &types)?
+    {
+        return Ok(Some(zoned));
+    }
+    if types.len() == operands.len()
         && let Some(dates) = as_dates(operands, &types, schema)
     {
         return Ok(Some(dates));
@@ -373,6 +380,20 @@ fn lengths(operands: &[Expr], types: &[DataType]) -> Result<Option<Vec<Expr>>> {
     };
     let spans = operands.iter().zip(types).map(span).collect::<Result<Vec<_>, SqlError>>()?;
     Ok(Some(spans.into_iter().map(length).collect()))
+}
+
+/// Times beside such with a zone as times of today in the session's zone; `None` of anything else.
+fn zoned_times(operands: &[Expr], types: &[DataType]) -> Result<Option<Vec<Expr>>> {
+    let is_time = |ty: &DataType| matches!(ty, DataType::Time64(_));
+    let are_both = types.iter().any(is_zoned_time) && types.iter().any(is_time);
+    if !are_both || !types.iter().all(|ty| is_zoned_time(ty) || is_time(ty)) {
+        return Ok(None);
+    }
+    let zoned = |(operand, ty): (&Expr, &DataType)| match is_time(ty) {
+        true => literal_as(operand.clone(), ColumnType::TimeTz),
+        false => Ok(operand.clone()),
+    };
+    Ok(Some(operands.iter().zip(types).map(zoned).collect::<Result<_, SqlError>>()?))
 }
 
 /// Dates beside midnights of other dates, all as dates: what a table's chunks and keys are looked up by. `None` of anything
@@ -528,15 +549,15 @@ fn make_arrays(construct: &str, mut choices: Vec<&mut Expr>, schema: &DFSchema) 
     Ok(has_literals)
 }
 
-/// Makes text literals among values of an enum its labels, among places in a log places, and among bit strings such; whether there are
-/// any.
+/// Makes text literals among values of an enum its labels, and among places in a log, times with a zone and bit strings such; whether
+/// there are any.
 ///
 /// # Errors
 /// `42804` and `42846` for something of another type among them.
 pub(super) fn make_labels(construct: &str, choices: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
     let strict = |choice: &&mut Expr| {
         let ty = choice.get_type(schema).ok()?;
-        let others = [ColumnType::PgLsn, ColumnType::Bit(None)];
+        let others = [ColumnType::PgLsn, ColumnType::TimeTz, ColumnType::Bit(None)];
         EnumType::of_arrow(&ty)
             .map(ColumnType::Enum)
             .or_else(|| others.into_iter().find(|other| other.arrow() == ty))

@@ -37,6 +37,7 @@ fn what_is_written_is_read_again() {
         (ColumnType::Varbit(None), &["", "1", "10101010"]),
         (ColumnType::Date, &["1970-01-01", "2000-01-01", "1999-12-31", "infinity", "-infinity"]),
         (ColumnType::Time, &["00:00:00", "23:59:59.999999"]),
+        (ColumnType::TimeTz, &["00:00:00+02", "24:00:00-03:30"]),
         (ColumnType::Timestamp, &["2000-01-01 00:00:00", "1812-06-24 12:00:00.5", "infinity"]),
         (ColumnType::TimestampTz, &["2026-11-20 10:23:28.412+00"]),
         (ColumnType::Interval, &["1 year 2 mons 3 days 04:05:06.789", "-00:00:01"]),
