@@ -39,10 +39,8 @@ pub(super) fn with_bound_sequences(context: &StatementContext<'_>, expr: &Expr) 
 pub(super) fn with_fixed_instant(context: &StatementContext<'_>, mut expr: Expr, ty: ColumnType) -> Expr {
     let zone = context.settings.zone();
     fix_in_default(&mut expr, ty, context.clock, zone);
-    let is_instant = match ty {
-        ColumnType::Array(element) => element.column_type() == ColumnType::TimestampTz,
-        ty => ty == ColumnType::TimestampTz,
-    };
+    let element = if let ColumnType::Array(element) = ty { element.column_type() } else { ty };
+    let is_instant = matches!(element, ColumnType::TimestampTz | ColumnType::TimeTz);
     let Expr::Value(literal) = &expr else { return expr };
     let (true, AstValue::SingleQuotedString(text)) = (is_instant, &literal.value) else { return expr };
     // What is wrong with a literal is said where the default is tried.
