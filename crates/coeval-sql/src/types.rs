@@ -73,7 +73,7 @@ pub use shown::format_shown;
 pub(crate) use shown::{element_text, shown_elements};
 pub use text::{format_value, parse_value, text_without_zone};
 pub(crate) use text::{no_time, parse_label, push_hex, read_hex};
-pub(crate) use zoned_time::{zoned_at, zoned_elsewhere, zoned_time, zoned_today};
+pub(crate) use zoned_time::{zoned_elsewhere, zoned_time};
 pub(crate) use zones::{
     Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, local_to_utc, offset, posix_offset,
     session_zone, utc_to_local,
