@@ -33,10 +33,9 @@ NOT_RUN = re.compile(
 
 # Names of types that Coeval has not got (docs/sql.md), where a type or a literal of it stands.
 TYPES = (
-    r"\b(point|box|circle|polygon|path|lseg|line|inet|cidr|macaddr8?|bit|varbit|money|xml|timetz|int[48](multi)?range"
+    r"\b(point|box|circle|polygon|path|lseg|line|inet|cidr|macaddr8?|money|xml|int[48](multi)?range"
     r"|num(multi)?range|date(multi)?range|ts(tz)?(multi)?range|tsvector|tsquery|oidvector|int2vector|xid8?|cid|tid"
     r"|pg_snapshot|txid_snapshot|float8range|textrange|cashrange)\b\s*(\[|'|\)|,|$|\(|;|not|default|primary)"
-    r"|time\s*(\(\d\)\s*)?with\s+time\s+zone|timetz"
 )
 
 # What Coeval refuses as a whole. A refusal says nothing about the file at hand.

@@ -63,7 +63,8 @@ impl<'py> Values<'py> {
             (ColumnType::Time, ValueRef::Int64(micros)) => self.time(micros)?,
             (ColumnType::Timestamp, ValueRef::Int64(micros)) => self.timestamp(micros)?,
             (ColumnType::TimestampTz, ValueRef::Int64(micros)) => self.instant(micros)?,
-            (ColumnType::PgLsn, ValueRef::Int64(_)) => {
+            (ColumnType::PgLsn, ValueRef::Int64(_))
+            | (ColumnType::TimeTz | ColumnType::Bit(_) | ColumnType::Varbit(_), ValueRef::Bytes(_)) => {
                 text_of(value, ty, self.zone).into_pyobject(py)?.into_any()
             }
             (ColumnType::Enum(labels), ValueRef::Int64(place)) => {

@@ -14,7 +14,7 @@ use coeval_sql::Verifier;
 use std::sync::{Arc, OnceLock};
 
 /// The types that parameters have, one after the other.
-const TYPES: [ColumnType; 20] = [
+const TYPES: [ColumnType; 22] = [
     ColumnType::BigInt,
     ColumnType::Text,
     ColumnType::Numeric { precision: 38, scale: 10 },
@@ -29,7 +29,9 @@ const TYPES: [ColumnType; 20] = [
     ColumnType::Double,
     ColumnType::Boolean,
     ColumnType::Bytea,
+    ColumnType::Varbit(None),
     ColumnType::Time,
+    ColumnType::TimeTz,
     ColumnType::TimestampTz,
     ColumnType::Uuid,
     ColumnType::PgLsn,

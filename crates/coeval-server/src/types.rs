@@ -33,6 +33,9 @@ pub(crate) mod oid {
     pub(crate) const TIMESTAMP: u32 = 1114;
     pub(crate) const TIMESTAMPTZ: u32 = 1184;
     pub(crate) const INTERVAL: u32 = 1186;
+    pub(crate) const TIMETZ: u32 = 1266;
+    pub(crate) const BIT: u32 = 1560;
+    pub(crate) const VARBIT: u32 = 1562;
     pub(crate) const NUMERIC: u32 = 1700;
     pub(crate) const UUID: u32 = 2950;
     pub(crate) const PG_LSN: u32 = 3220;
@@ -81,8 +84,11 @@ impl WireType {
             ColumnType::Varchar(length) => Self::of_length(oid::VARCHAR, length),
             ColumnType::Char(length) => Self::of_length(oid::BPCHAR, length),
             ColumnType::Bytea => Self::new(oid::BYTEA, SIZE_VARIES),
+            ColumnType::Bit(length) => Self::of_bits(oid::BIT, length),
+            ColumnType::Varbit(length) => Self::of_bits(oid::VARBIT, length),
             ColumnType::Date => Self::new(oid::DATE, 4),
             ColumnType::Time => Self::new(oid::TIME, 8),
+            ColumnType::TimeTz => Self::new(oid::TIMETZ, 12),
             ColumnType::Timestamp => Self::new(oid::TIMESTAMP, 8),
             ColumnType::TimestampTz => Self::new(oid::TIMESTAMPTZ, 8),
             ColumnType::Interval => Self::new(oid::INTERVAL, 16),
@@ -100,6 +106,12 @@ impl WireType {
         Self { modifier, ..Self::new(oid, SIZE_VARIES) }
     }
 
+    /// The type of bit strings, whose modifier is their length.
+    fn of_bits(oid: u32, length: Option<u32>) -> Self {
+        let modifier = length.and_then(|length| i32::try_from(length).ok()).unwrap_or(-1);
+        Self { modifier, ..Self::new(oid, SIZE_VARIES) }
+    }
+
     /// The type of lists of this type; text for lists that PostgreSQL has no number for.
     fn list_of(element: ColumnType) -> Self {
         let oid = match element {
@@ -114,8 +126,11 @@ impl WireType {
             ColumnType::Varchar(_) => 1015,
             ColumnType::Char(_) => 1014,
             ColumnType::Bytea => 1001,
+            ColumnType::Bit(_) => 1561,
+            ColumnType::Varbit(_) => 1563,
             ColumnType::Date => 1182,
             ColumnType::Time => 1183,
+            ColumnType::TimeTz => 1270,
             ColumnType::Timestamp => 1115,
             ColumnType::TimestampTz => 1185,
             ColumnType::Interval => 1187,

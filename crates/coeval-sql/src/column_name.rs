@@ -144,6 +144,7 @@ pub(crate) fn internal_name(declared: &str) -> String {
         "decimal" | "dec" => "numeric",
         "boolean" => "bool",
         "character varying" | "char varying" => "varchar",
+        "bit varying" => "varbit",
         "char" | "character" => "bpchar",
         "timestamp with time zone" => "timestamptz",
         "timestamp without time zone" => "timestamp",

@@ -14,12 +14,14 @@
 //! | [`places`] | `pg_wal_lsn_diff`, places in a log moved by bytes |
 //! | [`number_pattern`] | `to_char` and `to_number` of numbers |
 //! | [`time_pattern`] | `to_char` of times |
+//! | [`zoned_times`] | times with a zone, an interval later or on a date |
 //! | [`regular`] | the `regexp_` functions, patterns of `SIMILAR TO`, lists of patterns |
 //! | [`row_counts`] | how many rows LIMIT and OFFSET count |
 //! | [`sizes`] | `pg_size_bytes` |
 //! | [`texts`] | `format`, `string_to_array` ... |
 //! | [`arrays`] | arrays with an element changed, shortened, filled |
 //! | [`bytes`] | bits and bytes of `bytea` |
+//! | [`bit_strings`] | `bitand`, `bitshiftleft` ... of bit strings |
 //! | [`sent`] | values as the protocol sends them: `float8send` ... |
 //! | [`delimited`] | `string_agg` whose delimiters differ |
 //! | [`normal_forms`] | `normalize` |
@@ -33,6 +35,7 @@
 mod aggregate_names;
 mod any_numbers;
 mod arrays;
+mod bit_strings;
 mod bytes;
 mod call;
 mod choice;
@@ -56,6 +59,7 @@ mod sent;
 mod sizes;
 mod texts;
 mod time_pattern;
+mod zoned_times;
 
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
@@ -81,6 +85,9 @@ pub(crate) use any_numbers::{
     NUMBER_DIFFERENCE, NUMBER_NEGATED, NUMBER_ORDER, NUMBER_PRODUCT, NUMBER_QUOTIENT, NUMBER_REMAINDER,
     NUMBER_SHORTEST, NUMBER_SUM,
 };
+pub(crate) use bit_strings::{
+    BITS_AND, BITS_JOINED, BITS_LEFT, BITS_LENGTH, BITS_NOT, BITS_OR, BITS_RIGHT, BITS_XOR, BitOperation,
+};
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use delimited::{DELIMITED, JOINED};
 pub(crate) use intervals::{INTERVAL_DOWN_TO, TIME_BETWEEN};
@@ -97,6 +104,7 @@ pub(crate) use regular::{
 pub(crate) use row_counts::{ROWS_SKIPPED, ROWS_TAKEN};
 pub(crate) use texts::FORMAT_ELEMENTS;
 pub(crate) use time_pattern::{ExactPattern, ExactTime};
+pub(crate) use zoned_times::{ZONED_AFTER, ZONED_BEFORE, ZONED_ON_DATE};
 
 /// A function: its forms, whether it is NULL when an argument is, and what its result depends on.
 struct Entry {
@@ -135,9 +143,10 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 19] = [
+    let lists: [&[Entry]; 21] = [
         any_numbers::ENTRIES,
         arrays::ENTRIES,
+        bit_strings::ENTRIES,
         bytes::ENTRIES,
         degrees::ENTRIES,
         delimited::ENTRIES,
@@ -155,6 +164,7 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
         sizes::ENTRIES,
         texts::ENTRIES,
         time_pattern::ENTRIES,
+        zoned_times::ENTRIES,
     ];
     let listed = lists.into_iter().flatten().map(|entry| ScalarUDF::from(Function::new(entry)));
     listed.chain(enums::functions()).chain(long::functions()).chain(ordered_sets::functions())
@@ -298,6 +308,7 @@ fn scalar_from(value: Value, ty: ColumnType) -> Result<ScalarValue> {
     match (value, ty.arrow()) {
         (Value::Text(text), DataType::Utf8View) => Ok(ScalarValue::Utf8View(Some(text.into()))),
         (Value::Bytes(bytes), DataType::BinaryView) => Ok(ScalarValue::BinaryView(Some(bytes.into()))),
+        (Value::Bytes(bits), DataType::Binary) => Ok(ScalarValue::Binary(Some(bits.into()))),
         (value, _) => {
             let mut builder = ColumnBuilder::new(ty, 1);
             builder.push(value.borrow());

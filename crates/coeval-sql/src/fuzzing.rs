@@ -27,7 +27,7 @@ pub use crate::copy::fuzzing::copy;
 /// What the functions of one call may take.
 const MEMORY_BYTES: usize = 64 << 20;
 
-const TYPES: [ColumnType; 26] = [
+const TYPES: [ColumnType; 29] = [
     ColumnType::SmallInt,
     ColumnType::Int,
     ColumnType::BigInt,
@@ -41,8 +41,11 @@ const TYPES: [ColumnType; 26] = [
     ColumnType::Varchar(5),
     ColumnType::Char(5),
     ColumnType::Bytea,
+    ColumnType::Bit(Some(5)),
+    ColumnType::Varbit(None),
     ColumnType::Date,
     ColumnType::Time,
+    ColumnType::TimeTz,
     ColumnType::Timestamp,
     ColumnType::TimestampTz,
     ColumnType::Interval,

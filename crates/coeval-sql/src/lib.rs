@@ -157,6 +157,7 @@ pub use token::SnapshotToken;
 pub use turns::QueryTurns;
 pub use types::{
     ParameterType, column_type, column_type_of_arrow, column_type_of_field, column_type_of_given,
-    decode_binary, encode_binary, format_shown, format_value, parse_value, type_number, utf8,
+    decode_binary, encode_binary, format_shown, format_value, parse_value, text_without_zone, type_number,
+    utf8,
 };
 pub use upstream::{PromotionLoss, Upstream, UpstreamState, UpstreamStatus};

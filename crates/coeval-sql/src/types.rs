@@ -6,6 +6,7 @@ pub(crate) mod any_numeric;
 mod array_text;
 mod assign;
 mod binary;
+mod bits;
 mod casts;
 mod common_type;
 mod comparisons;
@@ -29,12 +30,14 @@ mod parameter;
 mod scalar;
 mod shown;
 mod text;
+mod zoned_time;
 mod zones;
 
 pub(crate) use abbreviations::{Meaning as ZoneMeaning, abbreviations as zone_abbreviations};
 pub(crate) use array_text::array_elements;
 pub(crate) use assign::{assign, assign_array, decimal_to_float};
 pub use binary::{decode_binary, encode_binary, utf8};
+pub(crate) use bits::{bits_of_integer, fit_bits, integer_of_bits, read_bits, without_length};
 pub(crate) use casts::{
     CastContext, cannot_assign, cannot_cast, has_cast, is_text, no_condition, no_document, require_cast,
 };
@@ -68,8 +71,9 @@ pub use parameter::ParameterType;
 pub(crate) use scalar::{scalar_of, value_of_scalar};
 pub use shown::format_shown;
 pub(crate) use shown::{element_text, shown_elements};
-pub use text::{format_value, parse_value};
+pub use text::{format_value, parse_value, text_without_zone};
 pub(crate) use text::{no_time, parse_label, push_hex, read_hex};
+pub(crate) use zoned_time::{zoned_elsewhere, zoned_time};
 pub(crate) use zones::{
     Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, local_to_utc, offset, posix_offset,
     session_zone, utc_to_local,

@@ -3,11 +3,13 @@
 
 use crate::enum_type::EnumType;
 use crate::types::{ColumnType, ElementType, Physical};
-use crate::value::{KeyReader, ListRef, Nullable, PLACE_SIZE, UUID_SIZE, Value, ValueRef, place_of};
+use crate::value::{
+    KeyReader, ListRef, Nullable, PLACE_SIZE, UUID_SIZE, Value, ValueRef, ZONED_TIME_SIZE, place_of,
+};
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, Int64Array,
-    LargeBinaryArray, LargeBinaryBuilder, ListArray, NullArray, NullBufferBuilder, PrimitiveBuilder,
-    StringViewBuilder, StructArray,
+    Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, BinaryViewBuilder, BooleanBuilder,
+    FixedSizeBinaryBuilder, Int64Array, LargeBinaryArray, LargeBinaryBuilder, ListArray, NullArray,
+    NullBufferBuilder, PrimitiveBuilder, StringViewBuilder, StructArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{
@@ -21,6 +23,7 @@ pub(crate) fn compact(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),
         DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        DataType::Binary => Arc::new(array.as_binary::<i32>().iter().collect::<BinaryArray>()),
         DataType::LargeBinary => Arc::new(array.as_binary::<i64>().iter().collect::<LargeBinaryArray>()),
         DataType::List(item) => {
             let lists = array.as_list::<i32>();
@@ -111,8 +114,10 @@ enum Inner {
     Number(LargeBinaryBuilder),
     Text(StringViewBuilder),
     Bytes(BinaryViewBuilder),
+    Bits(BinaryBuilder),
     Date(PrimitiveBuilder<Date32Type>),
     Time(PrimitiveBuilder<Time64MicrosecondType>),
+    ZonedTime(FixedSizeBinaryBuilder),
     Timestamp(PrimitiveBuilder<TimestampMicrosecondType>),
     Interval(PrimitiveBuilder<IntervalMonthDayNanoType>),
     Uuid(FixedSizeBinaryBuilder),
@@ -186,8 +191,14 @@ impl ColumnBuilder {
             | ColumnType::Json
             | ColumnType::Jsonb => Inner::Text(StringViewBuilder::with_capacity(capacity)),
             ColumnType::Bytea => Inner::Bytes(BinaryViewBuilder::with_capacity(capacity)),
+            ColumnType::Bit(_) | ColumnType::Varbit(_) => {
+                Inner::Bits(BinaryBuilder::with_capacity(capacity, 0))
+            }
             ColumnType::Date => Inner::Date(PrimitiveBuilder::with_capacity(capacity)),
             ColumnType::Time => Inner::Time(PrimitiveBuilder::with_capacity(capacity)),
+            ColumnType::TimeTz => {
+                Inner::ZonedTime(FixedSizeBinaryBuilder::with_capacity(capacity, ZONED_TIME_SIZE))
+            }
             ColumnType::Timestamp | ColumnType::TimestampTz => {
                 Inner::Timestamp(PrimitiveBuilder::with_capacity(capacity).with_data_type(ty.arrow()))
             }
@@ -222,8 +233,12 @@ impl ColumnBuilder {
             (Inner::Number(b), ValueRef::Number(v)) => b.append_value(v.as_bytes()),
             (Inner::Text(b), ValueRef::Text(v)) => b.append_value(v),
             (Inner::Bytes(b), ValueRef::Bytes(v)) => b.append_value(v),
+            (Inner::Bits(b), ValueRef::Bytes(v)) => b.append_value(v),
             (Inner::Date(b), ValueRef::Int32(v)) => b.append_value(v),
             (Inner::Time(b), ValueRef::Int64(v)) => b.append_value(v),
+            (Inner::ZonedTime(b), ValueRef::Bytes(v)) => {
+                b.append_value(v).expect("a time with a zone has twelve bytes");
+            }
             (Inner::Timestamp(b), ValueRef::Int64(v)) => b.append_value(v),
             (Inner::Interval(b), ValueRef::Interval(v)) => {
                 b.append_value(IntervalMonthDayNano::new(v.months, v.days, v.nanoseconds));
@@ -269,11 +284,12 @@ impl ColumnBuilder {
             Inner::Number(b) => b.append_null(),
             Inner::Text(b) => b.append_null(),
             Inner::Bytes(b) => b.append_null(),
+            Inner::Bits(b) => b.append_null(),
             Inner::Date(b) => b.append_null(),
             Inner::Time(b) => b.append_null(),
             Inner::Timestamp(b) => b.append_null(),
             Inner::Interval(b) => b.append_null(),
-            Inner::Uuid(b) | Inner::Place(b) => b.append_null(),
+            Inner::Uuid(b) | Inner::Place(b) | Inner::ZonedTime(b) => b.append_null(),
             Inner::Enum(_, b) => b.append_null(),
             Inner::List(b) => b.push_null(),
         }
@@ -292,11 +308,12 @@ impl ColumnBuilder {
             Inner::Number(b) => Arc::new(b.finish()),
             Inner::Text(b) => Arc::new(b.finish()),
             Inner::Bytes(b) => Arc::new(b.finish()),
+            Inner::Bits(b) => Arc::new(b.finish()),
             Inner::Date(b) => Arc::new(b.finish()),
             Inner::Time(b) => Arc::new(b.finish()),
             Inner::Timestamp(b) => Arc::new(b.finish()),
             Inner::Interval(b) => Arc::new(b.finish()),
-            Inner::Uuid(b) | Inner::Place(b) => Arc::new(b.finish()),
+            Inner::Uuid(b) | Inner::Place(b) | Inner::ZonedTime(b) => Arc::new(b.finish()),
             Inner::Enum(ty, b) => enums(*ty, b.finish()),
             Inner::List(b) => Arc::new(b.finish()),
         }

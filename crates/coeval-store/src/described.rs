@@ -3,7 +3,7 @@
 
 use crate::column::ColumnBuilder;
 use crate::types::ColumnType;
-use crate::value::{ValueRef, place_of};
+use crate::value::{ValueRef, bits_of, place_of, zoned_time_of};
 
 /// A value of a column of this type.
 pub(crate) fn described(ty: ColumnType, value: ValueRef<'_>) -> String {
@@ -13,6 +13,13 @@ pub(crate) fn described(ty: ColumnType, value: ValueRef<'_>) -> String {
         (_, ValueRef::Boolean(truth)) => return if truth { "t" } else { "f" }.to_owned(),
         (ColumnType::Enum(ty), ValueRef::Int64(place)) => {
             return ty.def().label_at(place).unwrap_or_default().to_owned();
+        }
+        (ColumnType::Bit(_) | ColumnType::Varbit(_), ValueRef::Bytes(kept)) => {
+            return bits_of(kept).map(|bit| if bit { '1' } else { '0' }).collect();
+        }
+        (ColumnType::TimeTz, ValueRef::Bytes(kept)) => {
+            let (micros, west) = zoned_time_of(kept);
+            return described(ColumnType::Time, ValueRef::Int64(micros)) + &offset(-west);
         }
         (ColumnType::PgLsn, ValueRef::Int64(kept)) => {
             let place = place_of(kept);
@@ -46,6 +53,19 @@ fn as_postgres(ty: ColumnType, shown: &str) -> String {
     }
 }
 
+/// `+02`, `-03:30`, `+00:53:28`, of so many seconds east of Greenwich.
+fn offset(east: i32) -> String {
+    let (sign, seconds) = (if east < 0 { '-' } else { '+' }, east.unsigned_abs());
+    let mut shown = format!("{sign}{:02}", seconds / 3_600);
+    if seconds % 3_600 != 0 {
+        shown.push_str(&format!(":{:02}", seconds / 60 % 60));
+    }
+    if seconds % 60 != 0 {
+        shown.push_str(&format!(":{:02}", seconds % 60));
+    }
+    shown
+}
+
 /// A time without the zeros at the end of its fraction.
 fn without_zeros(time: &str) -> &str {
     if time.contains('.') { time.trim_end_matches('0').trim_end_matches('.') } else { time }
@@ -54,7 +74,7 @@ fn without_zeros(time: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::kept_place;
+    use crate::value::{kept_bits, kept_place, kept_zoned_time};
 
     #[test]
     fn moments_places_and_bytes_are_shown_as_postgresql_does() {
@@ -66,6 +86,10 @@ mod tests {
         assert_eq!(described(ColumnType::Time, ValueRef::Int64(3_600_250_000)), "01:00:00.25");
         assert_eq!(described(ColumnType::PgLsn, ValueRef::Int64(kept_place(0x1_0000_001F))), "1/1F");
         assert_eq!(described(ColumnType::Bytea, ValueRef::Bytes(&[0xDE, 0xAD])), "\\xdead");
+        let zoned = kept_zoned_time(3_600_250_000, 12_600);
+        assert_eq!(described(ColumnType::TimeTz, ValueRef::Bytes(&zoned)), "01:00:00.25-03:30");
+        let bits = kept_bits([true, false, false]);
+        assert_eq!(described(ColumnType::Bit(Some(3)), ValueRef::Bytes(&bits)), "100");
         assert_eq!(described(ColumnType::Int, ValueRef::Null), "null");
     }
 }

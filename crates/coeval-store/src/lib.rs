@@ -238,8 +238,8 @@ pub use transaction::{
 pub use types::{ColumnType, ElementType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{
     AnyNumber, AnyNumberRef, IntervalValue, KeyDamage, KeyReader, KeyWriter, ListEncoder, ListRef,
-    NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX, Nullable, NumberClass, Value, ValueRef, kept_place, place_of,
-    value_at,
+    NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX, Nullable, NumberClass, Value, ValueRef, bits_length, bits_of,
+    kept_bits, kept_place, kept_zoned_time, place_of, value_at, zoned_time_of,
 };
 pub use verify::{Problem, VerifyReport, verify};
 pub use view::{

@@ -8,7 +8,7 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, constraints that are not valid, or domains; 10 if there are segments of version 2; 11 if there are default privileges, privileges on columns, or columns of type `numeric` without digits |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, constraints that are not valid, or domains; 10 if there are segments of version 2; 11 if there are default privileges, privileges on columns, or columns of type `numeric` without digits, of bit strings or of times with a zone |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
@@ -53,8 +53,9 @@ const FORMAT_VERSION_DROPPED: u32 = 8;
 const FORMAT_VERSION_PLACES: u32 = 9;
 /// The version with segments whose columns are encoded.
 const FORMAT_VERSION_ENCODED: u32 = 10;
-/// The version with default privileges, privileges on columns, and columns of type `numeric` without digits. The newest: a replica takes
-/// nothing from a program whose newest is above its own, so it also goes up when records of the log or files of segments get a new form.
+/// The version with default privileges, privileges on columns, and columns of type `numeric` without digits, of bit strings and of times
+/// with a zone. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log
+/// or files of segments get a new form.
 pub const FORMAT_VERSION: u32 = 11;
 const HEADER_BYTES: usize = 24;
 
@@ -245,7 +246,7 @@ impl Manifest {
         let has_column_grants = |table: &TableEntry| !table.definition.access.columns.is_empty();
         let is_newest = !self.default_privileges.is_empty()
             || self.tables.iter().any(has_column_grants)
-            || self.column_types().any(is_any_numeric);
+            || self.column_types().any(is_of_newest);
         if is_newest {
             return FORMAT_VERSION;
         }
@@ -386,9 +387,10 @@ pub(crate) fn manifest_path(dir: &Path) -> PathBuf {
     dir.join(FILE_NAME)
 }
 
-/// Whether values of the type are numbers of any number of digits, or arrays of them.
-fn is_any_numeric(ty: ColumnType) -> bool {
-    matches!(ty, ColumnType::AnyNumeric | ColumnType::Array(ElementType::AnyNumeric))
+/// Whether values of the type are numbers of any number of digits, bit strings or times with a zone, or arrays of one of these.
+fn is_of_newest(ty: ColumnType) -> bool {
+    let element = if let ColumnType::Array(element) = ty { element.column_type() } else { ty };
+    matches!(element, ColumnType::AnyNumeric | ColumnType::TimeTz) || element.is_bits()
 }
 
 /// Whether values of the type are places in a log, or arrays of them.

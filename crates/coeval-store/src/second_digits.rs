@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::row::Row;
 use crate::table::{RowRef, Table};
 use crate::types::ColumnType;
-use crate::value::{IntervalValue, Value, ValueRef, value_at};
+use crate::value::{IntervalValue, Value, ValueRef, kept_zoned_time, value_at, zoned_time_of};
 use arrow::array::{ArrayRef, RecordBatch};
 
 /// The digits of seconds that every time has.
@@ -51,6 +51,11 @@ impl ColumnDef {
             (ValueRef::Int64(micros), ColumnType::Time) => {
                 let kept = round(micros, unit);
                 (kept != micros).then_some(Value::Int64(kept))
+            }
+            (ValueRef::Bytes(time), ColumnType::TimeTz) => {
+                let (micros, west) = zoned_time_of(time);
+                let kept = round(micros, unit);
+                (kept != micros).then(|| Value::Bytes(kept_zoned_time(kept, west).into()))
             }
             (ValueRef::Interval(interval), ColumnType::Interval) => {
                 let micros = round(interval.nanoseconds / NANOS_PER_MICRO, unit);

@@ -48,10 +48,17 @@ pub enum ColumnType {
     Char(u32),
     /// Bytes.
     Bytea,
+    /// Exactly this many bits, as [`kept_bits`](crate::kept_bits) makes bytes of them; without a number any, of values that were
+    /// computed.
+    Bit(Option<u32>),
+    /// At most this many bits, or any number of them, kept likewise.
+    Varbit(Option<u32>),
     /// Days since 1970-01-01.
     Date,
     /// Microseconds since midnight.
     Time,
+    /// The same with the offset of a zone, as [`kept_zoned_time`](crate::kept_zoned_time) makes bytes of both.
+    TimeTz,
     /// Microseconds since 1970-01-01 00:00, no time zone.
     Timestamp,
     /// Microseconds since 1970-01-01 00:00 UTC.
@@ -95,7 +102,7 @@ pub enum Physical {
     Number,
     /// UTF-8 text.
     Text,
-    /// Bytes of any length.
+    /// Bytes of any length: `bytea`, bit strings, times with a zone.
     Bytes,
     /// Sixteen bytes: months, days, nanoseconds.
     Interval,
@@ -127,7 +134,7 @@ impl ColumnType {
             Self::AnyNumeric => Physical::Number,
             Self::Boolean => Physical::Boolean,
             Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Json | Self::Jsonb => Physical::Text,
-            Self::Bytea => Physical::Bytes,
+            Self::Bytea | Self::Bit(_) | Self::Varbit(_) | Self::TimeTz => Physical::Bytes,
             Self::Interval => Physical::Interval,
             Self::Uuid => Physical::Uuid,
             Self::Array(element) => Physical::List(element),
@@ -142,6 +149,12 @@ impl ColumnType {
             Self::Array(ElementType::Enum(_)) => Self::Array(ElementType::BigInt),
             other => other,
         }
+    }
+
+    /// Whether its values are bit strings.
+    #[must_use]
+    pub const fn is_bits(self) -> bool {
+        matches!(self, Self::Bit(_) | Self::Varbit(_))
     }
 
     /// The type made by users that it is, or that its elements are.
@@ -168,8 +181,11 @@ impl ColumnType {
             Self::Boolean => DataType::Boolean,
             Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Json | Self::Jsonb => DataType::Utf8View,
             Self::Bytea => DataType::BinaryView,
+            // Of nothing else, too.
+            Self::Bit(_) | Self::Varbit(_) => DataType::Binary,
             Self::Date => DataType::Date32,
             Self::Time => DataType::Time64(TimeUnit::Microsecond),
+            Self::TimeTz => DataType::FixedSizeBinary(12),
             Self::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
             Self::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Self::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
@@ -199,8 +215,14 @@ impl fmt::Display for ColumnType {
             Self::Varchar(length) => write!(f, "character varying({length})"),
             Self::Char(length) => write!(f, "character({length})"),
             Self::Bytea => f.write_str("bytea"),
+            // Without quotes it would be the one of one bit.
+            Self::Bit(None) => f.write_str("\"bit\""),
+            Self::Bit(Some(length)) => write!(f, "bit({length})"),
+            Self::Varbit(None) => f.write_str("bit varying"),
+            Self::Varbit(Some(length)) => write!(f, "bit varying({length})"),
             Self::Date => f.write_str("date"),
             Self::Time => f.write_str("time without time zone"),
+            Self::TimeTz => f.write_str("time with time zone"),
             Self::Timestamp => f.write_str("timestamp without time zone"),
             Self::TimestampTz => f.write_str("timestamp with time zone"),
             Self::Interval => f.write_str("interval"),

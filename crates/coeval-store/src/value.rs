@@ -4,19 +4,24 @@
 //! These belong together: an array's elements lie there as the components of a key do, and both are made of values.
 
 mod array_value;
+mod bits;
 mod components;
 mod list;
 mod number;
 mod place;
+mod zoned_time;
 
 pub(crate) use array_value::UUID_SIZE;
 pub use array_value::value_at;
+pub use bits::{bits_length, bits_of, kept_bits};
 pub use components::{KeyDamage, KeyReader, KeyWriter, Nullable};
 pub(crate) use list::check_list;
 pub use list::{ListEncoder, ListRef};
 pub use number::{AnyNumber, AnyNumberRef, NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX, NumberClass};
 pub(crate) use place::PLACE_SIZE;
 pub use place::{kept_place, place_of};
+pub(crate) use zoned_time::ZONED_TIME_SIZE;
+pub use zoned_time::{kept_zoned_time, zoned_time_of};
 use std::fmt;
 
 /// A span of time in the three parts that PostgreSQL keeps apart.

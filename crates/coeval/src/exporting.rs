@@ -11,7 +11,7 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use coeval_sql::column_type_of_field;
+use coeval_sql::{column_type_of_field, text_without_zone};
 use coeval_store::log::Lsn;
 use coeval_store::{ColumnType, ElementType, EnumType, ValueRef, place_of, value_at};
 pub use row_column::RowColumn;
@@ -106,11 +106,17 @@ fn exported(field: &Field, form: TextForm) -> (Field, Option<Labels>) {
         Some(ColumnType::Uuid) => (of_extension("arrow.uuid"), None),
         // Its eight bytes would say nothing to other programs.
         Some(ColumnType::PgLsn) => (plain(self::formed(&DataType::Utf8, form)), None),
-        // Arrow has no type of as many digits.
-        Some(ColumnType::AnyNumeric) => (plain(self::formed(&DataType::Utf8, form)), None),
-        Some(ColumnType::Array(ElementType::PgLsn | ElementType::AnyNumeric)) => {
-            (plain(list_of(self::formed(&DataType::Utf8, form))), None)
-        }
+        // Arrow has no type of as many digits, and none of bit strings and of times with a zone.
+        Some(
+            ColumnType::AnyNumeric | ColumnType::Bit(_) | ColumnType::Varbit(_) | ColumnType::TimeTz,
+        ) => (plain(self::formed(&DataType::Utf8, form)), None),
+        Some(ColumnType::Array(
+            ElementType::PgLsn
+            | ElementType::AnyNumeric
+            | ElementType::Bit(_)
+            | ElementType::Varbit(_)
+            | ElementType::TimeTz,
+        )) => (plain(list_of(self::formed(&DataType::Utf8, form))), None),
         _ => (formed, None),
     }
 }
@@ -132,6 +138,12 @@ fn converted(column: &ArrayRef, labels: Option<&Labels>, ty: &DataType) -> Resul
         (DataType::Struct(_), _, Some(labels)) => labelled(column, labels),
         (from, _, _) if *from == ColumnType::PgLsn.arrow() => cast(&places(column), ty),
         (from, _, _) if *from == ColumnType::AnyNumeric.arrow() => cast(&numbers(column), ty),
+        (from, to, _) if *from == ColumnType::Bit(None).arrow() && to.is_string() => {
+            cast(&written(column, ColumnType::Bit(None)), to)
+        }
+        (from, _, _) if *from == ColumnType::TimeTz.arrow() => {
+            cast(&written(column, ColumnType::TimeTz), ty)
+        }
         _ => cast(column, ty),
     }
 }
@@ -167,6 +179,15 @@ fn numbers(column: &ArrayRef) -> StringArray {
     let text = |row| match value_at(column, row) {
         ValueRef::Number(number) => Some(number.to_string()),
         _ => None,
+    };
+    (0..column.len()).map(text).collect()
+}
+
+/// Values of a type as PostgreSQL writes them, in which no session's time zone has a part.
+fn written(column: &ArrayRef, ty: ColumnType) -> StringArray {
+    let text = |row| match value_at(column, row) {
+        ValueRef::Null => None,
+        value => Some(text_without_zone(value, ty)),
     };
     (0..column.len()).map(text).collect()
 }

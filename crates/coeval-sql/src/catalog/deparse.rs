@@ -5,7 +5,7 @@ use super::objects::{Class, IndexShape, Kind, Objects};
 use crate::oids;
 use crate::parse::parse_expression;
 use crate::quoting::{literal, quoted};
-use crate::types::{cast_name, format_value, type_number};
+use crate::types::{cast_name, format_value, read_bits, type_number};
 use chrono_tz::Tz;
 use coeval_store::{
     BrickDimension, ColumnDef, ColumnState, ColumnType, DeclaredOrder, Deferral, ForeignKeyDef,
@@ -217,6 +217,7 @@ pub(crate) fn declared_default(column: &ColumnDef, written: &dyn Fn(ColumnType) 
         Ok(Expr::Value(value)) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null) => {
             format!("{text}::{}", written(column.ty))
         }
+        Ok(Expr::Value(value)) => bit_literal(&value.value).unwrap_or_else(|| text.clone()),
         // As PostgreSQL spells the type.
         Ok(Expr::Cast { expr, data_type, .. }) if matches!(expr.as_ref(), Expr::Value(_)) => {
             // Names of enums are known by the column alone.
@@ -225,6 +226,19 @@ pub(crate) fn declared_default(column: &ColumnDef, written: &dyn Fn(ColumnType) 
         }
         _ => text.clone(),
     })
+}
+
+/// A literal of a bit string as PostgreSQL shows it; `None` for any other.
+fn bit_literal(value: &Value) -> Option<String> {
+    let digits = match value {
+        Value::SingleQuotedByteStringLiteral(digits) => format!("b{digits}"),
+        Value::HexStringLiteral(digits) => format!("x{digits}"),
+        _ => return None,
+    };
+    let kept = read_bits(&digits).ok()?;
+    let mut text = String::new();
+    format_value(ValueRef::Bytes(&kept), ColumnType::Bit(None), Tz::UTC, &mut text);
+    Some(format!("{}::{}", literal(&text), cast_name(ColumnType::Bit(None))))
 }
 
 /// The query of a view, with its semicolon.

@@ -177,7 +177,13 @@ impl ColumnarEncoder {
 /// Whether values are written as texts: what they are beside that is known here alone, or to few readers.
 fn is_text(ty: ColumnType) -> bool {
     match ty {
-        ColumnType::AnyNumeric | ColumnType::Interval | ColumnType::PgLsn | ColumnType::Enum(_) => true,
+        ColumnType::AnyNumeric
+        | ColumnType::Interval
+        | ColumnType::PgLsn
+        | ColumnType::TimeTz
+        | ColumnType::Bit(_)
+        | ColumnType::Varbit(_)
+        | ColumnType::Enum(_) => true,
         ColumnType::Array(element) => is_text(element.column_type()),
         _ => false,
     }

@@ -251,6 +251,8 @@ fn is_wider_text(from: ColumnType, to: ColumnType) -> bool {
     match (from, to) {
         (ColumnType::Varchar(from), ColumnType::Varchar(to)) => from <= to,
         (ColumnType::Varchar(_), ColumnType::Text) => true,
+        (ColumnType::Varbit(Some(from)), ColumnType::Varbit(Some(to))) => from <= to,
+        (ColumnType::Bit(_) | ColumnType::Varbit(_), ColumnType::Varbit(None)) => true,
         (from, to) => from == to,
     }
 }

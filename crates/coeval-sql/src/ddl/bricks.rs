@@ -69,7 +69,8 @@ fn in_place_of(ty: ColumnType) -> Option<&'static str> {
     match ty {
         ColumnType::Array(_) => Some("Append a row for each element, or keep the array as jsonb."),
         ColumnType::Enum(_) => Some("Keep its labels as text."),
-        ColumnType::PgLsn => Some("Keep it as text."),
+        ColumnType::PgLsn | ColumnType::Bit(_) | ColumnType::Varbit(_) => Some("Keep it as text."),
+        ColumnType::TimeTz => Some("Use timestamptz, or time and the name of the zone."),
         _ => None,
     }
 }

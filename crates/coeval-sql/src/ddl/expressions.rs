@@ -39,10 +39,8 @@ pub(super) fn with_bound_sequences(context: &StatementContext<'_>, expr: &Expr) 
 pub(super) fn with_fixed_instant(context: &StatementContext<'_>, mut expr: Expr, ty: ColumnType) -> Expr {
     let zone = context.settings.zone();
     fix_in_default(&mut expr, ty, context.clock, zone);
-    let is_instant = match ty {
-        ColumnType::Array(element) => element.column_type() == ColumnType::TimestampTz,
-        ty => ty == ColumnType::TimestampTz,
-    };
+    let element = if let ColumnType::Array(element) = ty { element.column_type() } else { ty };
+    let is_instant = matches!(element, ColumnType::TimestampTz | ColumnType::TimeTz);
     let Expr::Value(literal) = &expr else { return expr };
     let (true, AstValue::SingleQuotedString(text)) = (is_instant, &literal.value) else { return expr };
     // What is wrong with a literal is said where the default is tried.
@@ -91,9 +89,16 @@ pub(super) fn refuse_aggregates_in(
 pub(super) fn same_key_bytes(a: ColumnType, b: ColumnType) -> bool {
     let scale = |ty| if let ColumnType::Numeric { scale, .. } = ty { Some(scale) } else { None };
     let is_moment = |ty| {
-        matches!(ty, ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz)
+        matches!(
+            ty,
+            ColumnType::Date
+                | ColumnType::Time
+                | ColumnType::TimeTz
+                | ColumnType::Timestamp
+                | ColumnType::TimestampTz
+        )
     };
-    let alike = if is_moment(a) || is_moment(b) { a == b } else { true };
+    let alike = if is_moment(a) || is_moment(b) { a == b } else { a.is_bits() == b.is_bits() };
     let numeric = scale(a).is_some() && scale(b).is_some();
     (a.physical() == b.physical() || numeric) && scale(a) == scale(b) && alike
 }
@@ -107,8 +112,10 @@ pub(super) fn is_changing(context: &StatementContext<'_>, expr: &Expr) -> bool {
         let name = function.name.to_string().to_lowercase();
         let known = functions.get(&name).map(|function| function.signature().volatility);
         let is_known = matches!(known, Some(Volatility::Volatile | Volatility::Stable));
-        let is_time =
-            matches!(name.as_str(), "now" | "current_date" | "current_timestamp" | "localtimestamp");
+        let is_time = matches!(
+            name.as_str(),
+            "now" | "current_date" | "current_time" | "current_timestamp" | "localtimestamp"
+        );
         is_known || is_time
     };
     is_volatile(context, expr) || any_expression(expr, changing)

@@ -31,7 +31,6 @@ const INSTEAD: &[(&str, &str)] = &[
         "extension",
         "Nothing has to be installed: gen_random_uuid() and the functions listed in pg_proc are there or not.",
     ),
-    ("type timetz", "Use timestamptz, or time and the name of the zone."),
     ("LISTEN", "Ask the table again, or use a message queue."),
     ("NOTIFY", "Ask the table again, or use a message queue."),
     (

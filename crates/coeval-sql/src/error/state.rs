@@ -60,6 +60,7 @@ states! {
     InvalidRowCountInResultOffsetClause = "2201X",
     InvalidRegularExpression = "2201B",
     InvalidEscapeSequence = "22025",
+    StringDataLengthMismatch = "22026",
     CharacterNotInRepertoire = "22021",
     ArraySubscriptError = "2202E",
     InvalidTablesampleArgument = "2202H",

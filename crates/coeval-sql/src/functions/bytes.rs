@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bits and bytes of `bytea`, and bytes as text in all its forms.
 
+use super::bit_strings::{self, BIT, BITS};
 use super::call::{Call, invalid, text};
 use super::choice::{Form, Takes};
 use super::{Entry, strict};
@@ -51,18 +52,30 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     strict(
         "get_bit",
-        &[Form::new(&[BYTEA, BIGINT], ColumnType::Int, |call| {
-            let place = place(call, call.bytes(0).len() * 8)?;
-            Ok(Value::Int32(i32::from(call.bytes(0)[place / 8] >> (place % 8) & 1)))
-        })],
+        &[
+            Form::new(&[BYTEA, BIGINT], ColumnType::Int, |call| {
+                let place = place(call, call.bytes(0).len() * 8)?;
+                Ok(Value::Int32(i32::from(call.bytes(0)[place / 8] >> (place % 8) & 1)))
+            }),
+            Form::new(&[BITS, INT], ColumnType::Int, bit_strings::bit),
+        ],
     ),
-    strict("set_bit", &[Form::new(&[BYTEA, BIGINT, INT], ColumnType::Bytea, with_bit)]),
+    strict(
+        "set_bit",
+        &[
+            Form::new(&[BYTEA, BIGINT, INT], ColumnType::Bytea, with_bit),
+            Form::new(&[BITS, INT, INT], BIT, bit_strings::with_bit),
+        ],
+    ),
     strict(
         "bit_count",
-        &[Form::new(&[BYTEA], ColumnType::BigInt, |call| {
-            let ones: u64 = call.bytes(0).iter().map(|byte| u64::from(byte.count_ones())).sum();
-            Ok(Value::Int64(i64::try_from(ones).unwrap_or(i64::MAX)))
-        })],
+        &[
+            Form::new(&[BYTEA], ColumnType::BigInt, |call| {
+                let ones: u64 = call.bytes(0).iter().map(|byte| u64::from(byte.count_ones())).sum();
+                Ok(Value::Int64(i64::try_from(ones).unwrap_or(i64::MAX)))
+            }),
+            Form::new(&[BITS], ColumnType::BigInt, bit_strings::ones),
+        ],
     ),
     strict(
         "convert_from",

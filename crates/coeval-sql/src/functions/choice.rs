@@ -146,7 +146,6 @@ fn distance(takes: Takes, ty: &DataType) -> Option<u32> {
         (ColumnType::TimestampTz, DataType::Timestamp(_, None)) => Some(2),
         (ColumnType::Timestamp, DataType::Timestamp(_, None))
         | (ColumnType::TimestampTz, DataType::Timestamp(_, Some(_)))
-        | (ColumnType::Bytea, DataType::Binary)
         | (ColumnType::Interval, DataType::Interval(_)) => Some(0),
         _ => None,
     };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions of text that DataFusion has in a form for whole columns: fast, but without a look whether the statement is to end, and
 //! some in time that grows with the product of two texts. They are called where that is little work. Else each has a form here that
-//! looks on its way, in time that grows with the sum. Some of them have forms of bytes, too, which DataFusion has not.
+//! looks on its way, in time that grows with the sum. Some of them have forms of bytes and bit strings, too, which DataFusion has not.
 
+use super::bit_strings::{self, BIT, BITS};
 use super::call::{Call, text};
 use super::choice::{Form, Takes};
 use super::search::Places;
@@ -51,7 +52,8 @@ pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
 
 /// What DataFusion's form takes, and what ours takes of bytes.
 fn with_bytes(usual: &Signature, own: &Entry) -> Signature {
-    let taken = own.forms.iter().filter(|form| form.takes.first() == Some(&BYTEA));
+    let is_of_bytes = |form: &&Form| form.takes.first().is_some_and(|takes| [BYTEA, BITS].contains(takes));
+    let taken = own.forms.iter().filter(is_of_bytes);
     let taken = taken.flat_map(|form| form.counts().map(move |count| &form.takes[..count]));
     let of_bytes = taken.map(|takes| TypeSignature::Coercible(takes.iter().map(coercion).collect()));
     let mut signatures = match &usual.type_signature {
@@ -66,7 +68,7 @@ fn with_bytes(usual: &Signature, own: &Entry) -> Signature {
     Signature { type_signature: TypeSignature::OneOf(signatures), ..usual.clone() }
 }
 
-/// How DataFusion finds an argument of a form of bytes: bytes themselves, or a whole number.
+/// How DataFusion finds an argument of a form of bytes: bytes themselves, which bit strings are to it, or a whole number.
 fn coercion(takes: &Takes) -> Coercion {
     match takes {
         Takes::Type(ColumnType::BigInt) => Coercion::new_implicit(
@@ -113,7 +115,13 @@ const FORMS: &[Forms] = &[
     forms(
         unicode::strpos,
         Work::Product,
-        strict("strpos", &[Form::new(&[TEXT, TEXT], ColumnType::Int, place)]),
+        strict(
+            "strpos",
+            &[
+                Form::new(&[TEXT, TEXT], ColumnType::Int, place),
+                Form::new(&[BITS, BITS], ColumnType::Int, bit_strings::place),
+            ],
+        ),
     ),
     forms(unicode::left, Work::Sum, strict("left", &[Form::new(&[TEXT, BIGINT], ColumnType::Text, first)])),
     forms(unicode::right, Work::Sum, strict("right", &[Form::new(&[TEXT, BIGINT], ColumnType::Text, last)])),
@@ -125,10 +133,42 @@ const FORMS: &[Forms] = &[
             &[
                 Form::new(&[TEXT, BIGINT, BIGINT], ColumnType::Text, part).optional(1),
                 Form::new(&[BYTEA, BIGINT, BIGINT], ColumnType::Bytea, part_of_bytes).optional(1),
+                Form::new(&[BITS, BIGINT, BIGINT], BIT, part_of_bits).optional(1),
+            ],
+        ),
+    ),
+    forms(
+        string::octet_length,
+        Work::Sum,
+        strict(
+            "octet_length",
+            &[
+                Form::new(&[TEXT], ColumnType::Int, |call| Ok(Value::Int32(call.text(0).len() as i32))),
+                Form::new(&[BYTEA], ColumnType::Int, |call| Ok(Value::Int32(call.bytes(0).len() as i32))),
+                Form::new(&[BITS], ColumnType::Int, bit_strings::octets),
+            ],
+        ),
+    ),
+    forms(
+        string::bit_length,
+        Work::Sum,
+        strict(
+            "bit_length",
+            &[
+                Form::new(&[TEXT], ColumnType::Int, |call| bits_of_bytes(call.text(0).len())),
+                Form::new(&[BYTEA], ColumnType::Int, |call| bits_of_bytes(call.bytes(0).len())),
+                Form::new(&[BITS], ColumnType::Int, bit_strings::length),
             ],
         ),
     ),
 ];
+
+/// `bit_length` of so many bytes.
+fn bits_of_bytes(bytes: usize) -> Result<Value, SqlError> {
+    let bits = i32::try_from(bytes.saturating_mul(8));
+    bits.map(Value::Int32)
+        .map_err(|_| SqlError::new(SqlState::NumericValueOutOfRange, "integer out of range"))
+}
 
 /// `concat(any, ...)`, of which NULL is nothing.
 fn concatenated(call: &Call<'_>) -> Result<Value, SqlError> {
@@ -312,6 +352,13 @@ fn part_of_bytes(call: &Call<'_>) -> Result<Value, SqlError> {
     Ok(Value::Bytes(all[before(start)..before(end)].into()))
 }
 
+/// `substring(bits, start [, count])`: as of a text, of bits in the place of letters.
+fn part_of_bits(call: &Call<'_>) -> Result<Value, SqlError> {
+    let end = end_of_part(call)?;
+    let before = |place: i64| usize::try_from(place.saturating_sub(1)).unwrap_or(0);
+    Ok(bit_strings::part(call, before(call.int(1)), before(end)))
+}
+
 /// The place behind a part, which is not in front of its start.
 fn end_of_part(call: &Call<'_>) -> Result<i64, SqlError> {
     match call.count() {
@@ -338,7 +385,7 @@ fn trimmed_bytes(call: &Call<'_>) -> Result<Value, SqlError> {
     Ok(Value::Bytes(all.get(start..end).unwrap_or_default().into()))
 }
 
-/// Whether a function is called with bytes.
+/// Whether a function is called with bytes or a bit string.
 fn is_of_bytes(first: Option<&DataType>) -> bool {
     matches!(first, Some(DataType::Binary | DataType::BinaryView))
 }

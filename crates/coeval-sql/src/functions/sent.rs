@@ -14,6 +14,8 @@ const fn sent(takes: &'static [Takes]) -> Form {
 
 pub(super) const ENTRIES: &[Entry] = &[
     strict("boolsend", &[sent(&[Takes::Type(ColumnType::Boolean)])]),
+    strict("bit_send", &[sent(&[Takes::Type(ColumnType::Bit(None))])]),
+    strict("varbit_send", &[sent(&[Takes::Type(ColumnType::Varbit(None))])]),
     strict("byteasend", &[sent(&[Takes::Type(ColumnType::Bytea)])]),
     strict("date_send", &[sent(&[Takes::Type(ColumnType::Date)])]),
     strict("float4send", &[sent(&[Takes::Type(ColumnType::Real)])]),
@@ -27,6 +29,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("time_send", &[sent(&[Takes::Type(ColumnType::Time)])]),
     strict("timestamp_send", &[sent(&[Takes::Type(ColumnType::Timestamp)])]),
     strict("timestamptz_send", &[sent(&[Takes::Type(ColumnType::TimestampTz)])]).stable(),
+    strict("timetz_send", &[sent(&[Takes::Type(ColumnType::TimeTz)])]),
     strict("uuid_send", &[sent(&[Takes::Type(ColumnType::Uuid)])]),
 ];
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Texts: `format`, `string_to_array`, `parse_ident` ...
 
+use super::bit_strings::{self, BIT, BITS};
 use super::call::{Call, TEXTS, invalid, text};
 use super::choice::{Form, Takes};
 use super::long::{joined, letter_behind, letters};
@@ -10,7 +11,7 @@ use crate::allowance::{Meter, VALUE_BYTES_MAX, too_large};
 use crate::error::{SqlError, SqlState};
 use crate::parse::ROW_TEXT;
 use crate::quoting::quoted;
-use coeval_store::{ColumnType, ListEncoder, Value, ValueRef};
+use coeval_store::{ColumnType, ListEncoder, Value, ValueRef, bits_length};
 use datafusion::common::utils::datafusion_strsim::levenshtein;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -37,6 +38,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         &[
             Form::new(&[TEXT, TEXT, INT, INT], ColumnType::Text, overlaid).optional(1),
             Form::new(&[BYTEA, BYTEA, INT, INT], ColumnType::Bytea, overlaid_bytes).optional(1),
+            Form::new(&[BITS, BITS, INT, INT], BIT, overlaid_bits).optional(1),
         ],
     ),
     strict("split_part", &[Form::new(&[TEXT, TEXT, INT], ColumnType::Text, field)]),
@@ -466,6 +468,13 @@ fn overlaid_bytes(call: &Call<'_>) -> Result<Value, SqlError> {
     let (start, end) = replaced_part(call, || Ok(other.len()))?;
     let place = |byte: i64| usize::try_from(byte - 1).unwrap_or(0).min(all.len());
     Ok(Value::Bytes([&all[..place(start)], other, &all[place(end)..]].concat().into()))
+}
+
+/// `overlay(bits placing other from start [for count])`: as of a text, of bits in the place of letters.
+fn overlaid_bits(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (start, end) = replaced_part(call, || Ok(bits_length(call.bytes(1))))?;
+    let before = |place: i64| usize::try_from(place - 1).unwrap_or(0);
+    Ok(bit_strings::overlaid(call, before(start), before(end)))
 }
 
 /// Where the part begins that is replaced, and what is behind it. It is as long as the other one if nothing is said.

@@ -25,10 +25,11 @@ pub(crate) fn parameter_field(ty: DataType) -> FieldRef {
     Arc::new(Field::new("parameter", ty, true))
 }
 
-/// The same of a column type. Arrow does not tell documents from texts; a text of some length is any text as a parameter.
+/// The same of a column type. Arrow does not tell documents from texts, nor a `bit varying` from a `bit`; a text of some length is any text
+/// as a parameter.
 pub(crate) fn parameter_of(ty: ColumnType) -> FieldRef {
     match ty {
-        ColumnType::Json | ColumnType::Jsonb => {
+        ColumnType::Json | ColumnType::Jsonb | ColumnType::Bit(_) | ColumnType::Varbit(_) => {
             Arc::new(marked_field(Field::new("parameter", ty.arrow(), true), ty))
         }
         ty => parameter_field(ty.arrow()),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The type of what has none by itself, a parameter or a literal in quotes, from what stands beside it.
 
-use crate::types::{NUMERIC_SCALE_DEFAULT, common_arrow_type, common_type};
+use crate::types::{NUMERIC_SCALE_DEFAULT, common_arrow_type, common_type, without_length};
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
@@ -23,7 +23,7 @@ const BYTES: ColumnType =
 pub(crate) fn of_operand(operator: &BinaryOperator, side: Side, other: ColumnType) -> Option<ColumnType> {
     match (operator, side, other) {
         (BinaryOperator::Plus, _, ColumnType::Timestamp | ColumnType::TimestampTz)
-        | (BinaryOperator::Plus | BinaryOperator::Minus, _, ColumnType::Interval) => {
+        | (BinaryOperator::Plus | BinaryOperator::Minus, _, ColumnType::Interval | ColumnType::TimeTz) => {
             Some(ColumnType::Interval)
         }
         (
@@ -44,6 +44,7 @@ pub(super) fn of_parameter(operator: &BinaryOperator, side: Side, other: ColumnT
     match operator {
         BinaryOperator::StringConcat => Some(match other {
             ColumnType::Jsonb | ColumnType::Bytea | ColumnType::Array(_) => other,
+            other if other.is_bits() => ColumnType::Varbit(None),
             _ => ColumnType::Text,
         }),
         BinaryOperator::AtArrow | BinaryOperator::ArrowAt | BinaryOperator::PGOverlap => {
@@ -104,12 +105,12 @@ pub(super) fn of_both(first: ColumnType, other: ColumnType) -> ColumnType {
     }
 }
 
-/// The type of a parameter that is cast to this type, or stored as it. Texts keep their length until then: a cast cuts them off,
-/// and a parameter of that type would refuse them.
+/// The type of a parameter that is cast to this type, or stored as it, and of a literal beside one of it. Texts and bit strings keep
+/// their length until then: a cast cuts them off, and a parameter of that type would refuse them.
 pub(crate) fn read_as(ty: ColumnType) -> ColumnType {
     match ty {
         ColumnType::Varchar(_) | ColumnType::Char(_) => ColumnType::Text,
-        ty => ty,
+        ty => without_length(ty),
     }
 }
 
@@ -190,5 +191,6 @@ mod tests {
         assert_eq!(beside(numeric(38, 0)), numeric(38, 0));
         assert_eq!(beside(ColumnType::Int), ColumnType::Int);
         assert_eq!(read_as(ColumnType::Varchar(3)), ColumnType::Text);
+        assert_eq!(read_as(ColumnType::Bit(Some(3))), ColumnType::Bit(None));
     }
 }

@@ -83,6 +83,7 @@ fn type_of_column(ty: ColumnType) -> Option<DataType> {
     Some(match ty {
         ColumnType::Date => DataType::Date,
         ColumnType::Time => DataType::Time(None, TimezoneInfo::None),
+        ColumnType::TimeTz => DataType::Time(None, TimezoneInfo::WithTimeZone),
         ColumnType::Timestamp => DataType::Timestamp(None, TimezoneInfo::None),
         ColumnType::TimestampTz => DataType::Timestamp(None, TimezoneInfo::WithTimeZone),
         _ => return None,
@@ -204,6 +205,9 @@ impl<'t> Meant<'t> {
             DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) if self == Self::Now => {
                 return Some(cast(cast(call("now", Vec::new()), local()), ty.clone()));
             }
+            DataType::Time(..) if self == Self::Now => {
+                return Some(cast(call("now", Vec::new()), ty.clone()));
+            }
             _ => return None,
         };
         let now = call("now", Vec::new());
@@ -235,6 +239,7 @@ impl<'t> Meant<'t> {
             (Self::Now, DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone)) => {
                 written("%H:%M:%S%.6f")
             }
+            (Self::Now, DataType::Time(..)) => written("%H:%M:%S%.6f%:z"),
             (Self::Day(days, time), DataType::Date | DataType::Timestamp(..)) => {
                 let day = now.date_naive().checked_add_signed(Duration::days(days.into()))?;
                 Some(match ty {

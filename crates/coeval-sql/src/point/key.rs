@@ -51,6 +51,7 @@ pub(super) fn fitting(value: ColumnType, column: ColumnType) -> Option<Fitting> 
         // Blanks at the end of such a column do not count then, but in its keys they do.
         (ColumnType::Char(_), ColumnType::Varchar(_)) => None,
         (value, column) if is_text(value) && is_text(column) => Some(Fitting::Same),
+        (value, column) if value.is_bits() && column.is_bits() => Some(Fitting::Same),
         (value, column) => (value == column).then_some(Fitting::Same),
     }
 }

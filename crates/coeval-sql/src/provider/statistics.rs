@@ -100,6 +100,7 @@ fn width(ty: ColumnType) -> usize {
         ColumnType::Boolean => 1,
         ColumnType::Uuid => 16,
         ColumnType::PgLsn => 8,
+        ColumnType::TimeTz => 12,
         _ => 16 + TEXT_BYTES,
     })
 }

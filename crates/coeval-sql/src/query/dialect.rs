@@ -404,20 +404,7 @@ fn operation(
     {
         *operator_named = known;
     }
-    if *operator_named == BinaryOperator::PGBitwiseXor {
-        return Ok(Some(exclusive_or(left, right)));
-    }
     patterns::matched(left, operator_named, right)
-}
-
-/// `a # b` as `(a | b) - (a & b)`. Not as DataFusion's XOR: that simplifies `a # a` to zero, even though `a` may be NULL.
-fn exclusive_or(left: &Expr, right: &Expr) -> Expr {
-    let both = |op| {
-        let (left, right) = (Box::new(nested(left)), Box::new(nested(right)));
-        Box::new(nested(&Expr::BinaryOp { left, op, right }))
-    };
-    let (either, common) = (both(BinaryOperator::BitwiseOr), both(BinaryOperator::BitwiseAnd));
-    nested(&Expr::BinaryOp { left: either, op: BinaryOperator::Minus, right: common })
 }
 
 /// The function behind a sign in front of a number.
@@ -430,17 +417,7 @@ fn sign(sign: UnaryOperator, operand: &Expr) -> Option<Expr> {
         }
         UnaryOperator::PGCubeRoot => of("cbrt"),
         UnaryOperator::PGAbs => of("abs"),
-        UnaryOperator::BitwiseNot => {
-            // In two's complement it is -1 less the number, which of the least one of a type is the greatest. All bits of the number are
-            // asked for so that it is refused if it has none.
-            let all = nested(&Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) });
-            let both = |left: &Expr, op, right: &Expr| {
-                let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
-                nested(&Expr::BinaryOp { left, op, right })
-            };
-            let bits = both(&nested(operand), BinaryOperator::BitwiseAnd, &all);
-            Some(both(&all, BinaryOperator::Minus, &bits))
-        }
+        UnaryOperator::BitwiseNot => Some(Sign::Not.before(operand)),
         UnaryOperator::Minus if !is_signed_literal(operand) => Some(Sign::Minus.before(operand)),
         UnaryOperator::Plus if !is_signed_literal(operand) => Some(Sign::Plus.before(operand)),
         _ => None,
@@ -813,6 +790,10 @@ fn register(name: &str) -> Option<Expr> {
         }
         "localtime" => {
             return Some(casts::cast(register("localtimestamp")?, DataType::Time(None, TimezoneInfo::None)));
+        }
+        "current_time" => {
+            let ty = DataType::Time(None, TimezoneInfo::WithTimeZone);
+            return Some(casts::cast(call("now", Vec::new()), ty));
         }
         "current_schema" | "current_user" | "session_user" | "current_role" | "user" | "current_catalog" => {
             name

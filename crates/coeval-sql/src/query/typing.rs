@@ -12,6 +12,8 @@ mod array_has;
 mod array_keys;
 mod array_literals;
 mod arrays;
+mod bit_aggregates;
+mod bits;
 mod choice_by_key;
 mod coalesce;
 mod collected;
@@ -77,6 +79,7 @@ mod values;
 mod variances;
 mod window_keys;
 mod windows;
+mod zoned_times;
 
 pub(super) use any_numeric::{is_any_numeric, settled_cast as cast_of_any_numeric};
 pub(super) use any_of_group::any_of_group;
@@ -171,7 +174,8 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     state.register_udaf(ordered_set::ordered_set())?;
     state.register_udaf(sums::sum())?;
     let of_pairs = number_pairs::functions(&state)?;
-    for function in number_spreads::functions(&state)?.into_iter().chain(of_pairs) {
+    let of_bits = bit_aggregates::functions(&state)?;
+    for function in number_spreads::functions(&state)?.into_iter().chain(of_pairs).chain(of_bits) {
         state.register_udaf(function)?;
     }
     for function in row_offsets::functions() {

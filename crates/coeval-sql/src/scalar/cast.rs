@@ -8,7 +8,7 @@ use super::environment::Environment;
 use super::promotion::{decimal_shape, is_float, is_integer, is_text, power_of_ten};
 use crate::error::{SqlError, SqlState};
 use crate::types::{self, CastContext, has_cast, real_of};
-use coeval_store::{ColumnType, ValueRef};
+use coeval_store::{ColumnType, Value, ValueRef};
 
 /// How one type becomes another. Built once, when the expression is compiled.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +33,8 @@ pub(crate) enum Cast {
     Blanks { characters: usize, excess: Excess },
     /// Drops trailing blanks, which do not count in comparisons with `char(n)`.
     TrimBlanks,
+    /// A text, an integer or a bit string to a bit string, or a bit string to an integer.
+    Bits { from: ColumnType, to: ColumnType, context: CastContext },
     /// Anything else: text, dates and times.
     General { from: ColumnType, to: ColumnType },
 }
@@ -70,6 +72,9 @@ pub(crate) fn plan(from: ColumnType, to: ColumnType, context: CastContext) -> Ca
     }
     if from == ColumnType::AnyNumeric || to == ColumnType::AnyNumeric {
         return general(from, to, context);
+    }
+    if from.is_bits() || to.is_bits() {
+        return of_bits(from, to, context);
     }
     if let ColumnType::Numeric { precision, scale } = to {
         return to_numeric(from, precision, scale);
@@ -110,6 +115,18 @@ fn general(from: ColumnType, to: ColumnType, context: CastContext) -> CastPlan {
         CastPlan::Do(Cast::General { from, to })
     } else {
         CastPlan::Refused
+    }
+}
+
+/// Casts from and to bit strings. Their texts are written as those of other types.
+fn of_bits(from: ColumnType, to: ColumnType, context: CastContext) -> CastPlan {
+    if !has_cast(from, to, context) {
+        return CastPlan::Refused;
+    }
+    match (from, to) {
+        (from, to) if is_text(to) => general(from, to, context),
+        (from, ColumnType::Bit(None) | ColumnType::Varbit(None)) if from.is_bits() => CastPlan::None,
+        _ => CastPlan::Do(Cast::Bits { from, to, context }),
     }
 }
 
@@ -172,6 +189,7 @@ impl Cast {
                 limit_length(without_blanks(input), characters, excess, "character").map(without_blanks)
             }
             Self::TrimBlanks => Ok(without_blanks(input)),
+            Self::Bits { from, to, context } => cast_bits(input, from, to, context),
             Self::General { from, to } => {
                 types::assign(input.into_value(), from, to, environment.zone()).map(Datum::from)
             }
@@ -206,7 +224,11 @@ impl Cast {
                 let value = decimal_of_float(as_f64(input), digits, scale)?;
                 within(value, limit, precision, scale)
             }
-            Self::Length { .. } | Self::Blanks { .. } | Self::TrimBlanks | Self::General { .. } => {
+            Self::Length { .. }
+            | Self::Blanks { .. }
+            | Self::TrimBlanks
+            | Self::Bits { .. }
+            | Self::General { .. } => {
                 unreachable!("apply has dealt with the casts that are not numeric")
             }
         }
@@ -262,6 +284,30 @@ fn decimal_of_float(value: f64, digits: usize, scale: i8) -> Result<i128, SqlErr
     } else {
         Ok(power_of_ten(-shift).map_or(0, |divisor| divide_rounded(unscaled, divisor)))
     }
+}
+
+/// A bit string of the type, or the integer that one is.
+///
+/// # Errors
+/// `22026` and `22001` of another length where nobody asked for the cast, `22003` for more bits than the integer has, `22P02` for a
+/// text that is no bit string.
+fn cast_bits(
+    input: Datum<'_>,
+    from: ColumnType,
+    to: ColumnType,
+    context: CastContext,
+) -> Result<Datum<'static>, SqlError> {
+    let kept = match input.value() {
+        ValueRef::Text(text) => types::read_bits(text)?,
+        ValueRef::Bytes(kept) if is_integer(to) => {
+            let value = types::integer_of_bits(kept, to)?;
+            return narrow(i128::from(value), to).map(Datum::Borrowed);
+        }
+        ValueRef::Bytes(kept) => kept.to_vec(),
+        value if is_integer(from) => types::bits_of_integer(as_i64(value), to),
+        _ => return Err(SqlError::internal(format!("a cast from {from} to {to}"))),
+    };
+    Ok(Datum::from(Value::Bytes(types::fit_bits(kept, to, context)?.into())))
 }
 
 #[inline]

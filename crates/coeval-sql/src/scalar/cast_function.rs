@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Casts that DataFusion has not or does otherwise: lengths of text, dates and times in all their forms, bytes,
-//! uuid, json.
+//! Casts that DataFusion has not or does otherwise: lengths of text, dates and times in all their forms, bytes, bit
+//! strings, uuid, json.
 //!
 //! They are a function of the value and of the type's description, which runs the casts of the point path.
 
@@ -11,10 +11,9 @@ use crate::cancel;
 use crate::constants::made_of;
 use crate::error::SqlError;
 use crate::parse::{is_clock_word, meant_at};
-use crate::types::marks::marked_type;
 use crate::types::{
-    CastContext, cannot_cast, column_type_of_arrow, format_shown, marked_field, parse_value, require_cast,
-    scalar_of, session_zone, type_in_words, type_name, with_one_nan,
+    CastContext, cannot_cast, column_type_of_arrow, column_type_of_field, format_shown, marked_field,
+    parse_value, require_cast, scalar_of, session_zone, type_in_words, type_name, with_one_nan,
 };
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
@@ -42,8 +41,11 @@ pub(crate) fn is_own(to: ColumnType) -> bool {
             | ColumnType::Varchar(_)
             | ColumnType::Char(_)
             | ColumnType::Bytea
+            | ColumnType::Bit(_)
+            | ColumnType::Varbit(_)
             | ColumnType::Date
             | ColumnType::Time
+            | ColumnType::TimeTz
             | ColumnType::Timestamp
             | ColumnType::TimestampTz
             | ColumnType::Interval
@@ -270,13 +272,18 @@ fn way(from: &DataType, to: ColumnType) -> Result<Way, SqlError> {
 }
 
 /// Refuses a cast of a document, which Arrow carries as a text, to what no document becomes; numbers and truth values are no types of
-/// this function.
+/// this function. The same of a `bit varying`, which has Arrow's type of a `bit`.
 ///
 /// # Errors
 /// `42846`.
-fn refuse_document(field: &Field, to: ColumnType) -> Result<(), SqlError> {
-    let from = marked_type(field).filter(|ty| matches!(ty, ColumnType::Json | ColumnType::Jsonb));
-    from.filter(|_| is_own(to)).map_or(Ok(()), |from| require_cast(from, to))
+fn refuse_marked(field: &Field, to: ColumnType) -> Result<(), SqlError> {
+    let from = column_type_of_field(field);
+    let is_refused = match from {
+        Some(ColumnType::Json | ColumnType::Jsonb) => is_own(to),
+        Some(ColumnType::Varbit(_)) => true,
+        _ => false,
+    };
+    from.filter(|_| is_refused).map_or(Ok(()), |from| require_cast(from, to))
 }
 
 fn target(argument: Option<&ScalarValue>) -> Result<ColumnType, SqlError> {
@@ -302,7 +309,7 @@ impl ScalarUDFImpl for CastFunction {
         let to = target(arguments.scalar_arguments.get(1).copied().flatten())?;
         if let Some(from) = arguments.arg_fields.first() {
             way(from.data_type(), to)?;
-            refuse_document(from, to)?;
+            refuse_marked(from, to)?;
         }
         let is_nullable = arguments.arg_fields.first().is_none_or(|field| field.is_nullable());
         Ok(Arc::new(marked_field(Field::new(CAST, to.arrow(), is_nullable), to)))
@@ -316,8 +323,11 @@ impl ScalarUDFImpl for CastFunction {
         if let Some(value) = meant_now(input, to, info)? {
             return Ok(ExprSimplifyResult::Simplified(value));
         }
-        let is_bounded =
-            matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json | ColumnType::Jsonb);
+        let is_bounded = to.is_bits()
+            || matches!(
+                to,
+                ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json | ColumnType::Jsonb
+            );
         // A text that is marked as one of another type is not kept as that.
         let is_marked = || input.to_field(info.schema()).is_ok_and(|(_, field)| !field.metadata().is_empty());
         if !is_bounded && info.get_data_type(input)? == to.arrow() && !is_marked() {

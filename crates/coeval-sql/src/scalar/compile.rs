@@ -261,6 +261,8 @@ impl<'s> Compiler<'s> {
             ast::Value::DollarQuotedString(text) => {
                 Ok(Typed { node: Node::Constant(Value::Text(text.value.as_str().into())), ty: None })
             }
+            ast::Value::SingleQuotedByteStringLiteral(digits) => bits(&format!("b{digits}")),
+            ast::Value::HexStringLiteral(digits) => bits(&format!("x{digits}")),
             ast::Value::Boolean(truth) => Ok(Typed::truth(Node::Constant(Value::Boolean(*truth)))),
             ast::Value::Null => Ok(Typed { node: Node::Constant(Value::Null), ty: None }),
             ast::Value::Placeholder(name) => {
@@ -274,7 +276,11 @@ impl<'s> Compiler<'s> {
 
     fn typed_string(&mut self, typed: &ast::TypedString) -> Result<Typed, Refusal> {
         refuse_digits(&typed.data_type)?;
-        let ty = types::column_type(&typed.data_type)?;
+        let ty = match typed.data_type {
+            // A literal has all of its bits, where the same type of a column has one.
+            ast::DataType::Bit(None) => ColumnType::Bit(None),
+            _ => types::column_type(&typed.data_type)?,
+        };
         match typed.value.value.clone().into_string() {
             Some(text) => {
                 let literal = Typed { node: Node::Constant(Value::Text(text.into())), ty: None };
@@ -419,7 +425,10 @@ impl<'s> Compiler<'s> {
             Node::Constant(Value::Text(text)) => {
                 let (value, ty) = match ty {
                     ColumnType::Numeric { .. } => number_of_text(&text)?,
-                    ty => (types::parse_value(&text, ty, Tz::UTC)?, ty),
+                    ty => {
+                        let ty = read_as(ty);
+                        (types::parse_value(&text, ty, Tz::UTC)?, ty)
+                    }
                 };
                 Ok((Node::Constant(value), ty))
             }
@@ -454,6 +463,12 @@ impl<'s> Compiler<'s> {
     }
 }
 
+/// A bit string from its digits, behind the letter of their base.
+fn bits(digits: &str) -> Result<Typed, Refusal> {
+    let kept = Value::Bytes(types::read_bits(digits)?.into());
+    Ok(Typed::known(Node::Constant(kept), ColumnType::Bit(None)))
+}
+
 /// The number that a text without a type is, with the digits that are written there; one that has too many for a `numeric` with digits, or is
 /// none, without.
 fn number_of_text(text: &str) -> Result<(Value, ColumnType), SqlError> {
@@ -466,7 +481,7 @@ fn number_of_text(text: &str) -> Result<(Value, ColumnType), SqlError> {
 /// The one type of two, but for arrays, which are not always compared where they have one, and for instants, which depend on a zone.
 fn common_type_here(left: ColumnType, right: ColumnType) -> Result<ColumnType, Refusal> {
     types::common_type(left, right)
-        .filter(|ty| left == right || !matches!(ty, ColumnType::Array(_) | ColumnType::TimestampTz))
+        .filter(|ty| left == right || !(matches!(ty, ColumnType::Array(_)) || is_zoned(*ty)))
         .ok_or_else(|| Refusal::unsupported(format!("{left} beside {right}")))
 }
 
@@ -485,8 +500,8 @@ fn refuse_digits(ty: &ast::DataType) -> Result<(), Refusal> {
 /// Whether the session's zone says which values texts stand for.
 fn is_zoned(ty: ColumnType) -> bool {
     match ty {
-        ColumnType::Array(element) => element.column_type() == ColumnType::TimestampTz,
-        ty => ty == ColumnType::TimestampTz,
+        ColumnType::Array(element) => is_zoned(element.column_type()),
+        ty => matches!(ty, ColumnType::TimestampTz | ColumnType::TimeTz),
     }
 }
 

@@ -90,8 +90,15 @@ fn column_name(place: usize) -> String {
 
 /// Whether a function asks the statement that the expression belongs to.
 fn asks_statement(function: &Function) -> bool {
-    const NAMES: [&str; 6] =
-        ["now", "current_timestamp", "transaction_timestamp", "localtimestamp", "current_date", "nextval"];
+    const NAMES: [&str; 7] = [
+        "now",
+        "current_timestamp",
+        "transaction_timestamp",
+        "localtimestamp",
+        "current_date",
+        "current_time",
+        "nextval",
+    ];
     match function.name.0.as_slice() {
         [ObjectNamePart::Identifier(name)] => NAMES.contains(&folded(name).as_str()),
         _ => false,
@@ -181,7 +188,7 @@ impl Fallback {
         let marked = types::column_type_of_field(&field);
         let document = marked.filter(|ty| match ty {
             ColumnType::Array(element) => matches!(element, ElementType::Json | ElementType::Jsonb),
-            ty => matches!(ty, ColumnType::Json | ColumnType::Jsonb),
+            ty => matches!(ty, ColumnType::Json | ColumnType::Jsonb | ColumnType::Varbit(None)),
         });
         let ty = document.or_else(|| types::column_type_of_arrow(field.data_type())).ok_or_else(|| {
             SqlError::new(

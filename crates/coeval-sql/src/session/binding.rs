@@ -4,7 +4,7 @@
 use crate::error::{SqlError, SqlState};
 use crate::types;
 use chrono_tz::Tz;
-use coeval_store::{ColumnType, Physical, Value};
+use coeval_store::{ColumnType, Physical, Value, kept_zoned_time};
 use std::borrow::Cow;
 
 /// The values, each of its parameter's physical type. Allocates only if one has to be cast.
@@ -16,11 +16,11 @@ pub(super) fn bind<'v>(
     types: &[ColumnType],
     zone: Tz,
 ) -> Result<Cow<'v, [Value]>, SqlError> {
-    if values.iter().zip(types).all(|(value, ty)| fits(value, ty.physical())) {
+    if values.iter().zip(types).all(|(value, ty)| fits(value, *ty)) {
         return Ok(Cow::Borrowed(values));
     }
     let cast = values.iter().zip(types).enumerate().map(|(place, (value, &ty))| {
-        if fits(value, ty.physical()) {
+        if fits(value, ty) {
             return Ok(value.clone());
         }
         let Some(from) = natural_type(value) else {
@@ -33,9 +33,12 @@ pub(super) fn bind<'v>(
 }
 
 #[inline]
-fn fits(value: &Value, physical: Physical) -> bool {
+fn fits(value: &Value, ty: ColumnType) -> bool {
+    if let (Value::Bytes(bytes), ColumnType::TimeTz) = (value, ty) {
+        return bytes.len() == kept_zoned_time(0, 0).len();
+    }
     matches!(
-        (value, physical),
+        (value, ty.physical()),
         (Value::Null, _)
             | (Value::Boolean(_), Physical::Boolean)
             | (Value::Int16(_), Physical::Int16)

@@ -24,7 +24,7 @@ use crate::session::execution::is_query_statement;
 use crate::settings::PointPath;
 use crate::statement;
 use crate::tique;
-use crate::types::ParameterType;
+use crate::types::{ParameterType, without_length};
 use crate::user_types::{self, declared_type};
 use arrow::datatypes::SchemaRef;
 use coeval_store::{ColumnType, Value};
@@ -422,7 +422,9 @@ impl Session {
                     // Object ids and their like are what they are cast to.
                     let plain = |ty: &DataType| query::plain_type(ty).unwrap_or_else(|| ty.clone());
                     let declared = |ty| declared_type(&plain(ty), context.settings, context.transaction);
-                    data_types.iter().map(|ty| declared(ty).map(Some)).collect::<Result<Vec<_>, _>>()
+                    // A bit string is a parameter whatever its length is.
+                    let of_parameter = |ty| declared(ty).map(|ty| Some(without_length(ty)));
+                    data_types.iter().map(of_parameter).collect::<Result<Vec<_>, _>>()
                 })?;
                 let text = named.to_string();
                 let parsed = Parsed::Statement(named.clone());

@@ -268,8 +268,11 @@ impl NumberFacts {
             | ColumnType::Varchar(_)
             | ColumnType::Char(_)
             | ColumnType::Bytea
+            | ColumnType::Bit(_)
+            | ColumnType::Varbit(_)
             | ColumnType::Date
             | ColumnType::Time
+            | ColumnType::TimeTz
             | ColumnType::Timestamp
             | ColumnType::TimestampTz
             | ColumnType::Interval
@@ -285,10 +288,12 @@ impl NumberFacts {
 }
 
 fn length_max(ty: ColumnType) -> Option<i32> {
-    if let ColumnType::Varchar(length) | ColumnType::Char(length) = ty {
-        i32::try_from(length).ok()
-    } else {
-        None
+    match ty {
+        ColumnType::Varchar(length)
+        | ColumnType::Char(length)
+        | ColumnType::Bit(Some(length))
+        | ColumnType::Varbit(Some(length)) => i32::try_from(length).ok(),
+        _ => None,
     }
 }
 
@@ -304,7 +309,11 @@ fn octets_max(ty: ColumnType) -> Option<i32> {
 fn datetime_precision(column: &ColumnDef) -> Option<i32> {
     match column.ty {
         ColumnType::Date => Some(0),
-        ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz | ColumnType::Interval => {
+        ColumnType::Time
+        | ColumnType::TimeTz
+        | ColumnType::Timestamp
+        | ColumnType::TimestampTz
+        | ColumnType::Interval => {
             Some(column.second_digits.unwrap_or(SECOND_DIGITS_MAX).into())
         }
         _ => None,

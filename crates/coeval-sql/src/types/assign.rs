@@ -4,6 +4,8 @@
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::types::any_numeric::{AnyNumeric, number_of_decimal};
+use crate::types::bits::fit_bits;
+use crate::types::casts::CastContext;
 use crate::types::column_type_of_arrow;
 use crate::types::datetime::is_timestamp;
 use crate::types::float_range::real_of;
@@ -12,12 +14,13 @@ use crate::types::names::type_name;
 use crate::types::numeric::rescale;
 use crate::types::one_nan::with_one_nan;
 use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
+use crate::types::zoned_time::{zoned_at, zoned_today};
 use crate::types::zones::{local_to_utc, utc_to_local};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;
 use chrono_tz::Tz;
-use coeval_store::{ColumnBuilder, ColumnType, IntervalValue, Value, ValueRef, value_at};
+use coeval_store::{ColumnBuilder, ColumnType, IntervalValue, Value, ValueRef, value_at, zoned_time_of};
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 const NANOS_PER_MICRO: i64 = 1_000;
@@ -29,7 +32,7 @@ const DOUBLE_DIGITS: usize = 15;
 /// without a type does.
 ///
 /// # Errors
-/// `22003`, `22001`, `22P02`, `22007`, `22008` as PostgreSQL; `42804` if there is no such cast.
+/// `22003`, `22001`, `22026`, `22P02`, `22007`, `22008` as PostgreSQL; `42804` if there is no such cast.
 pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -> Result<Value, SqlError> {
     let physical = value.borrow();
     if physical.is_null() {
@@ -64,7 +67,14 @@ pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -
         ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => {
             to_datetime(physical, from, to, zone)
         }
+        ColumnType::TimeTz => to_zoned_time(physical, from, to, zone),
         ColumnType::Interval => to_interval(physical, from, to),
+        ColumnType::Bit(_) | ColumnType::Varbit(_) => match physical {
+            ValueRef::Bytes(kept) if from.is_bits() => {
+                Ok(Value::Bytes(fit_bits(kept.to_vec(), to, CastContext::Assignment)?.into()))
+            }
+            _ => Err(no_cast(from, to)),
+        },
         ColumnType::Boolean
         | ColumnType::Bytea
         | ColumnType::Uuid
@@ -211,6 +221,9 @@ fn to_datetime(value: ValueRef<'_>, from: ColumnType, to: ColumnType, zone: Tz) 
             _ => Ok(Value::Int64(if sign > 0 { i64::MAX } else { i64::MIN })),
         };
     }
+    if let (ValueRef::Bytes(kept), ColumnType::TimeTz, ColumnType::Time) = (value, from, to) {
+        return Ok(Value::Int64(zoned_time_of(kept).0));
+    }
     if let (ValueRef::Interval(interval), ColumnType::Time) = (value, to) {
         // The days and months of an interval are no part of the time of a day.
         let micros = interval.nanoseconds / NANOS_PER_MICRO;
@@ -237,6 +250,23 @@ fn to_datetime(value: ValueRef<'_>, from: ColumnType, to: ColumnType, zone: Tz) 
         ColumnType::Timestamp => in_range(Some(local)),
         _ => in_range(local_to_utc(local, zone)),
     }
+}
+
+/// A time of today, or the one of an instant, with the offset of the zone.
+fn to_zoned_time(
+    value: ValueRef<'_>,
+    from: ColumnType,
+    to: ColumnType,
+    zone: Tz,
+) -> Result<Value, SqlError> {
+    let zoned = match (value, from) {
+        // It is no time of a day.
+        _ if infinity_of(value, from).is_some() => Some(Value::Null),
+        (ValueRef::Int64(micros), ColumnType::Time) => zoned_today(micros, zone),
+        (ValueRef::Int64(instant), ColumnType::TimestampTz) => zoned_at(instant, zone),
+        _ => return Err(no_cast(from, to)),
+    };
+    zoned.ok_or_else(|| SqlError::new(SqlState::DatetimeFieldOverflow, "timestamp out of range"))
 }
 
 /// A time of the day as the time since midnight.
@@ -290,9 +320,17 @@ pub(crate) fn assign_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result
     assign_each(array, to, zone)
 }
 
-/// Whether not every text that Arrow has for the type is one of its values.
+/// Whether not every text, or every bit string, that Arrow has for the type is one of its values.
 fn is_bounded(ty: ColumnType) -> bool {
-    matches!(ty, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json | ColumnType::Jsonb)
+    matches!(
+        ty,
+        ColumnType::Varchar(_)
+            | ColumnType::Char(_)
+            | ColumnType::Json
+            | ColumnType::Jsonb
+            | ColumnType::Bit(Some(_))
+            | ColumnType::Varbit(Some(_))
+    )
 }
 
 /// Casts of Arrow that give what an assignment gives, or an error.
@@ -302,7 +340,6 @@ fn is_lossless(from: &DataType, to: &DataType) -> bool {
     }
     match (from, to) {
         (DataType::Utf8 | DataType::LargeUtf8, DataType::Utf8View)
-        | (DataType::Binary, DataType::BinaryView)
         | (DataType::Timestamp(_, None), DataType::Timestamp(_, None))
         | (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, Some(_))) => true,
         (from, to) if from.is_integer() && to.is_integer() => true,

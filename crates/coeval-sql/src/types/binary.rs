@@ -2,15 +2,19 @@
 //! Values as PostgreSQL's binary format has them, and back: what drivers exchange, and COPY BINARY.
 //!
 //! All numbers are big-endian. Dates and timestamps count from 2000-01-01. A `numeric` is a list of digits of base
-//! 10,000 with a weight; NaN and the infinities have a sign of their own and no place in a `numeric` with digits.
+//! 10,000 with a weight; NaN and the infinities have a sign of their own and no place in a `numeric` with digits. In front of the bits of
+//! a bit string is their number.
 
 use crate::error::{SqlError, SqlState};
 use crate::types::any_numeric::{decode_wire, encode_wire};
+use crate::types::bits::{decode_bits, encode_bits, fit_bits};
+use crate::types::casts::CastContext;
 use crate::types::datetime::{is_date, is_timestamp};
 use crate::types::lists::{decode_list, encode_list};
 use crate::types::numeric::{overflow as numeric_overflow, power_of_ten, rescale};
 use crate::types::one_nan::{double_with_one_nan, real_with_one_nan};
 use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
+use crate::types::zoned_time::{WrongTime, decode_zoned_time, encode_zoned_time};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, IntervalValue, Value, ValueRef, kept_place, place_of};
 
@@ -33,7 +37,7 @@ fn out_of_range(what: &str) -> SqlError {
 ///
 /// # Errors
 /// `22008` for a date or timestamp that the format has no number for, which a computation may have come to; nothing
-/// is appended then. `22003` for a number with more digits than the format counts.
+/// is appended then. `22003` for a number with more digits than the format counts, `54000` for a bit string of more bits.
 ///
 /// # Panics
 /// If the value is not of the type's physical kind.
@@ -81,6 +85,8 @@ pub fn encode_binary(value: ValueRef<'_>, ty: ColumnType, out: &mut Vec<u8>) -> 
         (ValueRef::Float32(v), _) => out.extend_from_slice(&v.to_be_bytes()),
         (ValueRef::Float64(v), _) => out.extend_from_slice(&v.to_be_bytes()),
         (ValueRef::Text(v), _) => out.extend_from_slice(v.as_bytes()),
+        (ValueRef::Bytes(kept), ColumnType::Bit(_) | ColumnType::Varbit(_)) => encode_bits(kept, out)?,
+        (ValueRef::Bytes(kept), ColumnType::TimeTz) => encode_zoned_time(kept, out),
         (ValueRef::Bytes(v), _) => out.extend_from_slice(v),
         (ValueRef::Interval(v), _) => {
             out.extend_from_slice(&(v.nanoseconds / NANOS_PER_MICRO).to_be_bytes());
@@ -167,6 +173,7 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
         ColumnType::Varchar(length) => Value::from(fit_varchar(utf8(bytes)?, length)?),
         ColumnType::Char(length) => Value::from(fit_char(utf8(bytes)?, length)?),
         ColumnType::Bytea => Value::Bytes(bytes.into()),
+        ColumnType::Bit(_) | ColumnType::Varbit(_) => decode_bit_string(bytes, ty)?,
         ColumnType::Date => {
             let days = i32::from_be_bytes(fixed(bytes, ty)?);
             match days {
@@ -184,6 +191,7 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
             }
             Value::Int64(micros)
         }
+        ColumnType::TimeTz => decode_zone_of_time(bytes, ty)?,
         ColumnType::Timestamp | ColumnType::TimestampTz => {
             let micros = i64::from_be_bytes(fixed(bytes, ty)?);
             match micros {
@@ -211,6 +219,22 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
         ColumnType::Enum(ty) => crate::types::parse_label(utf8(bytes)?, ty)?,
         ColumnType::Array(element) => decode_list(bytes, element)?,
     })
+}
+
+fn decode_zone_of_time(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
+    decode_zoned_time(bytes).map_err(|wrong| match wrong {
+        WrongTime::Length => wrong_format(ty),
+        WrongTime::Time => out_of_range("time"),
+        WrongTime::Offset => {
+            let message = "time zone displacement out of range";
+            SqlError::new(SqlState::InvalidTimeZoneDisplacementValue, message)
+        }
+    })
+}
+
+fn decode_bit_string(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
+    let kept = decode_bits(bytes).ok_or_else(|| wrong_format(ty))?;
+    Ok(Value::Bytes(fit_bits(kept, ty, CastContext::Assignment)?.into()))
 }
 
 /// Text as it came over the wire or in a file.

@@ -93,8 +93,8 @@ fn first_context(from: ColumnType, to: ColumnType) -> Option<CastContext> {
 /// The rows of `pg_cast`, and of a type to itself with another length or other digits.
 fn in_table(from: ColumnType, to: ColumnType) -> Option<CastContext> {
     use ColumnType::{
-        AnyNumeric, BigInt, Boolean, Char, Date, Double, Int, Interval, Json, Jsonb, Numeric, Real, SmallInt,
-        Text, Time, Timestamp, TimestampTz, Varchar,
+        AnyNumeric, BigInt, Bit, Boolean, Char, Date, Double, Int, Interval, Json, Jsonb, Numeric, Real,
+        SmallInt, Text, Time, TimeTz, Timestamp, TimestampTz, Varbit, Varchar,
     };
     match (from, to) {
         (SmallInt, Int | BigInt | Numeric { .. } | AnyNumeric | Real | Double)
@@ -106,7 +106,8 @@ fn in_table(from: ColumnType, to: ColumnType) -> Option<CastContext> {
         | (Text | Varchar(_) | Char(_), Text | Varchar(_) | Char(_))
         | (Date, Timestamp | TimestampTz)
         | (Timestamp, TimestampTz)
-        | (Time, Interval) => Some(CastContext::Implicit),
+        | (Time, Interval | TimeTz)
+        | (Bit(_) | Varbit(_), Bit(_) | Varbit(_)) => Some(CastContext::Implicit),
         (Int, SmallInt)
         | (BigInt, SmallInt | Int)
         | (Numeric { .. }, SmallInt | Int | BigInt)
@@ -116,12 +117,15 @@ fn in_table(from: ColumnType, to: ColumnType) -> Option<CastContext> {
         | (Double, SmallInt | Int | BigInt | Numeric { .. } | AnyNumeric | Real)
         | (Boolean, Text | Varchar(_) | Char(_))
         | (Timestamp, Date | Time)
-        | (TimestampTz, Date | Time | Timestamp)
+        | (TimestampTz, Date | Time | TimeTz | Timestamp)
+        | (TimeTz, Time)
         | (Interval, Time)
         | (Json, Jsonb)
         | (Jsonb, Json) => Some(CastContext::Assignment),
         (Boolean, Int)
         | (Int, Boolean)
+        | (Int | BigInt, Bit(_))
+        | (Bit(_), Int | BigInt)
         | (Jsonb, Boolean | SmallInt | Int | BigInt | Numeric { .. } | AnyNumeric | Real | Double) => {
             Some(CastContext::Explicit)
         }

@@ -8,7 +8,8 @@
 //! 4. Each type is cast implicitly to the one that is left, or it is an error (42846).
 //!
 //! These are PostgreSQL's rules. Ours are two more: a `numeric` has the digits that all of them need, beside one without digits it has none, and of texts with several lengths
-//! the type is `text`, under which their values are the same.
+//! the type is `text`, under which their values are the same, and of bit strings with several lengths one without; it is `bit varying`
+//! where one of them is, which PostgreSQL prefers.
 //!
 //! Operands of an operator have another rule: a `real` is compared with an `integer` as a `double precision`.
 
@@ -34,6 +35,8 @@ pub(crate) fn common_type(left: ColumnType, right: ColumnType) -> Option<ColumnT
             ElementType::of(element).map(ColumnType::Array)
         }
         (left, right) if is_text(left) && is_text(right) => Some(ColumnType::Text),
+        (ColumnType::Bit(_), ColumnType::Bit(_)) => Some(ColumnType::Bit(None)),
+        (left, right) if left.is_bits() && right.is_bits() => Some(ColumnType::Varbit(None)),
         (left, right) => {
             let taken = if gives_way(left, right) { right } else { left };
             match taken {

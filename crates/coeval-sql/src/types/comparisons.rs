@@ -7,7 +7,7 @@
 //! |---|---|
 //! | numbers, texts | numbers, texts, of whatever kind and length |
 //! | `date`, `timestamp`, `timestamptz` | each other |
-//! | `time` | `interval`, as which it is compared |
+//! | `time` | `interval`, as which it is compared, and `timetz`, as one of today in the session's zone |
 //! | arrays | arrays of elements that are compared with theirs |
 //! | `json` | nothing, not even itself |
 //! | all others | themselves |

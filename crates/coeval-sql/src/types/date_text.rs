@@ -16,6 +16,7 @@
 
 use super::date_tokens::{Token, Word, tokens};
 use super::datetime::{is_date, is_timestamp};
+use super::zoned_time::{seconds_west, today};
 use super::zones::{Clock, MICROS_PER_DAY, MICROS_PER_SECOND, clock_named, local_to_utc, offset};
 use chrono::{Datelike, Duration, NaiveDate};
 use chrono_tz::Tz;
@@ -97,6 +98,25 @@ pub(crate) fn read_time(text: &str) -> Result<i64, Flaw> {
         }
         Read::Fields(fields) => fields.time_of_day(),
     }
+}
+
+/// The microseconds since midnight, and how many seconds west of Greenwich clocks are that show it: those of the zone in the text, or of
+/// `zone`, on the day in the text, or today.
+///
+/// # Errors
+/// What is wrong with the text.
+pub(crate) fn read_zoned_time(text: &str, zone: Tz) -> Result<(i64, i32), Flaw> {
+    let Read::Fields(fields) = read(text, Wanted::Time)? else { return Err(Flaw::Form) };
+    let is_dated = fields.year.is_some() && fields.has_day();
+    // The offset of a region depends on the day.
+    if !is_dated && matches!(fields.clock, Some(Clock::Region(named)) if named != Tz::UTC) {
+        return Err(Flaw::Form);
+    }
+    let time = fields.time_of_day()?;
+    let day = if is_dated { fields.days()? } else { today(zone) };
+    let local = day.checked_mul(MICROS_PER_DAY).and_then(|midnight| midnight.checked_add(time));
+    let west = local.and_then(|local| seconds_west(local, fields.clock.unwrap_or(Clock::Region(zone))));
+    west.map(|west| (time, west)).ok_or(Flaw::Type)
 }
 
 /// The most common form, `2024-07-01`, without a list of tokens.

@@ -87,15 +87,19 @@ pub(crate) fn format_timestamp(micros: i64, zone: Option<Tz>, out: &mut String) 
     time.push(' ');
     format_time(of_day, &mut time);
     if let Some(offset) = offset {
-        let sign = if offset < 0 { '-' } else { '+' };
-        let offset = offset.abs();
-        let _ = write!(time, "{sign}{:02}", offset / 3600);
-        if offset % 3600 != 0 {
-            let _ = write!(time, ":{:02}", offset / 60 % 60);
-        }
-        if offset % 60 != 0 {
-            let _ = write!(time, ":{:02}", offset % 60);
-        }
+        write_offset(offset, &mut time);
     }
     write_date(local.date(), out, &time);
+}
+
+/// Appends `+02`, `-03:30`, `+00:53:28`, of so many seconds east of Greenwich.
+pub(super) fn write_offset(east: i64, out: &mut String) {
+    let (sign, offset) = (if east < 0 { '-' } else { '+' }, east.abs());
+    let _ = write!(out, "{sign}{:02}", offset / 3600);
+    if offset % 3600 != 0 {
+        let _ = write!(out, ":{:02}", offset / 60 % 60);
+    }
+    if offset % 60 != 0 {
+        let _ = write!(out, ":{:02}", offset % 60);
+    }
 }

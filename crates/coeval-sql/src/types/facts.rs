@@ -54,6 +54,11 @@ pub(crate) fn facts(ty: ColumnType) -> TypeFacts {
         collation: DEFAULT_COLLATION,
         is_array: false,
     };
+    let bits = |oid, length: Option<u32>| TypeFacts {
+        modifier: length.and_then(|length| i32::try_from(length).ok()).unwrap_or(-1),
+        storage: "x",
+        ..fixed(oid, -1, "i")
+    };
     let length = |characters: u32| i32::try_from(characters).map_or(-1, |count| count + MODIFIER_HEADER);
     match ty {
         ColumnType::Boolean => fixed(16, 1, "c"),
@@ -64,6 +69,7 @@ pub(crate) fn facts(ty: ColumnType) -> TypeFacts {
         ColumnType::Double => fixed(701, 8, "d"),
         ColumnType::Date => fixed(1082, 4, "i"),
         ColumnType::Time => fixed(1083, 8, "d"),
+        ColumnType::TimeTz => fixed(1266, 12, "d"),
         ColumnType::Timestamp => fixed(1114, 8, "d"),
         ColumnType::TimestampTz => fixed(1184, 8, "d"),
         ColumnType::Interval => fixed(1186, 16, "d"),
@@ -77,6 +83,8 @@ pub(crate) fn facts(ty: ColumnType) -> TypeFacts {
         },
         ColumnType::AnyNumeric => TypeFacts { storage: "m", ..fixed(1700, -1, "i") },
         ColumnType::Bytea => TypeFacts { storage: "x", ..fixed(17, -1, "i") },
+        ColumnType::Bit(length) => bits(1560, length),
+        ColumnType::Varbit(length) => bits(1562, length),
         ColumnType::Json => TypeFacts { storage: "x", ..fixed(114, -1, "i") },
         ColumnType::Jsonb => TypeFacts { storage: "x", ..fixed(3802, -1, "i") },
         ColumnType::Array(element) => {
@@ -134,10 +142,15 @@ pub(crate) fn category(ty: ColumnType) -> &'static str {
         | ColumnType::AnyNumeric => "N",
         ColumnType::Boolean => "B",
         ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => "S",
-        ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => "D",
+        ColumnType::Date
+        | ColumnType::Time
+        | ColumnType::TimeTz
+        | ColumnType::Timestamp
+        | ColumnType::TimestampTz => "D",
         ColumnType::Interval => "T",
         ColumnType::Enum(_) => "E",
         ColumnType::Array(_) => "A",
+        ColumnType::Bit(_) | ColumnType::Varbit(_) => "V",
         ColumnType::Bytea | ColumnType::Uuid | ColumnType::Json | ColumnType::Jsonb | ColumnType::PgLsn => {
             "U"
         }
@@ -148,6 +161,7 @@ pub(crate) fn category(ty: ColumnType) -> &'static str {
 pub(crate) fn cast_name(ty: ColumnType) -> String {
     match ty {
         ColumnType::Char(_) => "bpchar".to_owned(),
+        ColumnType::Bit(_) => ColumnType::Bit(None).to_string(),
         ColumnType::Array(element) => format!("{}[]", cast_name(element.column_type())),
         other => type_name(other),
     }
@@ -197,6 +211,9 @@ fn array_of(element: i32) -> i32 {
         1114 => 1115,
         1184 => 1185,
         1186 => 1187,
+        1266 => 1270,
+        1560 => 1561,
+        1562 => 1563,
         1700 => 1231,
         2950 => 2951,
         3220 => 3221,

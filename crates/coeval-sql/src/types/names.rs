@@ -37,8 +37,13 @@ pub fn column_type(ty: &AstType) -> Result<ColumnType, SqlError> {
             ColumnType::Char(character_length(length.as_ref(), "char")?.unwrap_or(1))
         }
         AstType::Bytea => ColumnType::Bytea,
+        AstType::Bit(length) => ColumnType::Bit(Some(bits_length(length.unwrap_or(1), "bit")?)),
+        AstType::BitVarying(length) | AstType::VarBit(length) => {
+            ColumnType::Varbit(length.map(|length| bits_length(length, "varbit")).transpose()?)
+        }
         AstType::Date => ColumnType::Date,
         AstType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => ColumnType::Time,
+        AstType::Time(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => ColumnType::TimeTz,
         AstType::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => ColumnType::Timestamp,
         AstType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => ColumnType::TimestampTz,
         AstType::Interval { .. } => ColumnType::Interval,
@@ -108,6 +113,18 @@ fn character_length(length: Option<&CharacterLength>, ty: &str) -> Result<Option
     }
 }
 
+/// The most bits that a bit string can be declared to have.
+const BITS_LENGTH_MAX: u64 = 83_886_080;
+
+fn bits_length(length: u64, ty: &str) -> Result<u32, SqlError> {
+    let refused = |what: String| Err(SqlError::new(SqlState::InvalidParameterValue, what));
+    match u32::try_from(length) {
+        Ok(0) => refused(format!("length for type {ty} must be at least 1")),
+        Ok(short) if length <= BITS_LENGTH_MAX => Ok(short),
+        Ok(_) | Err(_) => refused(format!("length for type {ty} cannot exceed {BITS_LENGTH_MAX}")),
+    }
+}
+
 /// In front of the number of an enum's version, in the name of a type that has been looked up.
 const RESOLVED_ENUM: &str = "\u{1}enum ";
 
@@ -138,6 +155,8 @@ fn custom(name: &ObjectName, arguments: &[String]) -> Result<ColumnType, SqlErro
         ("bpchar", []) => Ok(ColumnType::Text),
         ("name", []) => Ok(ColumnType::Text),
         ("pg_lsn", []) => Ok(ColumnType::PgLsn),
+        // In quotes it is not the word that stands for one bit.
+        ("\"bit\"", []) => Ok(ColumnType::Bit(None)),
         ("timestamptz", _) => Ok(ColumnType::TimestampTz),
         _ if is_known_elsewhere(bare) => Err(SqlError::unsupported(format_args!("type {bare}"))),
         _ => Err(SqlError::new(SqlState::UndefinedObject, format!("type \"{bare}\" does not exist"))),
@@ -165,9 +184,6 @@ fn is_known_elsewhere(name: &str) -> bool {
             | "circle"
             | "tsvector"
             | "tsquery"
-            | "bit"
-            | "varbit"
-            | "timetz"
     )
 }
 
@@ -182,6 +198,8 @@ pub(crate) fn type_name(ty: ColumnType) -> String {
         ColumnType::Numeric { .. } => "numeric".to_owned(),
         ColumnType::Varchar(_) => "character varying".to_owned(),
         ColumnType::Char(_) => "character".to_owned(),
+        ColumnType::Bit(_) => "bit".to_owned(),
+        ColumnType::Varbit(_) => "bit varying".to_owned(),
         ColumnType::Array(element) => format!("{}[]", type_name(element.column_type())),
         other => other.to_string(),
     }
@@ -218,9 +236,11 @@ pub fn column_type_of_arrow(ty: &DataType) -> Option<ColumnType> {
         }
         DataType::Boolean => ColumnType::Boolean,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ColumnType::Text,
-        DataType::Binary | DataType::BinaryView => ColumnType::Bytea,
+        DataType::BinaryView => ColumnType::Bytea,
+        DataType::Binary => ColumnType::Bit(None),
         DataType::LargeBinary => ColumnType::AnyNumeric,
         DataType::FixedSizeBinary(16) => ColumnType::Uuid,
+        DataType::FixedSizeBinary(12) => ColumnType::TimeTz,
         DataType::FixedSizeBinary(8) => ColumnType::PgLsn,
         DataType::FixedSizeBinary(_) => ColumnType::Bytea,
         DataType::Date32 | DataType::Date64 => ColumnType::Date,

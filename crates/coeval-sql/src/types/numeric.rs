@@ -35,8 +35,11 @@ pub(crate) fn decimal_shape(ty: ColumnType) -> Option<(i32, i32)> {
         | ColumnType::Varchar(_)
         | ColumnType::Char(_)
         | ColumnType::Bytea
+        | ColumnType::Bit(_)
+        | ColumnType::Varbit(_)
         | ColumnType::Date
         | ColumnType::Time
+        | ColumnType::TimeTz
         | ColumnType::Timestamp
         | ColumnType::TimestampTz
         | ColumnType::Interval

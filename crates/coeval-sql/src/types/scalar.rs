@@ -33,11 +33,15 @@ pub(crate) fn scalar_of(value: &Value, ty: ColumnType) -> Result<ScalarValue, Sq
         }
         (Value::Text(v), DataType::Utf8View) => ScalarValue::Utf8View(Some(v.to_string())),
         (Value::Bytes(v), DataType::BinaryView) => ScalarValue::BinaryView(Some(v.to_vec())),
+        (Value::Bytes(v), DataType::Binary) => ScalarValue::Binary(Some(v.to_vec())),
         (Value::Interval(v), DataType::Interval(_)) => ScalarValue::IntervalMonthDayNano(Some(
             IntervalMonthDayNano::new(v.months, v.days, v.nanoseconds),
         )),
         (Value::Int64(v), DataType::FixedSizeBinary(size)) => {
             ScalarValue::FixedSizeBinary(size, Some(place_of(*v).to_be_bytes().to_vec()))
+        }
+        (Value::Bytes(v), DataType::FixedSizeBinary(size)) => {
+            ScalarValue::FixedSizeBinary(size, Some(v.to_vec()))
         }
         (Value::Uuid(v), DataType::FixedSizeBinary(size)) => {
             ScalarValue::FixedSizeBinary(size, Some(v.to_vec()))

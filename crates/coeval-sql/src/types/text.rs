@@ -4,13 +4,16 @@
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::types::any_numeric::parse_number;
-use crate::types::date_text::{Flaw, read_date, read_time, read_timestamp};
+use crate::types::bits::{fit_bits, push_bits, read_bits};
+use crate::types::casts::CastContext;
+use crate::types::date_text::{Flaw, read_date, read_time, read_timestamp, read_zoned_time};
 use crate::types::datetime::{format_date, format_time, format_timestamp};
 use crate::types::interval_text::{format_interval, read_interval};
 use crate::types::json::canonical;
 use crate::types::lists::{format_list, parse_list};
 use crate::types::numeric::{format_decimal, overflow, parse_decimal, rescale};
 use crate::types::one_nan::double_with_one_nan;
+use crate::types::zoned_time::{format_zoned_time, zoned_time};
 use chrono_tz::Tz;
 use coeval_store::log::Lsn;
 use coeval_store::{ColumnType, EnumType, Value, ValueRef, kept_place, place_of};
@@ -46,6 +49,8 @@ pub fn format_value(value: ValueRef<'_>, ty: ColumnType, zone: Tz, out: &mut Str
         (ValueRef::Decimal(v), _) => push(out, v),
         (ValueRef::Number(v), _) => push(out, v),
         (ValueRef::Text(v), _) => out.push_str(v),
+        (ValueRef::Bytes(kept), ColumnType::Bit(_) | ColumnType::Varbit(_)) => push_bits(kept, out),
+        (ValueRef::Bytes(kept), ColumnType::TimeTz) => format_zoned_time(kept, out),
         (ValueRef::Bytes(v), _) => {
             out.push_str("\\x");
             push_hex(v, out);
@@ -55,6 +60,14 @@ pub fn format_value(value: ValueRef<'_>, ty: ColumnType, zone: Tz, out: &mut Str
         (ValueRef::List(v), ColumnType::Array(element)) => format_list(v, element, zone, out),
         (ValueRef::List(_), _) => push(out, value),
     }
+}
+
+/// The same of a value of a type in whose texts the session's time zone has no part.
+#[must_use]
+pub fn text_without_zone(value: ValueRef<'_>, ty: ColumnType) -> String {
+    let mut text = String::new();
+    format_value(value, ty, Tz::UTC, &mut text);
+    text
 }
 
 /// Two hexadecimal digits for each byte.
@@ -125,6 +138,7 @@ fn invalid(text: &str, ty: ColumnType) -> SqlError {
     let state = match ty {
         ColumnType::Date
         | ColumnType::Time
+        | ColumnType::TimeTz
         | ColumnType::Timestamp
         | ColumnType::TimestampTz
         | ColumnType::Interval => SqlState::InvalidDatetimeFormat,
@@ -183,10 +197,10 @@ const PLACE_DIGITS_MAX: usize = 8;
 /// The longest text of a number: it is read at one go.
 const NUMBER_BYTES_MAX: usize = 1 << 20;
 
-/// The value of this type that the text stands for; timestamps without an offset are local time of `zone`.
+/// The value of this type that the text stands for; timestamps and times with a zone without an offset are local time of `zone`.
 ///
 /// # Errors
-/// `22P02`, `22007`, `22008` for text that is no such value, `22003` out of range, `22001` too long.
+/// `22P02`, `22007`, `22008` for text that is no such value, `22003` out of range, `22001` too long, `22026` of another length.
 pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlError> {
     let bad = || invalid(text, ty);
     let no_time = |flaw| no_time(flaw, text, ty);
@@ -225,8 +239,15 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
         ColumnType::Varchar(length) => Value::from(fit_varchar(text, length)?),
         ColumnType::Char(length) => Value::from(fit_char(text, length)?),
         ColumnType::Bytea => Value::Bytes(bytes(text)?.ok_or_else(bad)?.into()),
+        ColumnType::Bit(_) | ColumnType::Varbit(_) => {
+            Value::Bytes(fit_bits(read_bits(text)?, ty, CastContext::Assignment)?.into())
+        }
         ColumnType::Date => Value::Int32(read_date(text).map_err(no_time)?),
         ColumnType::Time => Value::Int64(read_time(text).map_err(no_time)?),
+        ColumnType::TimeTz => {
+            let (micros, west) = read_zoned_time(text, zone).map_err(no_time)?;
+            zoned_time(micros, west)
+        }
         ColumnType::Timestamp => Value::Int64(read_timestamp(text, None).map_err(no_time)?),
         ColumnType::TimestampTz => Value::Int64(read_timestamp(text, Some(zone)).map_err(no_time)?),
         ColumnType::Interval => Value::Interval(read_interval(text).map_err(no_time)?),

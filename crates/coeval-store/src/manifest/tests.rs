@@ -172,6 +172,18 @@ fn constraints_that_are_not_valid_make_it_a_manifest_of_version_9() {
 }
 
 #[test]
+fn bit_strings_and_times_with_a_zone_make_it_a_manifest_of_version_11() {
+    let lengths = [None, Some(3)];
+    let types = lengths.map(ColumnType::Bit).into_iter().chain(lengths.map(ColumnType::Varbit));
+    for ty in types.chain([ColumnType::Array(ElementType::Varbit(Some(3))), ColumnType::TimeTz]) {
+        let mut manifest = some_manifest();
+        manifest.views[0].output = Some(vec![ViewColumn { name: "new".into(), ty, default: None }]);
+        assert_eq!(version_of(&manifest), 11, "{ty}");
+        assert_eq!(decode(&manifest.encode()).unwrap(), manifest, "{ty}");
+    }
+}
+
+#[test]
 fn numerics_without_digits_make_it_a_manifest_of_version_11() {
     for ty in [ColumnType::AnyNumeric, ColumnType::Array(ElementType::AnyNumeric)] {
         let mut manifest = some_manifest();

@@ -11,7 +11,7 @@ use crate::files::{FileSystem, OpenMode, SimulatedFiles};
 use crate::key_column::KeyColumnBuilder;
 use crate::log::ChecksumPolicy;
 use crate::types::{ColumnType, ElementType};
-use crate::value::{AnyNumber, IntervalValue, ListEncoder, NumberClass, Value};
+use crate::value::{AnyNumber, IntervalValue, ListEncoder, NumberClass, Value, kept_zoned_time};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::reader::FileReader;
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn disk(files: &SimulatedFiles) -> Disk {
     Disk::new(Arc::new(files.clone()), dir.to_path_buf(), lock, ChecksumPolicy::Verified, 1)
 }
 
-const TYPES: [ColumnType; 16] = [
+const TYPES: [ColumnType; 18] = [
     ColumnType::SmallInt,
     ColumnType::Int,
     ColumnType::BigInt,
@@ -40,6 +40,8 @@ const TYPES: [ColumnType; 16] = [
     ColumnType::Boolean,
     ColumnType::Text,
     ColumnType::Bytea,
+    ColumnType::Varbit(None),
+    ColumnType::TimeTz,
     ColumnType::TimestampTz,
     ColumnType::Interval,
     ColumnType::Uuid,
@@ -67,7 +69,8 @@ fn value(ty: ColumnType, n: u32) -> Value {
         )),
         ColumnType::Boolean => Value::Boolean(n.is_multiple_of(2)),
         ColumnType::Text => Value::from("long enough to lie outside of the view ".repeat(n as usize % 3)),
-        ColumnType::Bytea => Value::Bytes(vec![n as u8; n as usize % 20].into()),
+        ColumnType::TimeTz => Value::Bytes(kept_zoned_time(i64::from(n), n as i32).into()),
+        ColumnType::Bytea | ColumnType::Varbit(_) => Value::Bytes(vec![n as u8; n as usize % 20].into()),
         ColumnType::Interval => Value::Interval(IntervalValue { months: 1, days: n as i32, nanoseconds: -1 }),
         ColumnType::Array(element) => {
             let mut list = ListEncoder::default();

@@ -2,6 +2,7 @@
 //! Reading one value out of an Arrow array.
 
 use super::place::{PLACE_SIZE, kept_place};
+use super::zoned_time::ZONED_TIME_SIZE;
 use super::{AnyNumberRef, IntervalValue, ListRef, ValueRef};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{
@@ -36,6 +37,7 @@ pub fn value_at(array: &dyn Array, index: usize) -> ValueRef<'_> {
         DataType::Boolean => ValueRef::Boolean(array.as_boolean().value(index)),
         DataType::Utf8View => ValueRef::Text(array.as_string_view().value(index)),
         DataType::BinaryView => ValueRef::Bytes(array.as_binary_view().value(index)),
+        DataType::Binary => ValueRef::Bytes(array.as_binary::<i32>().value(index)),
         DataType::LargeBinary => ValueRef::Number(AnyNumberRef::new(array.as_binary::<i64>().value(index))),
         DataType::Date32 => ValueRef::Int32(array.as_primitive::<Date32Type>().value(index)),
         DataType::Time64(TimeUnit::Microsecond) => {
@@ -61,6 +63,9 @@ pub fn value_at(array: &dyn Array, index: usize) -> ValueRef<'_> {
             let mut place = [0; PLACE_SIZE as usize];
             place.copy_from_slice(array.as_fixed_size_binary().value(index));
             ValueRef::Int64(kept_place(u64::from_be_bytes(place)))
+        }
+        DataType::FixedSizeBinary(ZONED_TIME_SIZE) => {
+            ValueRef::Bytes(array.as_fixed_size_binary().value(index))
         }
         DataType::Struct(_) => {
             ValueRef::Int64(array.as_struct().column(0).as_primitive::<Int64Type>().value(index))

@@ -38,7 +38,7 @@ fn arrays_of_the_library_are_read() {
 #[test]
 fn casts_in_the_catalog_are_those_that_there_are() {
     const NUMERIC: ColumnType = ColumnType::Numeric { precision: 5, scale: 2 };
-    const TYPES: [ColumnType; 19] = [
+    const TYPES: [ColumnType; 22] = [
         ColumnType::Boolean,
         ColumnType::SmallInt,
         ColumnType::Int,
@@ -51,11 +51,14 @@ fn casts_in_the_catalog_are_those_that_there_are() {
         ColumnType::Char(3),
         ColumnType::Date,
         ColumnType::Time,
+        ColumnType::TimeTz,
         ColumnType::Timestamp,
         ColumnType::TimestampTz,
         ColumnType::Interval,
         ColumnType::Uuid,
         ColumnType::PgLsn,
+        ColumnType::Bit(None),
+        ColumnType::Varbit(None),
         ColumnType::Json,
         ColumnType::Jsonb,
     ];

@@ -117,6 +117,8 @@ pub(in crate::catalog) fn formatted(oid: i32, modifier: Option<i32>) -> String {
             format!("{sql}({})", digits & 0xffff)
         }
         ("bit" | "varbit", Some(length)) if length > 0 => format!("{sql}({length})"),
+        // Without quotes it would be the one of one bit.
+        ("bit", Some(-1)) => "\"bit\"".to_owned(),
         _ => sql.to_owned(),
     }
 }

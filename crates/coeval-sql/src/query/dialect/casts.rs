@@ -404,7 +404,10 @@ pub(super) fn called_by_type(name: &str, arguments: &[Expr]) -> Option<Expr> {
         "text" => DataType::Text,
         "date" => DataType::Date,
         "timestamptz" => DataType::Timestamp(None, TimezoneInfo::WithTimeZone),
-        "localtimestamp" | "current_timestamp" | "localtime" => return now_rounded(name, argument),
+        "timetz" => DataType::Time(None, TimezoneInfo::WithTimeZone),
+        "localtimestamp" | "current_timestamp" | "localtime" | "current_time" => {
+            return now_rounded(name, argument);
+        }
         _ => return None,
     };
     let mut ty = ty;
@@ -417,6 +420,13 @@ fn now_rounded(name: &str, digits: &Expr) -> Option<Expr> {
     if name == "localtime" {
         let now = cast(call("now", Vec::new()), DataType::Timestamp(None, TimezoneInfo::None));
         return rounded(&mut cast(now, DataType::Time(digits.parse().ok(), TimezoneInfo::None)));
+    }
+    if name == "current_time" {
+        let digits = digits.parse().ok();
+        return rounded(&mut cast(
+            call("now", Vec::new()),
+            DataType::Time(digits, TimezoneInfo::WithTimeZone),
+        ));
     }
     let zone = if name == "localtimestamp" { TimezoneInfo::None } else { TimezoneInfo::WithTimeZone };
     let digits = digits.parse().ok();

@@ -39,7 +39,8 @@ fn is_cast_from_no_text(ty: &DataType) -> bool {
 fn reads_texts(ty: &DataType) -> bool {
     ty.is_temporal()
         || ty.is_numeric()
-        || matches!(ty, DataType::Boolean | DataType::BinaryView | DataType::LargeBinary | DataType::List(_))
+        || matches!(ty, DataType::Boolean | DataType::List(_))
+        || matches!(ty, DataType::Binary | DataType::BinaryView | DataType::LargeBinary)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

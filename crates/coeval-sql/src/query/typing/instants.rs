@@ -7,6 +7,7 @@
 //! put in the place of each cast that a plan makes by itself.
 
 use super::settle::comparable_pair;
+use super::zoned_times::is_zoned_time;
 use crate::query::rewriting::Rewrite;
 use crate::scalar::cast_function::literal_as;
 use crate::types::{column_type_of_arrow, common_arrow_type, parse_value};
@@ -124,7 +125,10 @@ fn needs_zone(from: &DataType, to: &DataType) -> bool {
             true
         }
         (from, to) => {
+            let is_time = |ty: &DataType| matches!(ty, DataType::Time64(_));
             (is_local(from) && is_instant(to))
+                || (is_zoned_time(to) && (is_time(from) || is_instant(from)))
+                || (is_zoned_time(from) && is_time(to))
                 || (is_instant(from) && (is_local(to) || to.is_string() || matches!(to, DataType::Time64(_))))
         }
     }

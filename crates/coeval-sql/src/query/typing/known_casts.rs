@@ -27,7 +27,8 @@ pub(in crate::query) fn refuse_unknown_cast(
         return Ok(());
     }
     let declared = || input.to_field(schema).ok().and_then(|(_, field)| column_type_of_field(&field));
-    let from = if from.is_string() { declared() } else { column_type_of_arrow(from) };
+    let is_marked = from.is_string() || *from == DataType::Binary;
+    let from = if is_marked { declared() } else { column_type_of_arrow(from) };
     match (from, column_type_of_arrow(to)) {
         (Some(from), Some(to)) => Ok(require_cast(from, to)?),
         _ => Ok(()),

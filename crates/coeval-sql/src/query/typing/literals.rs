@@ -16,7 +16,7 @@ use crate::scalar::cast_function::{CAST, description, is_own};
 use crate::scalar::{decimal_literal, number_literal};
 use crate::select::{self, call};
 use crate::types::any_numeric::parse_number;
-use crate::types::{IntervalUnit, column_type, format_interval, no_time, read_interval_in};
+use crate::types::{IntervalUnit, column_type, format_interval, no_time, read_bits, read_interval_in};
 use crate::walk::WalkMut;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
@@ -36,7 +36,7 @@ pub(super) const TO_NUMERIC: &str = "coeval_to_numeric";
 /// The syntax with literals and casts marked.
 ///
 /// # Errors
-/// `22003` for a number of more than 38 digits, `22P02` for text that is no number.
+/// `22003` for a number of more than 38 digits, `22P02` for text that is no number, and for a bit string of other digits.
 pub(crate) fn with_typed_literals<V: VisitMut>(syntax: &mut V) -> Result<(), SqlError> {
     syntax.try_walk_mut(&mut Literals)
 }
@@ -137,6 +137,8 @@ fn typed(expression: &Expr) -> Result<Option<Expr>, SqlError> {
     match expression {
         Expr::Value(value) => match &value.value {
             Value::Number(text, _) => number(expression, text),
+            Value::SingleQuotedByteStringLiteral(digits) => bits(format!("b{digits}")).map(Some),
+            Value::HexStringLiteral(digits) => bits(format!("x{digits}")).map(Some),
             _ => Ok(None),
         },
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match literal_below(expr)? {
@@ -151,6 +153,10 @@ fn typed(expression: &Expr) -> Result<Option<Expr>, SqlError> {
             DataType::Regclass => Ok(Some(expr.as_ref().clone())),
             _ => own_cast(expr.as_ref().clone(), data_type),
         },
+        // A literal has all of its bits, where the same type of a column has one.
+        Expr::TypedString(typed) if typed.data_type == DataType::Bit(None) => {
+            own_call(Expr::Value(typed.value.clone()), ColumnType::Bit(None)).map(Some)
+        }
         Expr::TypedString(typed) => own_cast(Expr::Value(typed.value.clone()), &typed.data_type),
         Expr::Interval(Interval { value, leading_field: None, last_field: None, .. })
             if matches!(value.as_ref(), Expr::Value(_)) =>
@@ -285,6 +291,15 @@ fn number(expression: &Expr, text: &str) -> Result<Option<Expr>, SqlError> {
     })
 }
 
+/// A bit string from its digits, behind the letter of their base.
+///
+/// # Errors
+/// `22P02` for other digits.
+fn bits(digits: String) -> Result<Expr, SqlError> {
+    read_bits(&digits)?;
+    own_call(Expr::Value(Value::SingleQuotedString(digits).into()), ColumnType::Bit(None))
+}
+
 /// A number as it is written, or anything else, as a `numeric` with the digits that it has.
 pub(super) fn to_numeric(input: &Expr) -> Result<Expr, SqlError> {
     if let Expr::Value(value) = input
@@ -300,11 +315,19 @@ pub(super) fn to_numeric(input: &Expr) -> Result<Expr, SqlError> {
     Ok(call(TO_NUMERIC, vec![input.clone()]))
 }
 
-/// A cast that the engine does itself. The type of a parameter is what it is cast to, so it needs none; but that it is a document
-/// has to be said, and it may have been declared as a text.
+/// A cast that the engine does itself. The type of a parameter is what it is cast to, so it needs none; but that it is a document, or
+/// how many bits it has, has to be said, and it may have been declared as a text.
 fn own_cast(input: Expr, ty: &DataType) -> Result<Option<Expr>, SqlError> {
     let is_parameter = matches!(&input, Expr::Value(value) if matches!(value.value, Value::Placeholder(_)));
-    if is_parameter && matches!(ty, DataType::JSON | DataType::JSONB) {
+    let is_said = matches!(
+        ty,
+        DataType::JSON
+            | DataType::JSONB
+            | DataType::Bit(_)
+            | DataType::BitVarying(_)
+            | DataType::VarBit(_)
+    );
+    if is_parameter && is_said {
         return own_call(select::cast(input, ty.clone()), column_type(ty)?).map(Some);
     }
     if is_parameter

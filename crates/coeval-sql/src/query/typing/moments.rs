@@ -5,11 +5,13 @@
 //! |---|---|---|
 //! | `timestamptz AT TIME ZONE z` | the local time of `z`, a `timestamp` | the same moment, shown otherwise |
 //! | `timestamp AT TIME ZONE z` | the moment at which clocks of `z` show it, a `timestamptz` | a type of that zone |
+//! | `timetz AT TIME ZONE z` | the same time in Greenwich, as clocks of `z` show it, a `timetz` | not there |
 //! | `x::timestamp(0)` | rounded | the digits are ignored |
 
+use super::zoned_times::is_zoned_time;
 use crate::constants::made_of_columns;
 use crate::error::{SqlError, SqlState};
-use crate::types::{Clock, clock_named, session_zone};
+use crate::types::{Clock, clock_named, session_zone, zoned_elsewhere, zoned_time};
 use arrow::array::{
     Array, ArrayRef, AsArray, Int64Array, PrimitiveArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
@@ -18,7 +20,7 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
 };
 use chrono_tz::Tz;
-use coeval_store::ColumnType;
+use coeval_store::{ColumnBuilder, ColumnType, ValueRef, value_at, zoned_time_of};
 use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -74,6 +76,7 @@ impl ScalarUDFImpl for MomentFunction {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(match (self.kind, types) {
             (Kind::Zone, [_, DataType::Timestamp(_, None)]) => ColumnType::TimestampTz.arrow(),
+            (Kind::Zone, [_, time]) if is_zoned_time(time) => time.clone(),
             (Kind::Zone, _) => ColumnType::Timestamp.arrow(),
             (Kind::Rounded, [value, _]) => value.clone(),
             (Kind::Rounded, _) => return Err(SqlError::internal("rounding takes two arguments").into()),
@@ -92,6 +95,7 @@ impl ScalarUDFImpl for MomentFunction {
                 return Err(SqlError::internal("a function of moments takes two arguments").into());
             };
             match self.kind {
+                Kind::Zone if is_zoned_time(second.data_type()) => time_in_zone(first, second),
                 Kind::Zone => in_zone(first, second, session_zone(&arguments.config_options)),
                 Kind::Rounded => rounded(first, second),
             }
@@ -146,6 +150,20 @@ fn in_zone(zones: &ArrayRef, moments: &ArrayRef, session: Tz) -> Result<ArrayRef
     }
     let done = TimestampMicrosecondArray::from_iter(done);
     Ok(if is_local { Arc::new(done.with_timezone("UTC")) } else { Arc::new(done) })
+}
+
+/// Times of day with a zone as clocks of others show them.
+fn time_in_zone(zones: &ArrayRef, times: &ArrayRef) -> Result<ArrayRef> {
+    let mut moved = ColumnBuilder::new(ColumnType::TimeTz, times.len());
+    for (row, clock) in clocks(zones)?.into_iter().enumerate() {
+        match (clock, value_at(times, row)) {
+            (Some(clock), ValueRef::Bytes(kept)) => {
+                moved.push(zoned_elsewhere(kept, clock).ok_or_else(out_of_range)?.borrow());
+            }
+            _ => moved.push(ValueRef::Null),
+        }
+    }
+    Ok(moved.finish())
 }
 
 /// What clocks of each zone follow: zones are named, or are intervals east of Greenwich.
@@ -215,6 +233,19 @@ fn rounded(values: &ArrayRef, digits: &ArrayRef) -> Result<ArrayRef> {
             let times = cast(values, &DataType::Int64)?;
             let times: Int64Array = times.as_primitive::<Int64Type>().unary(|micros| round(micros, unit));
             Arc::new(Time64MicrosecondArray::from(times.iter().collect::<Vec<_>>()))
+        }
+        ty if is_zoned_time(ty) => {
+            let mut rounded = ColumnBuilder::new(ColumnType::TimeTz, values.len());
+            for row in 0..values.len() {
+                match value_at(values, row) {
+                    ValueRef::Bytes(kept) => {
+                        let (micros, west) = zoned_time_of(kept);
+                        rounded.push(zoned_time(round(micros, unit), west).borrow());
+                    }
+                    other => rounded.push(other),
+                }
+            }
+            rounded.finish()
         }
         DataType::Interval(_) => {
             let intervals: PrimitiveArray<IntervalMonthDayNanoType> =

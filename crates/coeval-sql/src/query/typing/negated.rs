@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A sign in front of what is no literal.
+//! A sign in front of what is no literal, and `~`.
 //!
 //! DataFusion asks for the operand's type as soon as it reads such a sign, and knows no number but those of Arrow. So the dialect writes an
-//! operator of its own in its place, with nothing on the left, for which the planner asks us.
+//! operator of its own in its place, with nothing on the left, for which the planner asks us. On the left of what stands for `~` is an
+//! integer, whose type a parameter takes.
 
 use super::any_numeric::is_any_numeric;
+use super::bits;
 use crate::types::{no_prefix_operator, type_in_words};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
@@ -16,6 +18,8 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr as AstExpr, Value};
 pub(in crate::query) enum Sign {
     Minus,
     Plus,
+    /// `~`, which turns all bits.
+    Not,
 }
 
 impl Sign {
@@ -24,20 +28,22 @@ impl Sign {
         match self {
             Self::Minus => ["coeval", "negated"],
             Self::Plus => ["coeval", "unchanged"],
+            Self::Not => ["coeval", "turned"],
         }
     }
 
     /// What stands in the place of the sign in front of this operand.
     pub(in crate::query) fn before(self, operand: &AstExpr) -> AstExpr {
-        let nothing = Box::new(AstExpr::Value(Value::Null.into()));
+        let left = if self == Self::Not { Value::Number("1".to_owned(), false) } else { Value::Null };
+        let left = Box::new(AstExpr::Value(left.into()));
         let op = BinaryOperator::PGCustomBinaryOperator(self.operator().map(str::to_owned).to_vec());
-        AstExpr::BinaryOp { left: nothing, op, right: Box::new(operand.clone()) }
+        AstExpr::BinaryOp { left, op, right: Box::new(operand.clone()) }
     }
 
     /// The sign that such an operator stands for.
     pub(super) fn of(operator: &BinaryOperator) -> Option<Self> {
         let BinaryOperator::PGCustomBinaryOperator(parts) = operator else { return None };
-        [Self::Minus, Self::Plus].into_iter().find(|sign| *parts == sign.operator())
+        [Self::Minus, Self::Plus, Self::Not].into_iter().find(|sign| *parts == sign.operator())
     }
 
     /// The operand with this sign.
@@ -45,6 +51,9 @@ impl Sign {
     /// # Errors
     /// `42883` for a type that has no such sign.
     pub(super) fn planned(self, operand: Expr, schema: &DFSchema) -> Result<Expr> {
+        if self == Self::Not {
+            return bits::turned(operand, schema);
+        }
         // What else is wrong with the operand is said where it is typed.
         if let Ok(ty) = operand.get_type(schema)
             && !self.is_of(&ty)
@@ -54,7 +63,7 @@ impl Sign {
         }
         Ok(match self {
             Self::Minus => Expr::Negative(Box::new(operand)),
-            Self::Plus => operand,
+            Self::Plus | Self::Not => operand,
         })
     }
 

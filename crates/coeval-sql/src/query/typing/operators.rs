@@ -12,12 +12,14 @@
 //! | `timestamp - timestamp` | days and a time | hours |
 //! | intervals in comparisons | by length, a month as 30 days | by their parts |
 //! | bits of numbers that are no integers: `2.5 \| 1` | refused | rounded |
+//! | bits of bit strings, and `a # b` of integers | [as there](super::bits) | refused, zero of `a # a` |
 //! | the difference of two times | days and time | hours |
 //! | an interval times or by a number | an interval | refused |
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
 
 use super::any_numeric;
 use super::array_literals::array_of;
+use super::bits;
 use super::comparisons;
 use super::dates;
 use super::instants::{dated, moved, settle_choices};
@@ -31,6 +33,7 @@ use super::settle::{comparable_pair, concatenation, floats_of_one_type, make_lab
 use super::subscripts;
 use super::sums::sum;
 use super::windows;
+use super::zoned_times;
 use crate::error::SqlError;
 use crate::parameters::{Side, of_operand, typed_operands};
 use crate::query::compares;
@@ -71,10 +74,10 @@ impl ExprPlanner for PostgresOperators {
         if let Some(merging) = Merging::of(&raw.op) {
             return Ok(PlannerResult::Planned(merged::planned(merging, raw.left, raw.right, schema)));
         }
+        (raw.left, raw.right) = typed_operands(&raw.op, raw.left, raw.right, schema);
         if let Some(sign) = Sign::of(&raw.op) {
             return Ok(PlannerResult::Planned(sign.planned(raw.right, schema)?));
         }
-        (raw.left, raw.right) = typed_operands(&raw.op, raw.left, raw.right, schema);
         let raw = match of_arrays_or_json(raw, schema)? {
             PlannerResult::Original(raw) => raw,
             planned => return Ok(planned),
@@ -85,10 +88,7 @@ impl ExprPlanner for PostgresOperators {
             return Ok(PlannerResult::Planned(joined));
         }
         let mut raw = raw;
-        let Some(operator) = arithmetic(&raw.op) else {
-            settle_bits(&mut raw, schema)?;
-            return Ok(PlannerResult::Original(with_comparable_operands(raw, schema)?));
-        };
+        let Some(operator) = arithmetic(&raw.op) else { return of_bits_or_comparison(raw, schema) };
         let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(raw));
         };
@@ -101,6 +101,9 @@ impl ExprPlanner for PostgresOperators {
         }
         if let Some(place) = places::planned(operator, &raw, (&left, &right))? {
             return Ok(PlannerResult::Planned(place));
+        }
+        if let Some(zoned) = zoned_times::planned(operator, &raw, (&left, &right))? {
+            return Ok(PlannerResult::Planned(zoned));
         }
         if let Some(moved) = moved(operator, (&raw.left, &left), (&raw.right, &right))? {
             return Ok(PlannerResult::Planned(moved));
@@ -215,6 +218,18 @@ impl ExprPlanner for PostgresOperators {
     }
 }
 
+/// An operation on bits, or one that, if it is a comparison, has operands of types that compare.
+fn of_bits_or_comparison(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    if let Some(of_strings) = bits::planned(&raw, schema)? {
+        return Ok(PlannerResult::Planned(of_strings));
+    }
+    settle_bits(&mut raw, schema)?;
+    if let Some(of_integers) = bits::exclusive_or(&raw, schema)? {
+        return Ok(PlannerResult::Planned(of_integers));
+    }
+    Ok(PlannerResult::Original(with_comparable_operands(raw, schema)?))
+}
+
 /// An operation that, if it is a comparison, has operands of types that compare.
 fn with_comparable_operands(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<RawBinaryExpr> {
     if !compares(&raw.op) {
@@ -243,6 +258,7 @@ fn settle_bits(raw: &mut RawBinaryExpr, schema: &DFSchema) -> Result<()> {
         raw.op,
         BinaryOperator::BitwiseAnd
             | BinaryOperator::BitwiseOr
+            | BinaryOperator::PGBitwiseXor
             | BinaryOperator::PGBitwiseShiftLeft
             | BinaryOperator::PGBitwiseShiftRight
     );

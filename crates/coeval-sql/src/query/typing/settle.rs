@@ -12,16 +12,18 @@ use super::intervals::length;
 use super::numbers::{nullable, quotient};
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
+use super::zoned_times::is_zoned_time;
 use super::{
-    aggregates, any_numeric, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, merged,
+    aggregates, any_numeric, array_keys, bits, comparisons, documents, group_keys, in_subquery, jsonb, merged,
     orderless, padded, subquery_order, trimmed, window_keys,
 };
 use crate::error::SqlError;
+use crate::functions::{BITS_LENGTH, BYTES_LENGTH};
 use crate::guarded::is_comparison;
 use crate::query::float_zeros::pair_without_signs;
 use crate::query::matching::heeding_at_once;
 use crate::query::rewriting::{Below, rewrite_node, rewrite_plan};
-use crate::scalar::cast_function::{is_own, literal_as};
+use crate::scalar::cast_function::{called, is_own, literal_as};
 use crate::scalar::decimal_literal;
 use crate::types::any_numeric::parse_number;
 use crate::types::{
@@ -114,7 +116,7 @@ pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<
             settle_comparison(comparison, schema)?
         }
         Expr::Cast(cast) => settle_cast(cast, schema)?,
-        Expr::Like(like) => match refuse_pattern_of_enum(like, schema)? {
+        Expr::Like(like) => match refuse_pattern(like, schema)? {
             None => heeding_at_once(&expression, schema)?,
             settled => settled,
         },
@@ -166,7 +168,14 @@ fn settle_cast(cast: &Cast, schema: &DFSchema) -> Result<Option<Expr>> {
         return Ok(Some(settled));
     }
     let Ok(from) = cast.expr.get_type(schema) else { return Ok(None) };
-    Ok(any_numeric::settled_cast(&cast.expr, &from, cast.field.data_type())?)
+    let to = cast.field.data_type();
+    if from == ColumnType::Bit(None).arrow()
+        && to.is_integer()
+        && let Some(ty) = column_type_of_arrow(to)
+    {
+        return Ok(Some(called(cast.expr.as_ref().clone(), ty)?));
+    }
+    Ok(any_numeric::settled_cast(&cast.expr, &from, to)?)
 }
 
 /// `text || x` with `x` as the text that PostgreSQL writes of it; `None` if it is right as it is.
@@ -184,6 +193,9 @@ pub(super) fn concatenation(left: &Expr, right: &Expr, schema: &DFSchema) -> Res
         let is_literal = matches!(side, Expr::Literal(..) | Expr::Placeholder(_));
         is_literal && is_bytes(other) && (ty.is_string() || ty.is_null())
     };
+    if let Some(bits) = bits::joined((left, &left_type), (right, &right_type))? {
+        return Ok(Some(bits));
+    }
     let is_written = |ty: &DataType| !ty.is_string() && !ty.is_null() && !matches!(ty, DataType::List(_));
     let as_type = |side: &Expr, ty| literal_as(side.clone(), ty);
     let (left, right) = if is_bytes_literal(left, &left_type, &right_type) {
@@ -219,11 +231,12 @@ fn settle_parameter(cast: &Cast) -> Result<Option<Expr>> {
     }
 }
 
-/// `42846` for a cast of an enum, or of a place in a log, to anything but text, which is another function's, and for those
+/// `42846` for a cast of an enum, of a place in a log, or of a time with a zone, to anything but text and `time`, which is another function's, and for those
 /// between times, numbers and truth values that Arrow has and PostgreSQL has not.
 fn refuse_cast(cast: &Cast, schema: &DFSchema) -> Result<()> {
     let (Ok(from), to) = (cast.expr.get_type(schema), cast.field.data_type()) else { return Ok(()) };
-    let is_strict = EnumType::of_arrow(&from).is_some() || from == ColumnType::PgLsn.arrow();
+    let is_strict =
+        EnumType::of_arrow(&from).is_some() || from == ColumnType::PgLsn.arrow() || is_zoned_time(&from);
     let is_refused = match (&from, to) {
         (DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_), to) => {
             to.is_numeric() || *to == DataType::Boolean
@@ -239,10 +252,13 @@ fn refuse_cast(cast: &Cast, schema: &DFSchema) -> Result<()> {
     Err(cannot_cast(&type_in_words(&from), &type_in_words(to)).into())
 }
 
-/// `42883` for a pattern that a label is matched with.
-fn refuse_pattern_of_enum(like: &Like, schema: &DFSchema) -> Result<Option<Expr>> {
-    let Some(ty) = like.expr.get_type(schema).ok().as_ref().and_then(EnumType::of_arrow) else {
-        return Ok(None);
+/// `42883` for a pattern that a label or a bit string is matched with.
+fn refuse_pattern(like: &Like, schema: &DFSchema) -> Result<Option<Expr>> {
+    let Ok(ty) = like.expr.get_type(schema) else { return Ok(None) };
+    let name = match EnumType::of_arrow(&ty) {
+        Some(ty) => ty.to_string(),
+        None if ty == ColumnType::Bit(None).arrow() => type_in_words(&ty),
+        None => return Ok(None),
     };
     let operator = match (like.negated, like.case_insensitive) {
         (false, false) => "~~",
@@ -250,7 +266,7 @@ fn refuse_pattern_of_enum(like: &Like, schema: &DFSchema) -> Result<Option<Expr>
         (true, false) => "!~~",
         (true, true) => "!~~*",
     };
-    Err(no_operator(&ty.to_string(), &operator, "text").into())
+    Err(no_operator(&name, &operator, "text").into())
 }
 
 /// `sum` over `bigint` as a `numeric`: without making one of each value, unless different ones are to be found.
@@ -322,6 +338,11 @@ pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<
         return Ok(Some(lengths));
     }
     if types.len() == operands.len()
+        && let Some(zoned) = zoned_times(operands, &types)?
+    {
+        return Ok(Some(zoned));
+    }
+    if types.len() == operands.len()
         && let Some(dates) = as_dates(operands, &types, schema)
     {
         return Ok(Some(dates));
@@ -359,6 +380,20 @@ fn lengths(operands: &[Expr], types: &[DataType]) -> Result<Option<Vec<Expr>>> {
     };
     let spans = operands.iter().zip(types).map(span).collect::<Result<Vec<_>, SqlError>>()?;
     Ok(Some(spans.into_iter().map(length).collect()))
+}
+
+/// Times beside such with a zone as times of today in the session's zone; `None` of anything else.
+fn zoned_times(operands: &[Expr], types: &[DataType]) -> Result<Option<Vec<Expr>>> {
+    let is_time = |ty: &DataType| matches!(ty, DataType::Time64(_));
+    let are_both = types.iter().any(is_zoned_time) && types.iter().any(is_time);
+    if !are_both || !types.iter().all(|ty| is_zoned_time(ty) || is_time(ty)) {
+        return Ok(None);
+    }
+    let zoned = |(operand, ty): (&Expr, &DataType)| match is_time(ty) {
+        true => literal_as(operand.clone(), ColumnType::TimeTz),
+        false => Ok(operand.clone()),
+    };
+    Ok(Some(operands.iter().zip(types).map(zoned).collect::<Result<_, SqlError>>()?))
 }
 
 /// Dates beside midnights of other dates, all as dates: what a table's chunks and keys are looked up by. `None` of anything
@@ -514,15 +549,18 @@ fn make_arrays(construct: &str, mut choices: Vec<&mut Expr>, schema: &DFSchema) 
     Ok(has_literals)
 }
 
-/// Makes text literals among values of an enum its labels, and among places in a log places; whether there are any.
+/// Makes text literals among values of an enum its labels, and among places in a log, times with a zone and bit strings such; whether
+/// there are any.
 ///
 /// # Errors
 /// `42804` and `42846` for something of another type among them.
 pub(super) fn make_labels(construct: &str, choices: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
     let strict = |choice: &&mut Expr| {
         let ty = choice.get_type(schema).ok()?;
-        let is_place = ty == ColumnType::PgLsn.arrow();
-        EnumType::of_arrow(&ty).map(ColumnType::Enum).or_else(|| is_place.then_some(ColumnType::PgLsn))
+        let others = [ColumnType::PgLsn, ColumnType::TimeTz, ColumnType::Bit(None)];
+        EnumType::of_arrow(&ty)
+            .map(ColumnType::Enum)
+            .or_else(|| others.into_iter().find(|other| other.arrow() == ty))
     };
     let Some(ty) = choices.iter().find_map(strict) else { return Ok(false) };
     let (mut types, mut has_literals) = (Vec::new(), false);
@@ -761,14 +799,17 @@ fn settle_text(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Ex
     Ok(changed.then(|| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments))))
 }
 
-/// A function of what `string_agg` gives, whose length DataFusion counts in 64 bits, as of any other text; the length of bytes.
+/// A function of what `string_agg` gives, whose length DataFusion counts in 64 bits, as of any other text; the length of bytes and of
+/// bit strings.
 fn settle_texts(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     let types = function.args.iter().map(|argument| argument.get_type(schema)).collect::<Result<Vec<_>>>()?;
-    if function.name() == "character_length"
-        && let [DataType::Binary | DataType::BinaryView] = types[..]
-    {
-        let length = crate::functions::function(crate::functions::BYTES_LENGTH)?;
-        return Ok(Some(length.call(function.args.clone())));
+    let of_length = match types[..] {
+        [DataType::BinaryView] => Some(BYTES_LENGTH),
+        [DataType::Binary] => Some(BITS_LENGTH),
+        _ => None,
+    };
+    if let Some(length) = of_length.filter(|_| function.name() == "character_length") {
+        return Ok(Some(crate::functions::function(length)?.call(function.args.clone())));
     }
     if !types.contains(&DataType::LargeUtf8) {
         return Ok(None);

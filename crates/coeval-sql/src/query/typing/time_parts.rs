@@ -13,8 +13,9 @@ mod span;
 mod unit;
 
 use super::moments::{is_infinite, micros, zone_named};
+use super::zoned_times::is_zoned_time;
 use crate::constants::made_of_columns;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::types::{Clock, session_zone, utc_to_local};
 use arrow::array::{
     Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, IntervalMonthDayNanoArray,
@@ -25,8 +26,8 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
 };
 use chrono_tz::Tz;
-use coeval_store::ColumnType;
-use datafusion::common::Result;
+use coeval_store::{ColumnType, ValueRef, value_at, zoned_time_of};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
     Volatility,
@@ -77,6 +78,7 @@ fn taken(kind: Kind, ty: &DataType) -> Of {
     match ty {
         DataType::Interval(_) => Of::Interval,
         DataType::Time32(_) | DataType::Time64(_) => Of::Time,
+        ty if is_zoned_time(ty) => Of::TimeTz,
         DataType::Timestamp(_, None) => Of::Timestamp,
         DataType::Date32 | DataType::Date64 => match kind {
             Kind::Extract => Of::Date,
@@ -118,6 +120,7 @@ impl ScalarUDFImpl for TimePart {
                 DataType::Decimal128(precision, unit.map_or(0, |unit| unit.scale(of)))
             }
             Kind::Truncate => match of {
+                Of::TimeTz => return Err(no_truncation()),
                 Of::Interval | Of::Time => ColumnType::Interval.arrow(),
                 Of::Timestamp => ColumnType::Timestamp.arrow(),
                 Of::TimestampTz | Of::Date => ColumnType::TimestampTz.arrow(),
@@ -214,6 +217,12 @@ fn parts(units: &Units, values: &ArrayRef, of: Of, zone: Tz) -> Result<Vec<Optio
                 Ok(Some(Part::Number(moment::part(unit, of, times.value(row), 0)?, unit.scale(of))))
             })
         }
+        Of::TimeTz => units.each(values, |row, unit| {
+            let ValueRef::Bytes(kept) = value_at(values, row) else { return Ok(None) };
+            let (local, west) = zoned_time_of(kept);
+            let ahead = -i64::from(west) * MICROS_PER_SECOND;
+            Ok(Some(Part::Number(moment::part(unit, of, local, ahead)?, unit.scale(of))))
+        }),
         Of::Date | Of::Timestamp => {
             let ty = ColumnType::Timestamp;
             let moments = match values.data_type() {
@@ -283,6 +292,12 @@ fn shown(parts: &[Option<Part>], ty: &DataType) -> Result<ArrayRef> {
     Ok(Arc::new(parts.iter().map(|part| part.map(number)).collect::<Float64Array>()))
 }
 
+/// `42883`: nothing is cut off of a time with a zone.
+fn no_truncation() -> DataFusionError {
+    let message = "function date_trunc(text, time with time zone) does not exist";
+    SqlError::new(SqlState::UndefinedFunction, message).into()
+}
+
 /// Times without what is smaller than their units.
 fn truncated(
     units: &Units,
@@ -292,6 +307,7 @@ fn truncated(
     session: Tz,
 ) -> Result<ArrayRef> {
     match of {
+        Of::TimeTz => Err(no_truncation()),
         Of::Interval | Of::Time => {
             let values = if of == Of::Time { lengths(values)? } else { Arc::clone(values) };
             let spans = intervals(&values)?;

@@ -3,7 +3,7 @@
 //!
 //! Rows with subqueries become queries of one row each. A literal in a column in which another row casts to a type is
 //! cast to that type, too; a date beside a timestamp becomes one, and so does a `numeric` beside a float. Texts of several lengths become
-//! texts. Beside arrays and truth values whose types are written a literal is one of them.
+//! texts, and bit strings of several lengths such of any. Beside arrays and truth values whose types are written a literal is one of them.
 
 use super::literals::{TO_NUMERIC, is_int_literal, is_named, own_call, to_numeric};
 use crate::error::SqlError;
@@ -40,6 +40,7 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
                     let mut cells: Vec<_> =
                         values.rows.iter_mut().map(|row| &mut row.content[column]).collect();
                     read_beside_written(&mut cells);
+                    read_bits(&mut cells)?;
                     forget_lengths(&mut cells)?;
                     read_numbers(&mut cells)?;
                     take_digits_away(&mut cells)?;
@@ -48,7 +49,13 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
                 };
                 // A literal is not cut off at the length of others.
                 let has_longer = values.rows.iter().any(|row| is_longer(&row.content[column], ty));
-                let ty = if has_longer { ColumnType::Text } else { ty };
+                let has_open = values.rows.iter().any(|row| is_open(&row.content[column]));
+                let ty = match ty {
+                    _ if has_longer => ColumnType::Text,
+                    // Nor is it filled up with zeros to that of other bit strings.
+                    ty if has_open => types::without_length(ty),
+                    ty => ty,
+                };
                 for row in &mut values.rows {
                     let cell = &mut row.content[column];
                     if is_open(cell) || type_of(cell).is_some_and(|own| own != ty) {
@@ -159,11 +166,26 @@ fn as_written(ty: ColumnType) -> Option<DataType> {
     })
 }
 
-/// Casts texts of some length to texts, which others in their column may be: DataFusion takes marks of one type alone.
+/// Casts texts and bit strings of some length to such of any, which others in their column may be: DataFusion takes marks of one type alone.
 fn forget_lengths(cells: &mut [&mut Expr]) -> Result<(), SqlError> {
     for cell in cells {
         if matches!(type_of(cell), Some(ColumnType::Varchar(_) | ColumnType::Char(_))) {
             **cell = own_call(cell.clone(), ColumnType::Text)?;
+        } else if let Some(ty) = type_of(cell).filter(|ty| ty.is_bits()) {
+            **cell = own_call(cell.clone(), types::without_length(ty))?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads literals without a type in a column of bit strings: DataFusion takes their letters for bytes.
+fn read_bits(cells: &mut [&mut Expr]) -> Result<(), SqlError> {
+    let Some(ty) = cells.iter().filter_map(|cell| type_of(cell)).find(|ty| ty.is_bits()) else {
+        return Ok(());
+    };
+    for cell in cells {
+        if is_open(cell) {
+            **cell = own_call(cell.clone(), types::without_length(ty))?;
         }
     }
     Ok(())

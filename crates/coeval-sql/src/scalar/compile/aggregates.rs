@@ -167,6 +167,8 @@ fn result_type(function: AggregateFunction, input: ColumnType) -> Option<ColumnT
             | ColumnType::Jsonb
             | ColumnType::Char(_)
             | ColumnType::Uuid
+            | ColumnType::Bit(_)
+            | ColumnType::Varbit(_)
             | ColumnType::Array(_) => None,
             other => Some(other),
         },

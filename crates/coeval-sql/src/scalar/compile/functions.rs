@@ -35,6 +35,7 @@ impl Compiler<'_> {
             }
             ("localtimestamp", []) => self.local_now(ColumnType::Timestamp),
             ("current_date", []) => self.local_now(ColumnType::Date),
+            ("current_time", []) => self.local_now(ColumnType::TimeTz),
             ("random", []) => Ok(call(Function::Random, [], ColumnType::Double)),
             ("gen_random_uuid" | "uuid_generate_v4", []) => Ok(call(Function::NewUuid, [], ColumnType::Uuid)),
             ("nextval", [sequence]) => self.next_value(sequence),

@@ -181,6 +181,7 @@ impl Compiler<'_> {
         }
         if same
             || (is_integer(left_type) && is_integer(right_type))
+            || (left_type.is_bits() && right_type.is_bits())
             || (is_text_array(left_type) && is_text_array(right_type))
         {
             return Ok((left, right, Scaling::Same));
@@ -311,9 +312,11 @@ impl Compiler<'_> {
     }
 
     fn concat(&mut self, left: Typed, right: Typed) -> Result<Typed, Refusal> {
-        let is_no_text = |ty| is_document(ty) || matches!(ty, ColumnType::Array(_) | ColumnType::Bytea);
+        let is_no_text = |ty: ColumnType| {
+            is_document(ty) || ty.is_bits() || matches!(ty, ColumnType::Array(_) | ColumnType::Bytea)
+        };
         if left.ty.is_some_and(is_no_text) || right.ty.is_some_and(is_no_text) {
-            return Err(Refusal::unsupported("|| of documents, arrays or bytes"));
+            return Err(Refusal::unsupported("|| of documents, arrays, bytes or bits"));
         }
         if !left.ty.is_none_or(is_text) && !right.ty.is_none_or(is_text) {
             return Err(Refusal::unsupported("|| without text"));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const NUMERIC: ColumnType = ColumnType::Numeric { precision: 5, scale: 2 };
 
 /// All types but enums and arrays, as PostgreSQL names them.
-const TYPES: [(&str, ColumnType); 20] = [
+const TYPES: [(&str, ColumnType); 23] = [
     ("boolean", ColumnType::Boolean),
     ("smallint", ColumnType::SmallInt),
     ("integer", ColumnType::Int),
@@ -30,6 +30,9 @@ const TYPES: [(&str, ColumnType); 20] = [
     ("json", ColumnType::Json),
     ("jsonb", ColumnType::Jsonb),
     ("pg_lsn", ColumnType::PgLsn),
+    ("time with time zone", ColumnType::TimeTz),
+    ("bit", ColumnType::Bit(Some(3))),
+    ("bit varying", ColumnType::Varbit(None)),
 ];
 
 /// The rows of PostgreSQL 15, but for those of a type to itself.

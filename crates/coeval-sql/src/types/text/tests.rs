@@ -34,6 +34,8 @@ fn every_type_prints_as_postgresql_prints_it() {
         ("yes", ColumnType::Boolean, "t"),
         ("ab   ", ColumnType::Char(4), "ab  "),
         ("\\xDEad", ColumnType::Bytea, "\\xdead"),
+        ("x1F", ColumnType::Bit(Some(8)), "00011111"),
+        ("0101", ColumnType::Varbit(Some(5)), "0101"),
         ("a\\001\\\\", ColumnType::Bytea, "\\x61015c"),
         ("2024-02-29", ColumnType::Date, "2024-02-29"),
         ("2049-02-29 BC", ColumnType::Date, "2049-02-29 BC"),

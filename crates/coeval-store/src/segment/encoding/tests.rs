@@ -16,7 +16,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 
-const TYPES: [ColumnType; 20] = [
+const TYPES: [ColumnType; 21] = [
     ColumnType::SmallInt,
     ColumnType::Int,
     ColumnType::BigInt,
@@ -27,6 +27,7 @@ const TYPES: [ColumnType; 20] = [
     ColumnType::Boolean,
     ColumnType::Text,
     ColumnType::Bytea,
+    ColumnType::Bit(None),
     ColumnType::Date,
     ColumnType::Time,
     ColumnType::Timestamp,
@@ -87,7 +88,7 @@ fn value(dice: &mut StdRng, ty: ColumnType, spread: Spread) -> Value {
         ColumnType::Numeric { .. } => Value::Decimal(i128::from(number)),
         ColumnType::Boolean => Value::Boolean(number % 2 == 0),
         ColumnType::Text => Value::from(text(dice, spread)),
-        ColumnType::Bytea => Value::Bytes(text(dice, spread).into_bytes().into()),
+        ColumnType::Bytea | ColumnType::Bit(_) => Value::Bytes(text(dice, spread).into_bytes().into()),
         ColumnType::Interval => {
             Value::Interval(IntervalValue { months: 1, days: number as i32, nanoseconds: number })
         }

@@ -17,14 +17,15 @@ const JULIAN_OF_1970: i64 = 2_440_588;
 /// # Errors
 /// `0A000` if the type has no such part.
 pub(super) fn part(unit: Unit, of: Of, local: i64, offset: i64) -> Result<i128, SqlError> {
+    let is_zone = matches!(unit, Unit::Zone | Unit::ZoneHour | Unit::ZoneMinute);
     let is_refused = match of {
         Of::Date => unit.is_of_clock(),
         Of::Time => !unit.is_of_clock() && unit != Unit::Epoch,
+        Of::TimeTz => !(unit.is_of_clock() || is_zone || unit == Unit::Epoch),
         Of::Timestamp | Of::TimestampTz => false,
         Of::Interval => true,
     };
-    let is_zone = matches!(unit, Unit::Zone | Unit::ZoneHour | Unit::ZoneMinute);
-    if is_refused || (is_zone && of != Of::TimestampTz) {
+    if is_refused || (is_zone && !matches!(of, Of::TimestampTz | Of::TimeTz)) {
         return Err(unit.refused(of));
     }
     let days = local.div_euclid(MICROS_PER_DAY);

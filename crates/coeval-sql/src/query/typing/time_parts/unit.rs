@@ -38,6 +38,7 @@ pub(super) enum Unit {
 pub(super) enum Of {
     Date,
     Time,
+    TimeTz,
     Timestamp,
     TimestampTz,
     Interval,
@@ -48,6 +49,7 @@ impl Of {
         match self {
             Self::Date => "date",
             Self::Time => "time without time zone",
+            Self::TimeTz => "time with time zone",
             Self::Timestamp => "timestamp without time zone",
             Self::TimestampTz => "timestamp with time zone",
             Self::Interval => "interval",

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Functions of bit strings, and those behind their operators. Those that there are of texts or bytes, too, are listed with these.
+
+use super::call::{Call, invalid};
+use super::choice::{Form, Takes};
+use super::{Entry, strict};
+use crate::error::{SqlError, SqlState};
+use coeval_store::{ColumnType, Value, bits_length, bits_of, kept_bits};
+use std::iter::repeat_n;
+
+pub(super) const BITS: Takes = Takes::Type(BIT);
+/// What most functions give.
+pub(super) const BIT: ColumnType = ColumnType::Bit(None);
+const INT: Takes = Takes::Type(ColumnType::Int);
+
+/// The function behind `&`.
+pub(crate) const BITS_AND: &str = "bitand";
+/// The function behind `|`.
+pub(crate) const BITS_OR: &str = "bitor";
+/// The function behind `#`.
+pub(crate) const BITS_XOR: &str = "bitxor";
+/// The function behind `~`.
+pub(crate) const BITS_NOT: &str = "bitnot";
+/// The function behind `<<`.
+pub(crate) const BITS_LEFT: &str = "bitshiftleft";
+/// The function behind `>>`.
+pub(crate) const BITS_RIGHT: &str = "bitshiftright";
+/// The function behind `||`.
+pub(crate) const BITS_JOINED: &str = "bitcat";
+/// The function that counts bits, behind `length`.
+pub(crate) const BITS_LENGTH: &str = "coeval_bits_length";
+
+pub(super) const ENTRIES: &[Entry] = &[
+    strict(BITS_AND, &[Form::new(&[BITS, BITS], BIT, |call| paired(call, BitOperation::And))]),
+    strict(BITS_OR, &[Form::new(&[BITS, BITS], BIT, |call| paired(call, BitOperation::Or))]),
+    strict(BITS_XOR, &[Form::new(&[BITS, BITS], BIT, |call| paired(call, BitOperation::Xor))]),
+    strict(
+        BITS_NOT,
+        &[Form::new(&[BITS], BIT, |call| Ok(value(bits_of(call.bytes(0)).map(|bit| !bit))))],
+    ),
+    strict(BITS_LEFT, &[Form::new(&[BITS, INT], BIT, |call| shifted(call, call.int(1)))]),
+    strict(BITS_RIGHT, &[Form::new(&[BITS, INT], BIT, |call| shifted(call, -call.int(1)))]),
+    strict(
+        BITS_JOINED,
+        &[Form::new(&[BITS, BITS], ColumnType::Varbit(None), |call| {
+            Ok(value(bits_of(call.bytes(0)).chain(bits_of(call.bytes(1)))))
+        })],
+    ),
+    strict(BITS_LENGTH, &[Form::new(&[BITS], ColumnType::Int, length)]),
+];
+
+/// What is done with each two bits of two strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum BitOperation {
+    And,
+    Or,
+    Xor,
+}
+
+impl BitOperation {
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::And => "AND",
+            Self::Or => "OR",
+            Self::Xor => "XOR",
+        }
+    }
+
+    const fn of(self, one: bool, other: bool) -> bool {
+        match self {
+            Self::And => one & other,
+            Self::Or => one | other,
+            Self::Xor => one ^ other,
+        }
+    }
+
+    /// The string that it makes of two, as it is kept.
+    ///
+    /// # Errors
+    /// `22026` for strings of two lengths.
+    pub(crate) fn of_strings(self, one: &[u8], other: &[u8]) -> Result<Vec<u8>, SqlError> {
+        if bits_length(one) != bits_length(other) {
+            let message = format!("cannot {} bit strings of different sizes", self.verb());
+            return Err(SqlError::new(SqlState::StringDataLengthMismatch, message));
+        }
+        Ok(kept_bits(bits_of(one).zip(bits_of(other)).map(|(one, other)| self.of(one, other))))
+    }
+}
+
+fn value(bits: impl IntoIterator<Item = bool>) -> Value {
+    Value::Bytes(kept_bits(bits).into())
+}
+
+fn paired(call: &Call<'_>, operation: BitOperation) -> Result<Value, SqlError> {
+    Ok(Value::Bytes(operation.of_strings(call.bytes(0), call.bytes(1))?.into()))
+}
+
+/// The bits moved so many places to the left, or to the right if the number is negative; zeros come after them, and what is moved beyond
+/// the ends is gone.
+fn shifted(call: &Call<'_>, places: i64) -> Result<Value, SqlError> {
+    let kept = call.bytes(0);
+    call.meter.look()?;
+    let length = bits_length(kept);
+    let moved = usize::try_from(places.unsigned_abs()).map_or(length, |places| places.min(length));
+    Ok(match places {
+        0.. => value(bits_of(kept).skip(moved).chain(repeat_n(false, moved))),
+        _ => value(repeat_n(false, moved).chain(bits_of(kept)).take(length)),
+    })
+}
+
+/// `length(bits)` and `bit_length(bits)`.
+pub(super) fn length(call: &Call<'_>) -> Result<Value, SqlError> {
+    Ok(Value::Int32(bits_length(call.bytes(0)) as i32))
+}
+
+/// `octet_length(bits)`: of the bytes that PostgreSQL keeps them in.
+pub(super) fn octets(call: &Call<'_>) -> Result<Value, SqlError> {
+    Ok(Value::Int32(bits_length(call.bytes(0)).div_ceil(8) as i32))
+}
+
+/// The bits from one place on, and in front of another; from 0 on.
+pub(super) fn part(call: &Call<'_>, start: usize, end: usize) -> Value {
+    value(bits_of(call.bytes(0)).take(end).skip(start))
+}
+
+/// `position(part in bits)`, and `strpos`: where the part is for the first time, from 1 on, and 0 if it is not there. An empty one is not
+/// in an empty one.
+pub(super) fn place(call: &Call<'_>) -> Result<Value, SqlError> {
+    let bits = |place: usize| bits_of(call.bytes(place)).map(u8::from).collect::<Vec<u8>>();
+    let (all, part) = (bits(0), bits(1));
+    if part.is_empty() {
+        return Ok(Value::Int32(i32::from(!all.is_empty())));
+    }
+    let mut found = 0;
+    for (place, window) in all.windows(part.len()).enumerate() {
+        call.meter.step()?;
+        if window == part {
+            found = place as i32 + 1;
+            break;
+        }
+    }
+    Ok(Value::Int32(found))
+}
+
+/// The bits with those between two places replaced by the other argument's; from 0 on.
+pub(super) fn overlaid(call: &Call<'_>, start: usize, end: usize) -> Value {
+    let all = call.bytes(0);
+    value(bits_of(all).take(start).chain(bits_of(call.bytes(1))).chain(bits_of(all).skip(end)))
+}
+
+/// `get_bit(bits, place)`, from 0 on.
+pub(super) fn bit(call: &Call<'_>) -> Result<Value, SqlError> {
+    let place = index(call)?;
+    Ok(Value::Int32(bits_of(call.bytes(0)).nth(place).map_or(0, i32::from)))
+}
+
+/// `set_bit(bits, place, bit)`.
+pub(super) fn with_bit(call: &Call<'_>) -> Result<Value, SqlError> {
+    let place = index(call)?;
+    let new = match call.int(2) {
+        0 => false,
+        1 => true,
+        _ => return Err(invalid("new bit must be 0 or 1")),
+    };
+    let bits = bits_of(call.bytes(0)).enumerate();
+    Ok(value(bits.map(|(at, bit)| if at == place { new } else { bit })))
+}
+
+/// `bit_count(bits)`: how many are 1.
+pub(super) fn ones(call: &Call<'_>) -> Result<Value, SqlError> {
+    Ok(Value::Int64(bits_of(call.bytes(0)).map(i64::from).sum()))
+}
+
+/// The second argument as a place in the string.
+fn index(call: &Call<'_>) -> Result<usize, SqlError> {
+    let (place, length) = (call.int(1), bits_length(call.bytes(0)));
+    usize::try_from(place).ok().filter(|&place| place < length).ok_or_else(|| {
+        let message = format!("bit index {place} out of valid range (0..{})", length as i64 - 1);
+        SqlError::new(SqlState::ArraySubscriptError, message)
+    })
+}
