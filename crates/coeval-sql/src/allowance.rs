@@ -20,6 +20,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::ColumnarValue;
+use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -79,6 +80,34 @@ impl Allowance {
     }
 }
 
+/// What functions look at in a plan that one statement after the other runs. Their options have it in the place of an [`Allowance`]: a plan
+/// keeps the options that it was made with.
+///
+/// # Locking
+/// Held to copy or to put in its place what one statement hands to its functions; no other lock is taken meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) struct LentAllowance(Arc<Mutex<Option<Allowance>>>);
+
+impl Carry for LentAllowance {
+    const NAME: &'static str = "coeval_lent_allowance";
+}
+
+impl LentAllowance {
+    /// That of no statement.
+    pub(crate) fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// From now on functions look at this; at nothing if it is `None`.
+    pub(crate) fn lend(&self, allowance: Option<Allowance>) {
+        *self.0.lock() = allowance;
+    }
+
+    fn lent(&self) -> Option<Allowance> {
+        self.0.lock().clone()
+    }
+}
+
 /// Counts the memory and the steps of one call of a function. The memory is given back when this is dropped: from then on the
 /// caller accounts for the result.
 #[derive(Debug)]
@@ -94,7 +123,10 @@ pub(crate) struct Meter {
 impl Meter {
     /// A meter for a call of the function of this name in the statement of these options.
     pub(crate) fn begin(options: &ConfigOptions, name: &str) -> Self {
-        let allowance = Allowance::carried_by(options).cloned();
+        let allowance = match LentAllowance::carried_by(options) {
+            Some(lent) => lent.lent(),
+            None => Allowance::carried_by(options).cloned(),
+        };
         let reserve = |allowance: &Allowance| MemoryConsumer::new(name).register(&allowance.memory);
         let reservation = allowance.as_ref().map(reserve);
         Self { allowance, reservation, bytes: Cell::new(0), workspace: Cell::new(0), steps: Cell::new(0) }

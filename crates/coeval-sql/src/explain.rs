@@ -6,7 +6,7 @@ mod document;
 use crate::context::{Execute, StatementContext};
 use crate::error::SqlError;
 use crate::point::PointPlan;
-use crate::query;
+use crate::query::{self, Runnable};
 use crate::result::{CommandTag, RowSet, StatementResult};
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -137,7 +137,7 @@ fn explain_query(
     let started = Instant::now();
     let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
     let planned = query::plan(context, body, &types)?;
-    let (physical, task) = query::optimized_physical_plan(context, &planned)?;
+    let Runnable { physical, task, loan: _loan } = query::optimized_physical_plan(context, &planned)?;
     let planning = started.elapsed();
     let lines = &mut explained.lines;
     lines.push("DataFusion path:".to_owned());

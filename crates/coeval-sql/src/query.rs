@@ -31,6 +31,7 @@ mod join_order;
 mod join_rows;
 mod join_sides;
 mod joined_tables;
+mod kept_physical;
 mod kept_plan;
 mod late_joins;
 mod lateral;
@@ -106,6 +107,7 @@ pub(crate) use group_top::{GROUP_TOP, GroupTopExec, Ranking, Top};
 pub(crate) use independent_laterals::IndependentLaterals;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_sides::JoinSides;
+pub(crate) use kept_physical::TEMPLATES;
 pub(crate) use late_joins::LateJoins;
 pub(crate) use named_columns::NamedColumns;
 pub(crate) use operator_rules::{
@@ -116,8 +118,8 @@ pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;
 pub(crate) use recursive_schemas::RecursiveSchemas;
 pub(crate) use run::{
-    LISTED_MAX, WithoutPieces, collect, collect_planned, collect_with_hidden, optimized_physical_plan, run,
-    run_to_measure, single_row, stream,
+    LISTED_MAX, Runnable, WithoutPieces, collect, collect_planned, collect_with_hidden,
+    optimized_physical_plan, run, run_to_measure, single_row, stream,
 };
 pub(crate) use series::STREAM_SERIES;
 pub(crate) use set_comparisons::SetComparisons;

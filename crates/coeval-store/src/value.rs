@@ -20,9 +20,9 @@ pub use list::{ListEncoder, ListRef};
 pub use number::{AnyNumber, AnyNumberRef, NUMBER_SCALE_MAX, NUMBER_WHOLE_DIGITS_MAX, NumberClass};
 pub(crate) use place::PLACE_SIZE;
 pub use place::{kept_place, place_of};
+use std::fmt;
 pub(crate) use zoned_time::ZONED_TIME_SIZE;
 pub use zoned_time::{kept_zoned_time, zoned_time_of};
-use std::fmt;
 
 /// A span of time in the three parts that PostgreSQL keeps apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

@@ -107,9 +107,9 @@ fn exported(field: &Field, form: TextForm) -> (Field, Option<Labels>) {
         // Its eight bytes would say nothing to other programs.
         Some(ColumnType::PgLsn) => (plain(self::formed(&DataType::Utf8, form)), None),
         // Arrow has no type of as many digits, and none of bit strings and of times with a zone.
-        Some(
-            ColumnType::AnyNumeric | ColumnType::Bit(_) | ColumnType::Varbit(_) | ColumnType::TimeTz,
-        ) => (plain(self::formed(&DataType::Utf8, form)), None),
+        Some(ColumnType::AnyNumeric | ColumnType::Bit(_) | ColumnType::Varbit(_) | ColumnType::TimeTz) => {
+            (plain(self::formed(&DataType::Utf8, form)), None)
+        }
         Some(ColumnType::Array(
             ElementType::PgLsn
             | ElementType::AnyNumeric
@@ -141,9 +141,7 @@ fn converted(column: &ArrayRef, labels: Option<&Labels>, ty: &DataType) -> Resul
         (from, to, _) if *from == ColumnType::Bit(None).arrow() && to.is_string() => {
             cast(&written(column, ColumnType::Bit(None)), to)
         }
-        (from, _, _) if *from == ColumnType::TimeTz.arrow() => {
-            cast(&written(column, ColumnType::TimeTz), ty)
-        }
+        (from, _, _) if *from == ColumnType::TimeTz.arrow() => cast(&written(column, ColumnType::TimeTz), ty),
         _ => cast(column, ty),
     }
 }

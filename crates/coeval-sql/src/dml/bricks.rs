@@ -173,7 +173,7 @@ fn conditions_of(
     let select = crate::select::query(with.cloned(), items, vec![target.from()], delete.selection.clone());
     let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
     let planned = query::plan_with_hidden(context, &select, &types)?;
-    let (physical, _) = query::optimized_physical_plan(context, &planned)?;
+    let physical = query::optimized_physical_plan(context, &planned)?.physical;
     let (mut found, mut everywhere) = (Vec::new(), None);
     let mut plan: &Arc<dyn ExecutionPlan> = &physical;
     loop {

@@ -34,10 +34,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict(BITS_AND, &[Form::new(&[BITS, BITS], BIT, |call| paired(call, BitOperation::And))]),
     strict(BITS_OR, &[Form::new(&[BITS, BITS], BIT, |call| paired(call, BitOperation::Or))]),
     strict(BITS_XOR, &[Form::new(&[BITS, BITS], BIT, |call| paired(call, BitOperation::Xor))]),
-    strict(
-        BITS_NOT,
-        &[Form::new(&[BITS], BIT, |call| Ok(value(bits_of(call.bytes(0)).map(|bit| !bit))))],
-    ),
+    strict(BITS_NOT, &[Form::new(&[BITS], BIT, |call| Ok(value(bits_of(call.bytes(0)).map(|bit| !bit))))]),
     strict(BITS_LEFT, &[Form::new(&[BITS, INT], BIT, |call| shifted(call, call.int(1)))]),
     strict(BITS_RIGHT, &[Form::new(&[BITS, INT], BIT, |call| shifted(call, -call.int(1)))]),
     strict(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The leaf of physical plans: a scan of one table of the statement's snapshot.
 
+mod template;
+
 use super::answers::{Answers, AskedScan};
 use super::batches::{Batches, RowOrder, ScanTask};
 use super::coded_columns::with_codes;
@@ -40,6 +42,8 @@ use datafusion::physical_plan::{
 };
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+
+pub(crate) use template::{scan_of_template, template_of_scan};
 
 /// Below this many rows a scan is not worth dividing.
 const ROWS_PER_PARTITION_MIN: u64 = 16_384;

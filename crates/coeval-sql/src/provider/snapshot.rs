@@ -6,10 +6,10 @@ use crate::carried::Carry;
 use crate::cluster::ClusterSnapshot;
 use crate::error::SqlError;
 use crate::result::RowSet;
-use coeval_store::{BrickSnapshot, Scanned, SpaceId, TableView};
+use coeval_store::{BrickSnapshot, Scanned, SpaceId, Table, TableView};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A scan that was planned: its table, and the parts of it that hold everything its result depends on.
 pub(crate) type PlannedScan = (SpaceId, Vec<Scanned>);
@@ -42,7 +42,38 @@ enum Scans {
     Noted,
 }
 
+/// Which versions of which tables a statement sees, and whether its scans say what they read of these. Keeps no version.
+#[derive(Debug)]
+pub(crate) struct Versions {
+    tables: Vec<(SpaceId, Weak<Table>)>,
+    collects_scans: bool,
+}
+
+impl PartialEq for Versions {
+    // Nothing else comes to lie where a version was as long as somebody remembers it.
+    fn eq(&self, other: &Self) -> bool {
+        self.collects_scans == other.collects_scans
+            && self.tables.len() == other.tables.len()
+            && self.tables.iter().zip(&other.tables).all(
+                |((table, version), (other_table, other_version))| {
+                    table == other_table && Weak::ptr_eq(version, other_version)
+                },
+            )
+    }
+}
+
 impl StatementSnapshot {
+    /// The versions of its tables; `None` if some are no tables of rows of this database.
+    pub(crate) fn versions(&self) -> Option<Versions> {
+        if !(self.bricks.is_empty() && self.foreign.is_empty() && self.spread.is_none()) {
+            return None;
+        }
+        let version = |(table, view): (&SpaceId, &TableView)| (*table, Arc::downgrade(view.table()));
+        let mut tables: Vec<_> = self.views.iter().map(version).collect();
+        tables.sort_unstable_by_key(|(table, _)| *table);
+        Some(Versions { tables, collects_scans: self.collects_scans() })
+    }
+
     /// The snapshot with these views, for a statement whose reads are noted elsewhere, or need not be.
     pub(crate) fn new(views: impl IntoIterator<Item = TableView>) -> Self {
         Self::with(views, Scans::NotAsked)
@@ -131,7 +162,7 @@ impl StatementSnapshot {
     ///
     /// # Errors
     /// `XX000` if what scans read was noted before: a bug.
-    pub(super) fn add_scan(&self, scan: PlannedScan) -> Result<(), SqlError> {
+    pub(crate) fn add_scan(&self, scan: PlannedScan) -> Result<(), SqlError> {
         match &mut *self.scans.lock() {
             Scans::NotAsked => Ok(()),
             Scans::Collected(scans) => {

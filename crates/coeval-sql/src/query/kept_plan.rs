@@ -18,6 +18,7 @@
 //! again. Where shapes differ, each execution goes on with a plan of its own. `plan_cache_mode` says otherwise.
 
 use super::generic_plan::ForAllValues;
+use super::kept_physical::KeptPhysical;
 use super::plan_shape::Shape;
 use super::typing::{EXTRACT, SERIES};
 use crate::provider::{Answers, StatementSnapshot};
@@ -75,6 +76,8 @@ pub(super) struct Reused {
     pub(super) plan: Arc<LogicalPlan>,
     /// What samples have told of its tables; `None` if they are asked for the values of each execution.
     pub(super) answers: Option<Arc<Answers>>,
+    /// What is known of its physical plans; `None` if values are put into it at each execution.
+    pub(super) physical: Option<Arc<KeptPhysical>>,
 }
 
 /// How far a query is.
@@ -90,7 +93,8 @@ enum Stage {
 impl KeptPlan {
     /// Keeps the plan of a query without parameters, with the answers that it was made by.
     pub(super) fn new(plan: LogicalPlan, answers: Arc<Answers>, made_for: Circumstances) -> Self {
-        let reused = Reused { plan: Arc::new(plan), answers: Some(answers) };
+        let physical = Some(Arc::default());
+        let reused = Reused { plan: Arc::new(plan), answers: Some(answers), physical };
         Self { made_for, stage: Stage::Kept(reused) }
     }
 
@@ -117,7 +121,9 @@ impl KeptPlan {
         match for_all {
             ForAllValues::NotMade => {}
             ForAllValues::Worse => self.stage = Stage::Anew,
-            ForAllValues::AsGood(plan) => self.stage = Stage::Kept(Reused { plan, answers: None }),
+            ForAllValues::AsGood(plan) => {
+                self.stage = Stage::Kept(Reused { plan, answers: None, physical: None });
+            }
         }
     }
 

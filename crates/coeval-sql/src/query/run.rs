@@ -3,6 +3,7 @@
 
 use super::apply::{Extent, applied, has_correlated, joined};
 use super::generic_plan::{ForAllValues, for_all_values, with_values};
+use super::kept_physical::{Copied, Loan, Turn};
 use super::late_joins::LATE_JOINS_SETTING;
 use super::mistakes::explained_plan;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
@@ -92,7 +93,7 @@ pub(crate) fn stream(
     if planned.takes_sequence_values() || planned.asks_the_catalog() {
         return Ok(RowStream::of_rows(collect_planned(context, planned)?));
     }
-    let (physical, task) = optimized_physical_plan(context, planned)?;
+    let Runnable { physical, task, loan } = optimized_physical_plan(context, planned)?;
     let shown = cancel::running().map(|statement| statement.show_progress(counting(&physical)));
     let lifeline = lifeline_of(task.session_config().options()).cloned();
     let account = account_of(lifeline.as_ref());
@@ -103,7 +104,7 @@ pub(crate) fn stream(
     let columns = planned.columns.clone();
     let work = async move {
         // For as long as the query runs, or somebody may read on.
-        let _shown = shown;
+        let (_shown, _loan) = (shown, loan);
         let mut stream = match execute_stream(physical, task) {
             Ok(stream) => stream,
             Err(error) => {
@@ -203,7 +204,7 @@ pub(crate) fn collect_planned(
     context: &mut StatementContext<'_>,
     planned: &PlannedQuery,
 ) -> Result<RowSet, SqlError> {
-    let (physical, task) = optimized_physical_plan(context, planned)?;
+    let Runnable { physical, task, loan: _loan } = optimized_physical_plan(context, planned)?;
     let options = task.session_config().options();
     let access = SequenceAccess::carried_by(options).cloned();
     let catalog = CatalogAccess::carried_by(options).cloned();
@@ -291,6 +292,14 @@ fn renamed(batch: RecordBatch, columns: &SchemaRef) -> Result<RecordBatch, SqlEr
     Ok(RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &options)?)
 }
 
+/// A physical plan over the transaction's snapshot, and what it runs in.
+pub(crate) struct Runnable {
+    pub(crate) physical: Arc<dyn ExecutionPlan>,
+    pub(crate) task: Arc<TaskContext>,
+    /// What functions of a plan that is used again look at, for as long as this one runs.
+    pub(crate) loan: Option<Loan>,
+}
+
 /// The physical plan over the transaction's snapshot, and what it runs in.
 ///
 /// # Errors
@@ -298,14 +307,11 @@ fn renamed(batch: RecordBatch, columns: &SchemaRef) -> Result<RecordBatch, SqlEr
 pub(crate) fn optimized_physical_plan(
     context: &StatementContext<'_>,
     planned: &PlannedQuery,
-) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>), SqlError> {
+) -> Result<Runnable, SqlError> {
     aside(|| physical_plan(context, planned))
 }
 
-fn physical_plan(
-    context: &StatementContext<'_>,
-    planned: &PlannedQuery,
-) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>), SqlError> {
+fn physical_plan(context: &StatementContext<'_>, planned: &PlannedQuery) -> Result<Runnable, SqlError> {
     let mut snapshot = snapshot_of(context, planned)?;
     let kept = planned.optimized(context, &snapshot);
     if let Some(answers) = kept.as_ref().and_then(|kept| kept.answers.as_ref()) {
@@ -333,9 +339,21 @@ fn physical_plan(
     // are folded, for which DataFusion hands them the state's own options.
     let allowance = Allowance::of(&environment);
     allowance.lifeline().account().set_weight(context.settings.query_weight());
+    let physical = kept.as_ref().and_then(|kept| kept.physical.as_ref()).map(Arc::clone);
+    let turn = physical.as_ref().map_or(Turn::Neither, |physical| physical.turn(&snapshot, &allowance));
     let mut options = ConfigOptions::clone(state.config_options());
     allowance.while_planning().carry_in(state.config_mut().options_mut());
-    allowance.carry_in(&mut options);
+    let (copied, making) = match turn {
+        Turn::Copies(copied) => (Some(copied), None),
+        Turn::Makes(making) => {
+            making.carry_in(state.config_mut().options_mut(), &mut options);
+            (None, Some(making))
+        }
+        Turn::Neither => {
+            allowance.carry_in(&mut options);
+            (None, None)
+        }
+    };
     state.execution_props_mut().config_options = Some(Arc::new(options));
     let parameters = match planned.parameter_types.is_empty() {
         true => None,
@@ -347,6 +365,7 @@ fn physical_plan(
         parameters,
         is_correlated: planned.is_correlated(),
         kept: kept.map(|kept| kept.plan),
+        copied,
         is_due: planned.is_due_for_all_values(context, &snapshot),
         runs_subqueries: planned.runs_subqueries(),
         joins_subqueries: context.settings.is_on("coeval.joined_subqueries"),
@@ -366,10 +385,15 @@ fn physical_plan(
             context.transaction.note_scanned(def.id, &[])?;
         }
     }
-    for (table, extents) in snapshot.take_scans() {
-        context.transaction.note_scanned(table, &extents)?;
+    let scans = snapshot.take_scans();
+    for (table, extents) in &scans {
+        context.transaction.note_scanned(*table, extents)?;
     }
-    Ok((finished.physical, task_context(&finished.state, environment)))
+    let mut loan = finished.loan;
+    if let (Some(physical), Some(making)) = (physical, making) {
+        loan = physical.keep(making, &snapshot, &scans);
+    }
+    Ok(Runnable { physical: finished.physical, task: task_context(&finished.state, environment), loan })
 }
 
 /// From so many nodes on a plan is made better apart: what rules do may grow much faster than the text.
@@ -396,6 +420,8 @@ struct Unfinished {
     joins_subqueries: bool,
     /// What came of optimizing it before, if that can be used again.
     kept: Option<Arc<LogicalPlan>>,
+    /// The physical plan, if it is a copy of one that is kept.
+    copied: Option<Copied>,
     /// Whether it is to be found out what a plan for all values of the parameters does.
     is_due: bool,
     snapshot: StatementSnapshot,
@@ -412,13 +438,24 @@ struct Finished {
     optimized: Option<LogicalPlan>,
     /// What was found out about a plan for all values of the parameters.
     for_all: ForAllValues,
+    loan: Option<Loan>,
+}
+
+impl Finished {
+    /// Of a plan that was kept.
+    fn of_kept(physical: Arc<dyn ExecutionPlan>, state: SessionState, loan: Option<Loan>) -> Self {
+        Self { physical, state, reads_all: false, optimized: None, for_all: ForAllValues::NotMade, loan }
+    }
 }
 
 impl Unfinished {
-    fn finished(self) -> Result<Finished, SqlError> {
+    fn finished(mut self) -> Result<Finished, SqlError> {
+        if let Some(copied) = self.copied.take() {
+            let (physical, loan) = copied.plan(&self.snapshot, &self.state)?;
+            return Ok(Finished::of_kept(physical, self.state, Some(loan)));
+        }
         if let Some(physical) = self.of_kept()? {
-            let (state, for_all) = (self.state, ForAllValues::NotMade);
-            return Ok(Finished { physical, state, reads_all: false, optimized: None, for_all });
+            return Ok(Finished::of_kept(physical, self.state, None));
         }
         let valued;
         let logical: &LogicalPlan = match &self.parameters {
@@ -432,7 +469,7 @@ impl Unfinished {
         let physical = self.physical(&optimized).map_err(|error| explained_plan(error, logical))?;
         let for_all = if reads_all { ForAllValues::NotMade } else { self.for_all_values(&optimized) };
         let optimized = (!reads_all).then_some(optimized);
-        Ok(Finished { physical, state: self.state, reads_all, optimized, for_all })
+        Ok(Finished { physical, state: self.state, reads_all, optimized, for_all, loan: None })
     }
 
     /// What runs, made of the plan that is kept. `None` if none is, or it is not for these values.

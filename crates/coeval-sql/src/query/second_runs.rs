@@ -135,8 +135,8 @@ fn asks_what_was_seen(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
         let mut asks = false;
         if !sees_rows(node.as_ref()) {
             node.apply_expressions(&mut |expression| {
-                asks |=
-                    expression.exists(|part| Ok(part.expression_id().is_some_and(|id| made.contains(&id))))?;
+                asks |= expression
+                    .exists(|part| Ok(part.expression_id().is_some_and(|id| made.contains(&id))))?;
                 Ok(TreeNodeRecursion::Continue)
             })?;
         }

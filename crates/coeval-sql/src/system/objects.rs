@@ -313,9 +313,7 @@ fn datetime_precision(column: &ColumnDef) -> Option<i32> {
         | ColumnType::TimeTz
         | ColumnType::Timestamp
         | ColumnType::TimestampTz
-        | ColumnType::Interval => {
-            Some(column.second_digits.unwrap_or(SECOND_DIGITS_MAX).into())
-        }
+        | ColumnType::Interval => Some(column.second_digits.unwrap_or(SECOND_DIGITS_MAX).into()),
         _ => None,
     }
 }

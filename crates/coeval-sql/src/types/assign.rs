@@ -253,12 +253,7 @@ fn to_datetime(value: ValueRef<'_>, from: ColumnType, to: ColumnType, zone: Tz) 
 }
 
 /// A time of today, or the one of an instant, with the offset of the zone.
-fn to_zoned_time(
-    value: ValueRef<'_>,
-    from: ColumnType,
-    to: ColumnType,
-    zone: Tz,
-) -> Result<Value, SqlError> {
+fn to_zoned_time(value: ValueRef<'_>, from: ColumnType, to: ColumnType, zone: Tz) -> Result<Value, SqlError> {
     let zoned = match (value, from) {
         // It is no time of a day.
         _ if infinity_of(value, from).is_some() => Some(Value::Null),

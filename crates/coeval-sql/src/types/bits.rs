@@ -160,12 +160,9 @@ mod tests {
     #[test]
     fn integers_have_the_bits_of_twos_complement() {
         let all_ones = "1".repeat(70);
-        for (value, length, shown) in [
-            (44, 10, "0000101100"),
-            (44, 3, "100"),
-            (-44, 12, "111111010100"),
-            (-1, 70, all_ones.as_str()),
-        ] {
+        for (value, length, shown) in
+            [(44, 10, "0000101100"), (44, 3, "100"), (-44, 12, "111111010100"), (-1, 70, all_ones.as_str())]
+        {
             let kept = bits_of_integer(value, ColumnType::Bit(Some(length)));
             assert_eq!(text(&kept), shown);
             if length <= i32::BITS {

@@ -21,9 +21,7 @@ pub(crate) fn initial_for_operator(written: &str) -> Option<String> {
     let HirKind::Concat(parts) = read.kind() else { return None };
     let [first, second, ..] = parts.as_slice() else { return None };
     match (first.kind(), second.kind()) {
-        (HirKind::Look(Look::Start), HirKind::Literal(letters)) => {
-            String::from_utf8(letters.0.to_vec()).ok()
-        }
+        (HirKind::Look(Look::Start), HirKind::Literal(letters)) => String::from_utf8(letters.0.to_vec()).ok(),
         _ => None,
     }
 }

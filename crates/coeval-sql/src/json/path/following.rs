@@ -602,9 +602,9 @@ fn elements<'i, 'd>(item: &'i Item<'d>) -> Box<dyn Iterator<Item = Item<'d>> + '
 fn members<'i, 'd>(item: &'i Item<'d>) -> Box<dyn Iterator<Item = (String, Item<'d>)> + 'i> {
     let key = |key: Part<'_>| key.string().map(Cow::into_owned).unwrap_or_default();
     match item.json() {
-        Cow::Borrowed(text) => Box::new(
-            Part::of(text).members().map(move |(name, value)| (key(name), Item::part(value.text()))),
-        ),
+        Cow::Borrowed(text) => {
+            Box::new(Part::of(text).members().map(move |(name, value)| (key(name), Item::part(value.text()))))
+        }
         Cow::Owned(text) => {
             let owned = |value: Part<'_>| Item::made(value.text().to_owned());
             Box::new(Part::of(text).members().map(move |(name, value)| (key(name), owned(value))))

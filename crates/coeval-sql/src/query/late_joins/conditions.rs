@@ -148,9 +148,8 @@ impl Condition {
 
     /// Whether it may fail where these are the columns, which an aggregate makes of others of this schema.
     fn may_fail_of<'v>(&self, result: &impl Fn(usize) -> Option<&'v Expr>, schema: &DFSchema) -> bool {
-        let reach = |places: &Places| {
-            Reach::of_results(places.iter().filter_map(|place| result(*place)), schema)
-        };
+        let reach =
+            |places: &Places| Reach::of_results(places.iter().filter_map(|place| result(*place)), schema);
         let has_means = || reach(&self.places).is_some_and(Reach::has_means);
         match self.doubt {
             Doubt::Nothing => false,

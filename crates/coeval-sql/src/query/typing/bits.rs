@@ -8,9 +8,7 @@
 //! | `~ a` of an integer | `-1 - a`, which of the least integer of a type is the greatest |
 
 use super::operators::no_operator;
-use crate::functions::{
-    BITS_AND, BITS_JOINED, BITS_LEFT, BITS_NOT, BITS_OR, BITS_RIGHT, BITS_XOR, function,
-};
+use crate::functions::{BITS_AND, BITS_JOINED, BITS_LEFT, BITS_NOT, BITS_OR, BITS_RIGHT, BITS_XOR, function};
 use crate::scalar::cast_function::literal_as;
 use crate::types::{no_prefix_operator, type_in_words};
 use arrow::datatypes::DataType;

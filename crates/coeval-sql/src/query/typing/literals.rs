@@ -321,11 +321,7 @@ fn own_cast(input: Expr, ty: &DataType) -> Result<Option<Expr>, SqlError> {
     let is_parameter = matches!(&input, Expr::Value(value) if matches!(value.value, Value::Placeholder(_)));
     let is_said = matches!(
         ty,
-        DataType::JSON
-            | DataType::JSONB
-            | DataType::Bit(_)
-            | DataType::BitVarying(_)
-            | DataType::VarBit(_)
+        DataType::JSON | DataType::JSONB | DataType::Bit(_) | DataType::BitVarying(_) | DataType::VarBit(_)
     );
     if is_parameter && is_said {
         return own_call(select::cast(input, ty.clone()), column_type(ty)?).map(Some);

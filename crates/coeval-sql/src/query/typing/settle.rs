@@ -14,8 +14,8 @@ use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::zoned_times::is_zoned_time;
 use super::{
-    aggregates, any_numeric, array_keys, bits, comparisons, documents, group_keys, in_subquery, jsonb, merged,
-    orderless, padded, subquery_order, trimmed, window_keys,
+    aggregates, any_numeric, array_keys, bits, comparisons, documents, group_keys, in_subquery, jsonb,
+    merged, orderless, padded, subquery_order, trimmed, window_keys,
 };
 use crate::error::SqlError;
 use crate::functions::{BITS_LENGTH, BYTES_LENGTH};
