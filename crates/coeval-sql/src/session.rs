@@ -22,6 +22,7 @@ mod frames;
 mod identity;
 mod implicit;
 mod instants;
+mod kept_settings;
 mod late_failure;
 mod list_parameters;
 mod named;

@@ -393,9 +393,13 @@ impl Newcomer<'_> {
         session.identify(user, standing, guard.pid());
         // What they do depends on who asks.
         let given = shared.options.session_settings.iter().cloned();
-        for (name, value) in
-            shared.options.told_as_settings().into_iter().chain(given).chain(settings_of(startup))
-        {
+        for (name, value) in shared.options.told_as_settings().into_iter().chain(given) {
+            session.configure_until(&name, &value, self.open_by).map_err(End::Fatal)?;
+        }
+        if self.purpose() == Purpose::Session {
+            session.configure_as_kept(self.open_by);
+        }
+        for (name, value) in settings_of(startup) {
             session.configure_until(&name, &value, self.open_by).map_err(End::Fatal)?;
         }
         Ok((session, Entry::new(guard)))
