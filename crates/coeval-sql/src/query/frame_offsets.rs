@@ -13,13 +13,15 @@
 //! DataFusion refuses it. One that lies far away has none either.
 
 use super::rewriting::has_concern;
+use super::typing::is_length;
 use crate::error::{SqlError, SqlState};
 use crate::parse::FRAME_OFFSET;
+use crate::scalar::cast_function::literal_as;
 use crate::types::any_numeric::AnyNumeric;
-use crate::types::type_in_words;
+use crate::types::{column_type_of_arrow, type_in_words};
 use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{DataType, IntervalUnit, Schema};
-use coeval_store::{AnyNumberRef, NUMERIC_PRECISION_MAX};
+use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, Schema};
+use coeval_store::{AnyNumberRef, ColumnType, IntervalValue, NUMERIC_PRECISION_MAX};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
@@ -202,9 +204,11 @@ fn with_offset(
     call.params.partition_by = divided;
     let frame = &call.params.window_frame;
     let units = frame.units;
-    let ty = match units {
-        WindowFrameUnits::Rows | WindowFrameUnits::Groups => DataType::UInt64,
-        WindowFrameUnits::Range => type_of_offsets(&call, schema)?,
+    let offsets = match units {
+        WindowFrameUnits::Rows | WindowFrameUnits::Groups => {
+            Offsets { ty: DataType::UInt64, added: Added::Values }
+        }
+        WindowFrameUnits::Range => Offsets::of(&call, schema)?,
     };
     let (mut start, mut end) = (frame.start_bound.clone(), frame.end_bound.clone());
     for offset in &kept {
@@ -215,8 +219,11 @@ fn with_offset(
             ("starting", "following") | ("ending", "preceding") => Bound::AtLeast,
             _ => Bound::AtMost,
         };
-        let value = checked(computed(offset, options)?, &ty, which, units)?;
-        let value = of_type(in_steps(value, &ty, wanted), &ty)?;
+        let value = checked(offsets.value(offset, options)?, &offsets, which, units)?;
+        let value = match offsets.added {
+            Added::Values => of_type(in_steps(value, &offsets.ty, wanted), &offsets.ty)?,
+            Added::Lengths | Added::Times => offsets.number(&value)?,
+        };
         let bound = match side {
             "preceding" => WindowFrameBound::Preceding(value),
             _ => WindowFrameBound::Following(value),
@@ -238,17 +245,89 @@ fn literal_text(expression: &Expr) -> &str {
     }
 }
 
-/// The type that the offsets of a range have: that of what the window is ordered by, or an interval.
-///
-/// # Errors
-/// `42P20` if it is ordered by anything but one thing.
-fn type_of_offsets(call: &WindowFunction, schema: &DFSchema) -> Result<DataType> {
-    let [key] = call.params.order_by.as_slice() else {
-        let message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
-        return Err(SqlError::new(SqlState::WindowingError, message).into());
-    };
-    let ty = key.expr.get_type(schema)?;
-    Ok(if ty.is_temporal() { DataType::Interval(IntervalUnit::MonthDayNano) } else { ty })
+/// What the offsets of a range are added to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Added {
+    /// Values of their own type, dates or timestamps.
+    Values,
+    /// The lengths of intervals.
+    Lengths,
+    /// Times of day, as numbers of microseconds.
+    Times,
+}
+
+/// The offsets of a frame.
+struct Offsets {
+    /// The type that they are given in.
+    ty: DataType,
+    added: Added,
+}
+
+impl Offsets {
+    /// Those of a range: of the type of what the window is ordered by, or intervals.
+    ///
+    /// # Errors
+    /// `42P20` if it is ordered by anything but one thing.
+    fn of(call: &WindowFunction, schema: &DFSchema) -> Result<Self> {
+        let [key] = call.params.order_by.as_slice() else {
+            let message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
+            return Err(SqlError::new(SqlState::WindowingError, message).into());
+        };
+        let ty = key.expr.get_type(schema)?;
+        let added = match &key.expr {
+            key if is_length(key) => Added::Lengths,
+            Expr::Cast(cast) if matches!(cast.expr.get_type(schema)?, DataType::Time64(_)) => Added::Times,
+            _ => Added::Values,
+        };
+        let are_intervals = added != Added::Values || ty.is_temporal();
+        Ok(Self { ty: if are_intervals { DataType::Interval(IntervalUnit::MonthDayNano) } else { ty }, added })
+    }
+
+    /// The value of an offset. A text is read as one of their type.
+    fn value(&self, offset: &Expr, options: &ConfigOptions) -> Result<ScalarValue> {
+        let value = computed(offset, options)?;
+        if value.try_as_str().flatten().is_none() {
+            return Ok(value);
+        }
+        let ty = match &self.ty {
+            // All of its digits count.
+            DataType::Decimal128(..) => ColumnType::AnyNumeric,
+            ty => column_type_of_arrow(ty).unwrap_or(ColumnType::Text),
+        };
+        computed(&literal_as(Expr::Literal(value, None), ty)?, options)
+    }
+
+    /// An interval as what is added to numbers that stand for intervals or times.
+    fn number(&self, offset: &ScalarValue) -> Result<ScalarValue> {
+        let ScalarValue::IntervalMonthDayNano(Some(interval)) = offset else {
+            return Err(SqlError::internal("an offset beside intervals and times is an interval").into());
+        };
+        Ok(match self.added {
+            Added::Times => ScalarValue::Int64(Some(interval.nanoseconds / NANOS_PER_MICRO)),
+            Added::Lengths | Added::Values => {
+                ScalarValue::Decimal128(Some(length(*interval)), NUMERIC_PRECISION_MAX, 0)
+            }
+        })
+    }
+
+    /// Whether an offset is below zero. Of one beside times of day, months and days do not count.
+    fn is_below_zero(&self, offset: &ScalarValue) -> bool {
+        match offset {
+            ScalarValue::IntervalMonthDayNano(Some(interval)) if self.added == Added::Times => {
+                interval.nanoseconds < 0
+            }
+            ScalarValue::IntervalMonthDayNano(Some(interval)) => length(*interval) < 0,
+            other => ScalarValue::new_zero(&other.data_type()).is_ok_and(|zero| *other < zero),
+        }
+    }
+}
+
+const NANOS_PER_MICRO: i64 = 1_000;
+
+/// The length of an interval, as intervals are compared by.
+fn length(interval: IntervalMonthDayNano) -> i128 {
+    let IntervalMonthDayNano { months, days, nanoseconds } = interval;
+    IntervalValue { months, days, nanoseconds }.ordering()
 }
 
 /// The value of an offset.
@@ -279,12 +358,18 @@ fn with_digits(value: ScalarValue) -> ScalarValue {
     }
 }
 
-/// The offset, if it can be one beside what is of this type.
+/// The offset, if it can be one.
 ///
 /// # Errors
 /// `22004` for NULL, `22013` for NaN and one below zero, `0A000` for one that cannot be added to what the window is ordered by.
-fn checked(value: ScalarValue, ty: &DataType, which: &str, units: WindowFrameUnits) -> Result<ScalarValue> {
+fn checked(
+    value: ScalarValue,
+    offsets: &Offsets,
+    which: &str,
+    units: WindowFrameUnits,
+) -> Result<ScalarValue> {
     let value = with_digits(value);
+    let ty = &offsets.ty;
     if value.is_null() {
         let message = format!("frame {which} offset must not be null");
         return Err(SqlError::new(SqlState::NullValueNotAllowed, message).into());
@@ -300,8 +385,7 @@ fn checked(value: ScalarValue, ty: &DataType, which: &str, units: WindowFrameUni
         let error = SqlError::unsupported(format!("RANGE with an offset of type {given} instead of {key}"));
         return Err(error.with_hint("Cast the offset value to an appropriate type.").into());
     }
-    let is_below_zero = ScalarValue::new_zero(&given).is_ok_and(|zero| value < zero);
-    if is_below_zero || is_nan(&value) {
+    if offsets.is_below_zero(&value) || is_nan(&value) {
         let message = match units {
             WindowFrameUnits::Range => "invalid preceding or following size in window function".to_owned(),
             WindowFrameUnits::Rows | WindowFrameUnits::Groups => {

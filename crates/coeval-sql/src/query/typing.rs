@@ -87,6 +87,7 @@ pub(super) use conditions::is_condition;
 pub(crate) use counting::{BIGINT_SERIES, INT_SERIES};
 pub(crate) use declared::marked_schema;
 pub(super) use instants::{cast_by_zone, rewritten_values};
+pub(super) use intervals::is_length;
 pub(super) use known_casts::refuse_unknown_cast;
 pub(super) use literals::own_call;
 pub(crate) use literals::{is_int_literal, with_typed_literals};

@@ -91,11 +91,11 @@ fn key_of(sort: &Sort, (place, frame): (usize, Frame), schema: &DFSchema) -> Res
     }
     let key = || sort.expr.clone();
     Ok(match ty {
-        DataType::Interval(_) if !(is_range && has_offset) => Some(length(key())),
+        DataType::Interval(_) => Some(length(key())),
         DataType::LargeBinary if is_range => Some(any_numeric::order_text(key())?),
         DataType::LargeBinary => any_numeric::key(key())?,
         DataType::Date32 if is_range && has_offset => Some(literal_as(key(), ColumnType::Timestamp)?),
-        DataType::Time64(_) if is_range && !has_offset => Some(cast(key(), DataType::Int64)),
+        DataType::Time64(_) if is_range => Some(cast(key(), DataType::Int64)),
         DataType::Binary | DataType::BinaryView | DataType::FixedSizeBinary(_) if is_range => {
             Some(literal_as(key(), ColumnType::Text)?)
         }
