@@ -136,6 +136,7 @@ pub use error::{ErrorObject, SqlError, SqlState};
 pub use followers::{Followers, Following, Lags, Reply};
 pub use json::ChangeAsJson;
 pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
+pub use parse::as_given;
 pub use password::Verifier;
 pub use pieces::run_piece;
 pub use point::Rows;
