@@ -21,6 +21,7 @@ mod conditions;
 mod counting;
 mod dates;
 mod declared;
+mod document_operators;
 mod documents;
 mod domains;
 mod float_extremes;

@@ -20,6 +20,7 @@ use super::any_numeric;
 use super::array_literals::array_of;
 use super::comparisons;
 use super::dates;
+use super::document_operators;
 use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
 use super::jsonb;
@@ -283,6 +284,10 @@ fn of_arrays_or_json(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerRes
 
 /// An operator on documents of JSON as the function that stands for it.
 fn of_json(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    // A text is searched by `@@`, too.
+    if raw.op != BinaryOperator::AtAt && crate::json::operator(&raw.op).is_some() {
+        document_operators::require(&raw.op, &raw.left, &raw.right, schema)?;
+    }
     let is_jsonb = |side: &Expr| {
         // No operator is left that gives a document; a field's name is the text of all that is in it.
         if matches!(side, Expr::BinaryExpr(_)) {
