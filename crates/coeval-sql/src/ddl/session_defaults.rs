@@ -278,7 +278,8 @@ fn assigned(parser: &mut Parser<'_>, name: String) -> Parsed<Change> {
 }
 
 fn take_time_zone(parser: &mut Parser<'_>) -> bool {
-    let is_next = word_at(parser, 0).as_deref() == Some("time") && word_at(parser, 1).as_deref() == Some("zone");
+    let is_next =
+        word_at(parser, 0).as_deref() == Some("time") && word_at(parser, 1).as_deref() == Some("zone");
     if is_next {
         skip(parser, 2);
     }

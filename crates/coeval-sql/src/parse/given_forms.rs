@@ -86,11 +86,8 @@ fn exclusion_edits(tokens: &[TokenWithSpan], at: usize, exclusion: Exclusion) ->
     let is_alone = tokens.get(at + 3)?.token != Token::Comma;
     // The words PARTITION BY go, too, if there is nothing else behind them.
     let (first, behind) = if is_alone { (at.checked_sub(2)?, at + 3) } else { (at, at + 4) };
-    let taken = Edit {
-        from: tokens[first].span.start,
-        to: tokens.get(behind)?.span.start,
-        words: String::new(),
-    };
+    let taken =
+        Edit { from: tokens[first].span.start, to: tokens.get(behind)?.span.start, words: String::new() };
     let mut depth = 0_usize;
     let close = tokens[behind..].iter().find(|token| {
         match token.token {

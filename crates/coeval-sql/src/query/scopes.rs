@@ -408,7 +408,8 @@ impl<'f> Scopes<'f> {
             ..Relation::default()
         }));
         // A join behind the one that has the name may.
-        let fills_up = |join: &Join| fills_up_left(&join.join_operator) || fills_up_right(&join.join_operator);
+        let fills_up =
+            |join: &Join| fills_up_left(&join.join_operator) || fills_up_right(&join.join_operator);
         if tables.joins.iter().any(fills_up) {
             from.fill_up(named..from.relations.len());
         }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Settings that may be kept for sessions that are yet to come.
 
+use super::Settings;
 use super::known::{
     MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, WAL_SENDER_TIMEOUT, canonical, find,
     is_custom, written_name,
 };
-use super::Settings;
 use crate::error::{SqlError, SqlState};
 use crate::standby_names::SYNCHRONOUS_STANDBY_NAMES;
 use coeval_store::DefaultSetting;

@@ -203,7 +203,11 @@ impl Catalog {
 
     /// The settings that sessions of this role begin with; without a role, those that sessions of all roles do.
     #[must_use]
-    pub fn session_defaults(&self, role: Option<&str>, reach: DefaultsReach) -> Option<&Arc<SessionDefaults>> {
+    pub fn session_defaults(
+        &self,
+        role: Option<&str>,
+        reach: DefaultsReach,
+    ) -> Option<&Arc<SessionDefaults>> {
         self.session_defaults.get(&(role.map(str::to_owned), reach))
     }
 

@@ -82,7 +82,10 @@ fn takes(operator: &BinaryOperator, ty: ColumnType) -> bool {
             matches!(ty, ColumnType::Jsonb | ColumnType::Array(_))
         }
         operator if takes_texts(operator) => {
-            matches!(ty, ColumnType::Array(ElementType::Text | ElementType::Varchar(_) | ElementType::Char(_)))
+            matches!(
+                ty,
+                ColumnType::Array(ElementType::Text | ElementType::Varchar(_) | ElementType::Char(_))
+            )
         }
         _ => true,
     }
