@@ -12,12 +12,14 @@
 //! The rule does one thing more: a frame of rows that begins behind its end, `ROWS BETWEEN 1 PRECEDING AND 2 PRECEDING`, has no rows.
 //! DataFusion refuses it. One that lies far away has none either.
 
+use super::frame_exclusions::ranging;
+use super::number_ranges::{Edge, NumberRange, Side};
 use super::rewriting::has_concern;
-use super::typing::is_length;
+use super::typing::{is_length, ordered_number};
 use crate::error::{SqlError, SqlState};
 use crate::parse::FRAME_OFFSET;
 use crate::scalar::cast_function::literal_as;
-use crate::types::any_numeric::AnyNumeric;
+use crate::types::any_numeric::{AnyNumeric, number_of_decimal};
 use crate::types::{column_type_of_arrow, type_in_words};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, Schema};
@@ -26,7 +28,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::execution_props::ExecutionProps;
-use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::expr::{Sort, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::utils::merge_schema;
@@ -204,6 +206,14 @@ fn with_offset(
     call.params.partition_by = divided;
     let frame = &call.params.window_frame;
     let units = frame.units;
+    if units == WindowFrameUnits::Range
+        && let [key] = call.params.order_by.as_slice()
+        && let Some(number) = ordered_number(&key.expr)
+    {
+        let range = number_range(frame, &kept, key, options)?;
+        let number = number.clone();
+        return Ok(ranging(call, number, range));
+    }
     let offsets = match units {
         WindowFrameUnits::Rows | WindowFrameUnits::Groups => {
             Offsets { ty: DataType::UInt64, added: Added::Values }
@@ -211,10 +221,7 @@ fn with_offset(
         WindowFrameUnits::Range => Offsets::of(&call, schema)?,
     };
     let (mut start, mut end) = (frame.start_bound.clone(), frame.end_bound.clone());
-    for offset in &kept {
-        let Expr::ScalarFunction(offset) = offset else { continue };
-        let [which, side, offset] = offset.args.as_slice() else { continue };
-        let (which, side) = (literal_text(which), literal_text(side));
+    for (which, side, offset) in kept.iter().filter_map(parts_of) {
         let wanted = match (which, side) {
             ("starting", "following") | ("ending", "preceding") => Bound::AtLeast,
             _ => Bound::AtMost,
@@ -235,6 +242,66 @@ fn with_offset(
     }
     call.params.window_frame = WindowFrame::new_bounds(units, start, end);
     Ok(call)
+}
+
+/// What a call says that keeps an offset: which bound it is of, on which side of the row, and how far away.
+fn parts_of(kept: &Expr) -> Option<(&str, &str, &Expr)> {
+    let Expr::ScalarFunction(kept) = kept else { return None };
+    let [which, side, offset] = kept.args.as_slice() else { return None };
+    Some((literal_text(which), literal_text(side), offset))
+}
+
+/// The frames of a window that is ordered by `numeric` without digits.
+///
+/// # Errors
+/// As [`checked`].
+fn number_range(
+    frame: &WindowFrame,
+    kept: &[Expr],
+    key: &Sort,
+    options: &ConfigOptions,
+) -> Result<NumberRange> {
+    let offsets = Offsets { ty: DataType::LargeBinary, added: Added::Values };
+    let edge = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => Edge::CurrentRow,
+        WindowFrameBound::Preceding(_) | WindowFrameBound::Following(_) => Edge::Unbounded,
+    };
+    let mut range =
+        NumberRange { start: edge(&frame.start_bound), end: edge(&frame.end_bound), is_descending: !key.asc };
+    for (which, side, offset) in kept.iter().filter_map(parts_of) {
+        let value = offsets.value(offset, options)?;
+        if value.is_null() {
+            return Err(null_offset(which).into());
+        }
+        let Some(number) = number_of(&value)? else {
+            return Err(other_offset(&offsets.ty, &value.data_type()).into());
+        };
+        if number == AnyNumeric::NaN || number.is_negative() {
+            return Err(invalid_size(which, WindowFrameUnits::Range).into());
+        }
+        let side = if side == "preceding" { Side::Preceding } else { Side::Following };
+        let edge = Edge::Offset(side, number.number()?.borrow().as_bytes().to_vec());
+        match which {
+            "starting" => range.start = edge,
+            _ => range.end = edge,
+        }
+    }
+    Ok(range)
+}
+
+/// An exact number as one without digits; `None` if it is none.
+fn number_of(value: &ScalarValue) -> Result<Option<AnyNumeric>> {
+    Ok(match value {
+        ScalarValue::LargeBinary(Some(bytes)) => Some(AnyNumeric::of(AnyNumberRef::new(bytes))),
+        ScalarValue::Decimal128(Some(units), _, scale) => {
+            Some(AnyNumeric::of(number_of_decimal(*units, *scale)?.borrow()))
+        }
+        other if other.data_type().is_integer() => match other.cast_to(&DataType::Int64)? {
+            ScalarValue::Int64(Some(whole)) => Some(AnyNumeric::whole(whole)),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 fn literal_text(expression: &Expr) -> &str {
@@ -280,7 +347,10 @@ impl Offsets {
             _ => Added::Values,
         };
         let are_intervals = added != Added::Values || ty.is_temporal();
-        Ok(Self { ty: if are_intervals { DataType::Interval(IntervalUnit::MonthDayNano) } else { ty }, added })
+        Ok(Self {
+            ty: if are_intervals { DataType::Interval(IntervalUnit::MonthDayNano) } else { ty },
+            added,
+        })
     }
 
     /// The value of an offset. A text is read as one of their type.
@@ -371,8 +441,7 @@ fn checked(
     let value = with_digits(value);
     let ty = &offsets.ty;
     if value.is_null() {
-        let message = format!("frame {which} offset must not be null");
-        return Err(SqlError::new(SqlState::NullValueNotAllowed, message).into());
+        return Err(null_offset(which).into());
     }
     let (given, is_interval) = (value.data_type(), matches!(ty, DataType::Interval(_)));
     let fits = if is_interval {
@@ -381,20 +450,33 @@ fn checked(
         given.is_numeric() && ty.is_numeric() && (given.is_integer() || !ty.is_integer())
     };
     if !fits {
-        let (key, given) = (type_in_words(ty), type_in_words(&given));
-        let error = SqlError::unsupported(format!("RANGE with an offset of type {given} instead of {key}"));
-        return Err(error.with_hint("Cast the offset value to an appropriate type.").into());
+        return Err(other_offset(ty, &given).into());
     }
     if offsets.is_below_zero(&value) || is_nan(&value) {
-        let message = match units {
-            WindowFrameUnits::Range => "invalid preceding or following size in window function".to_owned(),
-            WindowFrameUnits::Rows | WindowFrameUnits::Groups => {
-                format!("frame {which} offset must not be negative")
-            }
-        };
-        return Err(SqlError::new(SqlState::InvalidPrecedingOrFollowingSize, message).into());
+        return Err(invalid_size(which, units).into());
     }
     Ok(value)
+}
+
+fn null_offset(which: &str) -> SqlError {
+    SqlError::new(SqlState::NullValueNotAllowed, format!("frame {which} offset must not be null"))
+}
+
+/// What is said of an offset of another type than is wanted.
+fn other_offset(wanted: &DataType, given: &DataType) -> SqlError {
+    let (wanted, given) = (type_in_words(wanted), type_in_words(given));
+    SqlError::unsupported(format!("RANGE with an offset of type {given} instead of {wanted}"))
+        .with_hint("Cast the offset value to an appropriate type.")
+}
+
+fn invalid_size(which: &str, units: WindowFrameUnits) -> SqlError {
+    let message = match units {
+        WindowFrameUnits::Range => "invalid preceding or following size in window function".to_owned(),
+        WindowFrameUnits::Rows | WindowFrameUnits::Groups => {
+            format!("frame {which} offset must not be negative")
+        }
+    };
+    SqlError::new(SqlState::InvalidPrecedingOrFollowingSize, message)
 }
 
 fn is_nan(value: &ScalarValue) -> bool {

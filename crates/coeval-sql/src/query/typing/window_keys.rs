@@ -85,7 +85,7 @@ fn key_of(sort: &Sort, (place, frame): (usize, Frame), schema: &DFSchema) -> Res
     // By a range with an offset there is one key, to which the offset is added.
     let is_range = frame.is_range && place == 0;
     let has_offset = frame.has_offset;
-    if is_range && has_offset && !(ty.is_numeric() || ty.is_temporal()) {
+    if is_range && has_offset && !(ty.is_numeric() || ty.is_temporal() || any_numeric::is_any_numeric(&ty)) {
         let what = "RANGE with offset PRECEDING/FOLLOWING";
         return Err(SqlError::unsupported(format!("{what} for column type {}", type_in_words(&ty))).into());
     }
