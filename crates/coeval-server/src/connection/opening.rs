@@ -391,18 +391,24 @@ impl Newcomer<'_> {
             return Err(End::Fatal(SqlError::new(SqlState::TooManyConnections, message)));
         };
         session.identify(user, standing, guard.pid());
-        // What they do depends on who asks.
-        let given = shared.options.session_settings.iter().cloned();
-        for (name, value) in shared.options.told_as_settings().into_iter().chain(given) {
+        self.configure(&mut session)?;
+        Ok((session, Entry::new(guard)))
+    }
+
+    /// Gives a session the settings that it begins with. What they do depends on who asks, so it knows its user.
+    fn configure(&self, session: &mut Session) -> Result<(), End> {
+        let options = &self.shared.options;
+        let given = options.session_settings.iter().cloned();
+        for (name, value) in options.told_as_settings().into_iter().chain(given) {
             session.configure_until(&name, &value, self.open_by).map_err(End::Fatal)?;
         }
         if self.purpose() == Purpose::Session {
             session.configure_as_kept(self.open_by);
         }
-        for (name, value) in settings_of(startup) {
+        for (name, value) in settings_of(self.startup) {
             session.configure_until(&name, &value, self.open_by).map_err(End::Fatal)?;
         }
-        Ok((session, Entry::new(guard)))
+        Ok(())
     }
 
     /// Makes sure that a client is who it says; what its rights come from then.
