@@ -248,10 +248,11 @@ impl Manifest {
 
     /// The version that it is written as.
     fn format_version(&self) -> u32 {
-        let has_column_grants = |table: &TableEntry| !table.definition.access.columns.is_empty();
+        let of_tables = self.tables.iter().map(|table| &table.definition.access);
+        let mut accesses = of_tables.chain(self.views.iter().map(|view| &view.access));
         let is_newest = !self.default_privileges.is_empty()
             || !self.session_defaults.is_empty()
-            || self.tables.iter().any(has_column_grants)
+            || accesses.any(|access| !access.columns.is_empty())
             || self.column_types().any(is_any_numeric);
         if is_newest {
             return FORMAT_VERSION;

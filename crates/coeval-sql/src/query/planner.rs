@@ -215,13 +215,18 @@ impl<'a> Planner<'a> {
         }))
     }
 
-    /// A view is the plan of its query, with its own column names.
-    fn view(&self, view: &ViewDef) -> Result<Arc<dyn TableSource>> {
+    /// A view is the plan of its query, with its own column names. Of these some may be read; `None`: all.
+    fn view(&self, view: &ViewDef, readable: Option<Vec<usize>>) -> Result<Arc<dyn TableSource>> {
         self.refuse_endless_views(view)?;
         cancel::check()?;
         self.reads_views.set(true);
         let rights = Rights::of_view(view, &self.authority())?;
-        Ok(provider_as_source(Arc::new(ViewTable::new(self.view_plan_with(view, rights)?, None))))
+        let mut plan = self.view_plan_with(view, rights)?;
+        if let Some(readable) = readable {
+            self.bars_columns.set(true);
+            plan = super::readable_columns::barring(plan, &view.name.name, &readable)?;
+        }
+        Ok(provider_as_source(Arc::new(ViewTable::new(plan, None))))
     }
 
     /// The plan of a view with these rights, which counts with those of the statement's other views.
@@ -422,8 +427,8 @@ impl<'a> Planner<'a> {
             },
             Some(ObjectRef::View) => match self.transaction.catalog().view(name) {
                 Some(view) => {
-                    self.require_select(Object::View(view))?;
-                    self.view(&Arc::clone(view))
+                    let readable = self.rights.borrow().readable_of_view(view)?;
+                    self.view(&Arc::clone(view), readable)
                 }
                 None => Err(unknown_table(&name.name).into()),
             },

@@ -229,9 +229,13 @@ fn privileges_on_columns_make_it_a_manifest_of_version_11() {
         privileges: Privileges::of(&[Privilege::Update]),
         grantable: Privileges::NONE,
     };
-    update.add_to(manifest.tables[0].definition.access.of_column_mut(1));
-    assert_eq!(version_of(&manifest), 11);
-    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    let mut of_view = manifest.clone();
+    update.clone().add_to(manifest.tables[0].definition.access.of_column_mut(1));
+    update.add_to(of_view.views[0].access.of_column_mut(0));
+    for manifest in [manifest, of_view] {
+        assert_eq!(version_of(&manifest), 11);
+        assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    }
 }
 
 #[test]
