@@ -361,7 +361,8 @@ impl<'a> Planner<'a> {
             return Ok(provider_as_source(provider));
         }
         if let (Some(CHANGED_VIEW), Some(view)) = (schema, &self.changed) {
-            return self.view(view);
+            // The statement has all that it needs of it.
+            return self.view(view, None);
         }
         // A view names other relations with their schemas, and means the system's own whatever its reader's path is.
         // Any other name without one is not looked up: it would be read with the rights of the view's owner.
