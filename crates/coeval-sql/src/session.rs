@@ -39,6 +39,7 @@ mod variables;
 pub use acknowledgement::Acknowledgement;
 pub use cursors::ForwardFetch;
 pub use execution::{Execution, ParsedStatement};
+pub use kept_settings::begin_with_kept_settings;
 pub use late_failure::LateFailure;
 pub use named::NamedStatement;
 pub use prepared::Prepared;

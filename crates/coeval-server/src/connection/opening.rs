@@ -19,7 +19,9 @@ use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::tls::Tls;
 use coeval::{RoleAttribute, RoleDef, SqlError, SqlState};
-use coeval_sql::{Acknowledgement, Client, QuotaShare, Session, Standing, Verifier, utf8};
+use coeval_sql::{
+    Acknowledgement, Client, QuotaShare, Session, Standing, Verifier, begin_with_kept_settings, utf8,
+};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -403,7 +405,7 @@ impl Newcomer<'_> {
             session.configure_until(&name, &value, self.open_by).map_err(End::Fatal)?;
         }
         if self.purpose() == Purpose::Session {
-            session.configure_as_kept(self.open_by);
+            begin_with_kept_settings(session, self.open_by);
         }
         for (name, value) in settings_of(self.startup) {
             session.configure_until(&name, &value, self.open_by).map_err(End::Fatal)?;
