@@ -150,8 +150,8 @@ pub use relations::CatalogType;
 pub use result::{CommandTag, RowSet, RowStream, StatementResult};
 pub use rights::Standing;
 pub use session::{
-    Acknowledgement, Execution, ForwardFetch, LateFailure, NamedStatement, ParsedStatement, Prepared, Session,
-    begin_with_kept_settings,
+    Acknowledgement, Execution, ForwardFetch, LateFailure, NamedStatement, ParsedStatement, Prepared,
+    Session, begin_with_kept_settings,
 };
 pub use settings::Settings;
 pub use thread_priority::TransactionsShare;
