@@ -62,6 +62,54 @@ fn a_role_of_the_catalog_opens_sessions_with_its_password_and_has_its_own_rights
     });
 }
 
+/// What a setting is in a session.
+async fn setting(client: &Client, name: &str) -> String {
+    let sql = format!("SELECT current_setting('{name}')");
+    client.query_one(sql.as_str(), &[]).await.unwrap().get(0)
+}
+
+#[test]
+fn sessions_begin_with_what_alter_role_and_alter_database_have_set() {
+    let server = protected();
+    server.runtime.block_on(async {
+        let admin = connect(&server, "admin", "geheim").await.unwrap();
+        let setup = "CREATE ROLE keeper; CREATE ROLE clerk LOGIN PASSWORD 'pencil'; GRANT keeper TO clerk;
+            ALTER ROLE ALL SET lock_timeout = '1s'; ALTER DATABASE coeval SET lock_timeout = '2s';
+            ALTER DATABASE coeval SET statement_timeout = '2min'; ALTER ROLE clerk SET statement_timeout = '3min';
+            ALTER ROLE clerk SET my.own = 'x'; ALTER ROLE clerk IN DATABASE coeval SET my.own = 'y';
+            ALTER ROLE clerk SET ROLE keeper";
+        admin.batch_execute(setup).await.unwrap();
+        assert_eq!(setting(&admin, "lock_timeout").await, "0", "it was open before");
+
+        let clerk = connect(&server, "clerk", "pencil").await.unwrap();
+        for (name, value) in [
+            ("lock_timeout", "2s"),
+            ("statement_timeout", "3min"),
+            ("my.own", "y"),
+            ("role", "keeper"),
+            ("session_authorization", "clerk"),
+        ] {
+            assert_eq!(setting(&clerk, name).await, value, "{name}");
+        }
+        clerk.batch_execute("SET statement_timeout = '9min'; RESET statement_timeout").await.unwrap();
+        assert_eq!(setting(&clerk, "statement_timeout").await, "3min");
+
+        // The administrator is no role, and what a client asks for counts more than what is kept.
+        let mut asking = server.config();
+        asking.user("admin").password("geheim").options("-c lock_timeout=4s");
+        let (other, connection) = asking.connect(NoTls).await.unwrap();
+        tokio::spawn(connection);
+        assert_eq!(setting(&other, "lock_timeout").await, "4s");
+        assert_eq!(setting(&other, "statement_timeout").await, "2min");
+
+        // What a session cannot take any more does not keep its user out.
+        admin.batch_execute("REVOKE keeper FROM clerk").await.unwrap();
+        let clerk = connect(&server, "clerk", "pencil").await.unwrap();
+        assert_eq!(setting(&clerk, "role").await, "none");
+        assert_eq!(setting(&clerk, "statement_timeout").await, "3min");
+    });
+}
+
 #[test]
 fn rules_say_who_comes_from_where_and_are_read_again_when_somebody_asks() {
     let directory = tempfile::tempdir().unwrap();

@@ -47,6 +47,7 @@ mod schema_elements;
 mod sequence;
 mod sequence_options;
 mod sequence_values;
+mod session_defaults;
 mod storage_parameters;
 mod temporary;
 mod truncate;
@@ -58,6 +59,7 @@ mod view_options;
 pub(crate) use extended::{Extended, execute as execute_extended};
 pub(crate) use instants::{fix as fix_instants, has_local as has_local_instants};
 pub(crate) use schema_elements::{Element as SchemaElement, SchemaElements};
+pub(crate) use session_defaults::AlterSessionDefaults;
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};

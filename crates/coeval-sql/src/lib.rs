@@ -136,6 +136,7 @@ pub use error::{ErrorObject, SqlError, SqlState};
 pub use followers::{Followers, Following, Lags, Reply};
 pub use json::ChangeAsJson;
 pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
+pub use parse::as_given;
 pub use password::Verifier;
 pub use pieces::run_piece;
 pub use point::Rows;
@@ -149,7 +150,8 @@ pub use relations::CatalogType;
 pub use result::{CommandTag, RowSet, RowStream, StatementResult};
 pub use rights::Standing;
 pub use session::{
-    Acknowledgement, Execution, ForwardFetch, LateFailure, NamedStatement, ParsedStatement, Prepared, Session,
+    Acknowledgement, Execution, ForwardFetch, LateFailure, NamedStatement, ParsedStatement, Prepared,
+    Session, begin_with_kept_settings,
 };
 pub use settings::Settings;
 pub use thread_priority::TransactionsShare;

@@ -348,10 +348,23 @@ impl Rights {
     /// # Errors
     /// As [`Self::require`], if it may read none.
     pub(crate) fn readable(&self, def: &TableDef) -> Result<Option<Vec<usize>>, SqlError> {
-        let table = Object::Table(def);
-        let Err(refused) = self.require(table, Privilege::Select) else { return Ok(None) };
-        self.require(Object::Schema(&def.name.schema), Privilege::Usage)?;
-        let access = self.authority.access(table);
+        self.readable_columns(Object::Table(def))
+    }
+
+    /// The same of a view.
+    ///
+    /// # Errors
+    /// As [`Self::readable`].
+    pub(crate) fn readable_of_view(&self, view: &ViewDef) -> Result<Option<Vec<usize>>, SqlError> {
+        self.readable_columns(Object::View(view))
+    }
+
+    fn readable_columns(&self, object: Object<'_>) -> Result<Option<Vec<usize>>, SqlError> {
+        let Err(refused) = self.require(object, Privilege::Select) else { return Ok(None) };
+        if let Some(schema) = object.schema() {
+            self.require(Object::Schema(schema), Privilege::Usage)?;
+        }
+        let access = self.authority.access(object);
         let granted = access.columns.iter().map(|granted| granted.column);
         let readable: Vec<usize> =
             granted.filter(|column| self.may_on(&access, Privilege::Select, *column)).collect();

@@ -5,6 +5,7 @@ mod compatible;
 mod formats;
 mod known;
 mod of_database;
+mod of_new_sessions;
 mod reals;
 mod snapshot_lag;
 mod units;
@@ -18,11 +19,13 @@ use chrono_tz::Tz;
 use coeval_store::{AccessMode, SynchronousCommit};
 use coeval_txn::Isolation;
 use compatible::COMPATIBLE;
-use known::{KNOWN, Known, accepted, find, is_custom, parse_isolation, split_list};
+use known::{KNOWN, Known, accepted, find, parse_isolation, split_list};
 pub(crate) use known::{
-    MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, WAL_SENDER_TIMEOUT, canonical, written_name,
+    MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, WAL_SENDER_TIMEOUT, canonical, is_custom,
+    written_name,
 };
 pub(crate) use of_database::of_database;
+pub(crate) use of_new_sessions::name_of_default;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -193,10 +193,10 @@ impl Grant {
     }
 }
 
-/// What others may do with one column of a table.
+/// What others may do with one column of a table or view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnGrants {
-    /// Its place in the table.
+    /// Its place in the table or view.
     pub column: usize,
     /// What was granted, to each grantee by each grantor at most once.
     pub grants: Vec<Grant>,
@@ -211,7 +211,7 @@ pub struct ObjectAccess {
     /// What was granted, to each grantee by each grantor at most once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
-    /// What was granted on columns of a table, by their places; of no column twice.
+    /// What was granted on columns of a table or view, by their places; of no column twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<ColumnGrants>,
 }

@@ -23,6 +23,7 @@ use crate::ids::{SequenceId, SpaceId};
 use crate::key::Key;
 use crate::replicas::SynchronousReplicas;
 use crate::row::{Layout, LayoutColumn};
+use crate::session_defaults::SessionDefaults;
 use crate::types::{ColumnType, Physical};
 use crate::value::{KeyWriter, ValueRef};
 use serde::{Deserialize, Serialize};
@@ -688,6 +689,8 @@ pub enum CatalogChange {
     PutServerAccess(String, ObjectAccess),
     /// What new objects are granted to others from the start. Where that is nothing, nothing is kept.
     PutDefaultPrivileges(DefaultPrivileges),
+    /// The settings that sessions begin with. Where those are none, nothing is kept.
+    PutSessionDefaults(SessionDefaults),
     /// Which replicas commits wait for from now on.
     PutSynchronousReplicas(Option<SynchronousReplicas>),
     /// A new type, or a new definition of one. Tables that use it get new definitions of their own.

@@ -321,6 +321,7 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
             .all_default_privileges()
             .map(|defaults| defaults.as_ref().clone())
             .collect(),
+        session_defaults: catalog.all_session_defaults().map(|defaults| defaults.as_ref().clone()).collect(),
         types: catalog.user_types().map(|def| def.as_ref().clone()).collect(),
         synchronous_replicas: catalog.synchronous_replicas().cloned(),
         terms: terms_before(shared, checkpoint.log_end.unwrap_or_default()),

@@ -8,7 +8,7 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, constraints that are not valid, or domains; 10 if there are segments of version 2; 11 if there are default privileges, privileges on columns, or columns of type `numeric` without digits, of bit strings or of times with a zone |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, constraints that are not valid, or domains; 10 if there are segments of version 2; 11 if there are default privileges, privileges on columns, columns of type `numeric` without digits, of bit strings or of times with a zone, or settings that sessions begin with |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
@@ -22,6 +22,7 @@ use crate::files::{FileSystem, put_in_place, write_aside};
 use crate::ids::SequenceId;
 use crate::log::ChecksumPolicy;
 use crate::replicas::SynchronousReplicas;
+use crate::session_defaults::SessionDefaults;
 use crate::terms::Term;
 use crate::types::{ColumnType, ElementType};
 use coeval_txn::{Epoch, EpochSet};
@@ -53,9 +54,9 @@ const FORMAT_VERSION_DROPPED: u32 = 8;
 const FORMAT_VERSION_PLACES: u32 = 9;
 /// The version with segments whose columns are encoded.
 const FORMAT_VERSION_ENCODED: u32 = 10;
-/// The version with default privileges, privileges on columns, and columns of type `numeric` without digits, of bit strings and of times
-/// with a zone. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log
-/// or files of segments get a new form.
+/// The version with default privileges, privileges on columns, columns of type `numeric` without digits, of bit strings and of times
+/// with a zone, and settings that sessions begin with. The newest: a replica takes nothing from a program whose newest is above its own,
+/// so it also goes up when records of the log or files of segments get a new form.
 pub const FORMAT_VERSION: u32 = 11;
 const HEADER_BYTES: usize = 24;
 
@@ -89,6 +90,9 @@ pub(crate) struct Manifest {
     /// What new objects are granted from the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) default_privileges: Vec<DefaultPrivileges>,
+    /// The settings that sessions begin with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) session_defaults: Vec<SessionDefaults>,
     /// Types that users have made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) types: Vec<TypeDef>,
@@ -203,6 +207,7 @@ impl Manifest {
             schema_access: Vec::new(),
             server_access: Vec::new(),
             default_privileges: Vec::new(),
+            session_defaults: Vec::new(),
             types: Vec::new(),
             synchronous_replicas: None,
             epochs: None,
@@ -243,9 +248,11 @@ impl Manifest {
 
     /// The version that it is written as.
     fn format_version(&self) -> u32 {
-        let has_column_grants = |table: &TableEntry| !table.definition.access.columns.is_empty();
+        let of_tables = self.tables.iter().map(|table| &table.definition.access);
+        let mut accesses = of_tables.chain(self.views.iter().map(|view| &view.access));
         let is_newest = !self.default_privileges.is_empty()
-            || self.tables.iter().any(has_column_grants)
+            || !self.session_defaults.is_empty()
+            || accesses.any(|access| !access.columns.is_empty())
             || self.column_types().any(is_of_newest);
         if is_newest {
             return FORMAT_VERSION;

@@ -387,6 +387,7 @@ fn catalog_of(manifest: &Manifest) -> Catalog {
         catalog.put_server_access(server, access.clone());
     }
     manifest.default_privileges.iter().cloned().for_each(|defaults| catalog.put_default_privileges(defaults));
+    manifest.session_defaults.iter().cloned().for_each(|defaults| catalog.put_session_defaults(defaults));
     catalog.put_synchronous_replicas(manifest.synchronous_replicas.clone());
     manifest.views.iter().cloned().for_each(|view| catalog.put_view(view));
     manifest.sequences.iter().cloned().for_each(|sequence| catalog.put_sequence(sequence));

@@ -265,6 +265,7 @@ impl World {
                 catalog.put_server_access(server, access.clone());
             }
             CatalogChange::PutDefaultPrivileges(defaults) => catalog.put_default_privileges(defaults.clone()),
+            CatalogChange::PutSessionDefaults(defaults) => catalog.put_session_defaults(defaults.clone()),
             CatalogChange::PutSynchronousReplicas(required) => {
                 catalog.put_synchronous_replicas(required.clone());
             }

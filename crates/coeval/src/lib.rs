@@ -59,7 +59,7 @@ pub use coeval_sql::{
 };
 pub use coeval_sql::{
     CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, QueryProgress, RowSet, RowWork,
-    Rows, STATEMENT_STACK_BYTES, Settings, SqlError, SqlState, StatementResult, TransactionStatus,
+    Rows, STATEMENT_STACK_BYTES, Settings, SqlError, SqlState, StatementResult, TransactionStatus, as_given,
     column_type_of_arrow, column_type_of_field, column_type_of_given, format_shown, format_value,
     parse_value,
 };

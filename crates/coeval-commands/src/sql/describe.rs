@@ -9,7 +9,7 @@ use crate::grid::{Colours, print_aligned, shown};
 use arrow::datatypes::SchemaRef;
 use coeval::{
     Deferral, Definitions, ForeignKeyDef, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef,
-    TableDef, Uniqueness, ViewDef,
+    TableDef, Uniqueness, ViewDef, as_given,
 };
 use declared::{brick_lines, column_comments, default_text, index_keys, index_text, type_text};
 use std::io::{self, Write};
@@ -320,7 +320,8 @@ fn describe_view(out: &mut dyn Write, view: &ViewDef, schema: Option<SchemaRef>)
         }
         print_aligned(out, &columns, Colours::Off)?;
     }
-    writeln!(out, "Definition:\n    {}", shown(&view.query).join("\n    "))?;
+    let query = as_given(&view.query);
+    writeln!(out, "Definition:\n    {}", shown(&query).join("\n    "))?;
     comment(out, view.comment.as_deref())
 }
 

@@ -19,7 +19,9 @@ use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::tls::Tls;
 use coeval::{RoleAttribute, RoleDef, SqlError, SqlState};
-use coeval_sql::{Acknowledgement, Client, QuotaShare, Session, Standing, Verifier, utf8};
+use coeval_sql::{
+    Acknowledgement, Client, QuotaShare, Session, Standing, Verifier, begin_with_kept_settings, utf8,
+};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -391,14 +393,24 @@ impl Newcomer<'_> {
             return Err(End::Fatal(SqlError::new(SqlState::TooManyConnections, message)));
         };
         session.identify(user, standing, guard.pid());
-        // What they do depends on who asks.
-        let given = shared.options.session_settings.iter().cloned();
-        for (name, value) in
-            shared.options.told_as_settings().into_iter().chain(given).chain(settings_of(startup))
-        {
+        self.configure(&mut session)?;
+        Ok((session, Entry::new(guard)))
+    }
+
+    /// Gives a session the settings that it begins with. What they do depends on who asks, so it knows its user.
+    fn configure(&self, session: &mut Session) -> Result<(), End> {
+        let options = &self.shared.options;
+        let given = options.session_settings.iter().cloned();
+        for (name, value) in options.told_as_settings().into_iter().chain(given) {
             session.configure_until(&name, &value, self.open_by).map_err(End::Fatal)?;
         }
-        Ok((session, Entry::new(guard)))
+        if self.purpose() == Purpose::Session {
+            begin_with_kept_settings(session, self.open_by);
+        }
+        for (name, value) in settings_of(self.startup) {
+            session.configure_until(&name, &value, self.open_by).map_err(End::Fatal)?;
+        }
+        Ok(())
     }
 
     /// Makes sure that a client is who it says; what its rights come from then.

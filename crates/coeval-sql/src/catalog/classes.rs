@@ -259,7 +259,9 @@ fn push_columns(table: &mut Table, class: &Class, objects: &Objects) {
                 let facts = facts_of_view_column(column);
                 let plain = Attribute::plain(&column.name, place + 1, facts);
                 let has_default = column.default.is_some();
-                push_attribute(table, class.oid, &Attribute { has_default, ..plain });
+                let granted = view.access.of_column(place);
+                let acl = (!granted.is_empty()).then(|| entries(granted));
+                push_attribute(table, class.oid, &Attribute { has_default, acl, ..plain });
             }
         }
         Kind::System(relation) => {

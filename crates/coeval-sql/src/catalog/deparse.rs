@@ -3,7 +3,7 @@
 
 use super::objects::{Class, IndexShape, Kind, Objects};
 use crate::oids;
-use crate::parse::parse_expression;
+use crate::parse::{as_given, parse_expression};
 use crate::quoting::{literal, quoted};
 use crate::types::{cast_name, format_value, read_bits, type_number};
 use chrono_tz::Tz;
@@ -115,6 +115,7 @@ pub(super) fn index_column(shape: &IndexShape<'_>, place: usize) -> String {
 
 /// What a constraint says, as it stands behind its name.
 pub(super) fn check(expression: &str, style: Style) -> String {
+    let expression = as_given(expression);
     match style {
         Style::Full => format!("CHECK (({expression}))"),
         Style::Pretty => format!("CHECK ({expression})"),
@@ -201,9 +202,10 @@ fn is_next_value(text: &str) -> bool {
 
 /// An expression of a definition as PostgreSQL shows it: operators stand in parentheses, functions do not.
 pub(crate) fn shown_expression(text: &str) -> String {
+    let given = as_given(text);
     match parse_expression(text) {
-        Ok(Expr::BinaryOp { .. } | Expr::UnaryOp { .. }) => format!("({text})"),
-        _ => text.to_owned(),
+        Ok(Expr::BinaryOp { .. } | Expr::UnaryOp { .. }) => format!("({given})"),
+        _ => given.into_owned(),
     }
 }
 
@@ -224,7 +226,7 @@ pub(crate) fn declared_default(column: &ColumnDef, written: &dyn Fn(ColumnType) 
             let ty = crate::types::column_type(&data_type).ok().or(column.ty.user_type().map(|_| column.ty));
             ty.map_or_else(|| text.clone(), |ty| format!("{expr}::{}", written(ty)))
         }
-        _ => text.clone(),
+        _ => as_given(text).into_owned(),
     })
 }
 
@@ -243,5 +245,5 @@ fn bit_literal(value: &Value) -> Option<String> {
 
 /// The query of a view, with its semicolon.
 pub(super) fn view(view: &ViewDef) -> String {
-    format!(" {};", view.query)
+    format!(" {};", as_given(&view.query))
 }

@@ -6,7 +6,7 @@ use super::rows::{Cell, Table};
 use crate::oids;
 use crate::relations::CATALOG_NAME;
 use crate::rights::{Kind, Standing, access_list, entries, predefined_oid, role_of, roles_of};
-use coeval_store::{Catalog, NewObjects, RoleAttribute, RoleDef};
+use coeval_store::{Catalog, DefaultsReach, NewObjects, RoleAttribute, RoleDef, SessionDefaults};
 use std::collections::BTreeSet;
 
 /// Who is listed: the owner of what belongs to no role, the session's user if that is no role, the roles.
@@ -50,16 +50,21 @@ pub(super) fn owner_name(owner: Option<&str>) -> &str {
 pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
     let roles = || listed(source);
     match name {
-        "pg_authid" | "pg_roles" => roles().iter().for_each(|role| push_role(table, role)),
+        "pg_authid" => roles().iter().for_each(|role| table.push(cells_of_role(role))),
+        "pg_roles" => roles().iter().for_each(|role| {
+            let settings = settings_of(role, source.transaction.catalog());
+            table.push_all(cells_of_role(role).into_iter().chain([("rolconfig", settings)]));
+        }),
         "pg_shadow" | "pg_user" => {
             let logins = roles().into_iter().filter(|role| role.attributes.contains(&RoleAttribute::Login));
-            logins.for_each(|role| push_user(table, &role));
+            logins.for_each(|role| push_user(table, &role, source.transaction.catalog()));
         }
         "pg_group" => {
             let groups = roles().into_iter().filter(|role| !role.attributes.contains(&RoleAttribute::Login));
             groups.for_each(|role| push_group(table, &role, source.transaction.catalog()));
         }
         "pg_auth_members" => push_members(table, source.transaction.catalog()),
+        "pg_db_role_setting" => push_settings(table, source.transaction.catalog()),
         "pg_default_acl" => push_default_privileges(table, source.transaction.catalog()),
         _ => return false,
     }
@@ -90,8 +95,9 @@ fn listed<'a>(source: &Source<'a>) -> Vec<Listed<'a>> {
     listed
 }
 
-fn push_role(table: &mut Table, role: &Listed<'_>) {
-    table.push([
+/// What `pg_authid` and `pg_roles` say of a role.
+fn cells_of_role(role: &Listed<'_>) -> [(&'static str, Cell); 12] {
+    [
         ("oid", role.oid.into()),
         ("rolname", role.name.into()),
         ("rolsuper", role.is(RoleAttribute::Superuser)),
@@ -105,10 +111,36 @@ fn push_role(table: &mut Table, role: &Listed<'_>) {
         ("rolpassword", role.def.map(|_| "********").into()),
         ("rolvaliduntil", role.valid_until()),
         ("rolbypassrls", role.is(RoleAttribute::BypassRowSecurity)),
-    ]);
+    ]
 }
 
-fn push_user(table: &mut Table, role: &Listed<'_>) {
+/// The settings that sessions of a role begin with in all databases.
+fn settings_of(role: &Listed<'_>, catalog: &Catalog) -> Cell {
+    let kept = role.def.and_then(|role| catalog.session_defaults(Some(&role.name), DefaultsReach::Server));
+    kept.map_or(Cell::Null, |defaults| assignments(defaults))
+}
+
+/// Settings as the catalog lists them.
+fn assignments(defaults: &SessionDefaults) -> Cell {
+    let settings = defaults.settings.iter();
+    Cell::Texts(settings.map(|setting| format!("{}={}", setting.name, setting.value)).collect())
+}
+
+fn push_settings(table: &mut Table, catalog: &Catalog) {
+    for defaults in catalog.all_session_defaults() {
+        let database = match defaults.reach {
+            DefaultsReach::Server => 0,
+            DefaultsReach::Database => oids::DATABASE,
+        };
+        table.push([
+            ("setdatabase", database.into()),
+            ("setrole", defaults.role.as_deref().map_or(0, role_oid).into()),
+            ("setconfig", assignments(defaults)),
+        ]);
+    }
+}
+
+fn push_user(table: &mut Table, role: &Listed<'_>, catalog: &Catalog) {
     table.push([
         ("usename", role.name.into()),
         ("usesysid", role.oid.into()),
@@ -118,6 +150,7 @@ fn push_user(table: &mut Table, role: &Listed<'_>) {
         ("usebypassrls", role.is(RoleAttribute::BypassRowSecurity)),
         ("passwd", role.def.map(|_| "********").into()),
         ("valuntil", role.valid_until()),
+        ("useconfig", settings_of(role, catalog)),
     ]);
 }
 

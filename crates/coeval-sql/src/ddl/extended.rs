@@ -15,6 +15,7 @@ use super::schema::Existing;
 use super::schema_elements::SchemaElements;
 use super::sequence::{self, CreateSequence};
 use super::sequence_options::{self, Options};
+use super::session_defaults::AlterSessionDefaults;
 use super::temporary::Said;
 use super::{create_table, enum_types, lookup, owners, rename, roles};
 use crate::context::StatementContext;
@@ -92,6 +93,8 @@ pub(crate) enum Extended {
     Domain(Box<DomainStatement>),
     /// `ALTER DEFAULT PRIVILEGES`.
     DefaultPrivileges(Box<AlterDefaultPrivileges>),
+    /// `ALTER ROLE ... SET`, `ALTER DATABASE ... SET`.
+    SessionDefaults(Box<AlterSessionDefaults>),
     /// A statement about roles or rights.
     Role(Box<RoleStatement>),
     /// `COMMENT ON CONSTRAINT`.
@@ -149,6 +152,9 @@ impl Extended {
     pub(crate) fn parse(parser: &mut Parser<'_>) -> Result<Option<Self>, ParserError> {
         if let Some(statement) = AlterDefaultPrivileges::parse(parser)? {
             return Ok(Some(Self::DefaultPrivileges(Box::new(statement))));
+        }
+        if let Some(statement) = AlterSessionDefaults::parse(parser)? {
+            return Ok(Some(Self::SessionDefaults(Box::new(statement))));
         }
         if let Some(statement) = RoleStatement::parse(parser)? {
             return Ok(Some(Self::Role(Box::new(statement))));
@@ -347,6 +353,7 @@ pub(crate) fn execute(
         }
         Extended::Domain(statement) => domains::execute(context, statement),
         Extended::DefaultPrivileges(statement) => statement.execute(context),
+        Extended::SessionDefaults(statement) => statement.execute(context),
         Extended::Role(statement) => roles::execute(context, statement),
         Extended::Comment(comment) => comment.execute(context),
     }

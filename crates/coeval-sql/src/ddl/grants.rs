@@ -10,7 +10,7 @@ use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{COLUMN_PRIVILEGES, Kind, all_privileges, denied, insufficient};
-use coeval_store::{Grant, ObjectAccess, ObjectRef, Privilege, Privileges, TableDef};
+use coeval_store::{Grant, ObjectAccess, ObjectRef, Privilege, Privileges};
 use datafusion::sql::sqlparser::ast::ObjectName;
 
 /// GRANT privileges; none named: all.
@@ -213,20 +213,20 @@ fn wanted(owned: &Owned, privileges: &Named) -> Result<Vec<(Place, Privileges)>,
         wanted.push((Place::Whole, wanted_of_object(owned, privileges.whole.as_deref())?));
     }
     for (privilege, columns) in &privileges.on_columns {
-        let def = table_of_columns(owned, *privilege)?;
         for column in columns {
-            let column = lookup::column(def, column)?;
+            let column = column_of(owned, *privilege, column)?;
             wanted.push((Place::Column(column), Privileges::of(&[*privilege])));
         }
     }
     Ok(wanted)
 }
 
-/// The table on whose columns a privilege is granted.
+/// The place of a column on which a privilege is granted.
 ///
 /// # Errors
-/// `0LP01` for what has no columns, and for a privilege that columns have not; `0A000` for views and tables of other engines.
-fn table_of_columns(owned: &Owned, privilege: Privilege) -> Result<&TableDef, SqlError> {
+/// `0LP01` for what has no columns, and for a privilege that columns have not; `42703` for one that is not there; `0A000` for columns of
+/// tables of other engines, and for other privileges on those of views than to read them.
+fn column_of(owned: &Owned, privilege: Privilege, column: &str) -> Result<usize, SqlError> {
     if !COLUMN_PRIVILEGES.contains(&privilege) {
         return Err(invalid(format!("invalid privilege type {} for column", privilege.name())));
     }
@@ -234,8 +234,18 @@ fn table_of_columns(owned: &Owned, privilege: Privilege) -> Result<&TableDef, Sq
         Owned::Table(def) if def.foreign.is_some() => {
             Err(SqlError::unsupported("a privilege on columns of a table of another engine"))
         }
-        Owned::Table(def) => Ok(def),
-        Owned::View(_) => Err(SqlError::unsupported("a privilege on columns of a view")),
+        Owned::Table(def) => lookup::column(def, column),
+        Owned::View(_) if privilege != Privilege::Select => {
+            Err(SqlError::unsupported(format!("{} on columns of a view", privilege.name())))
+        }
+        Owned::View(view) => {
+            let Some(columns) = &view.output else {
+                let error = SqlError::unsupported("a privilege on columns of a view of an older program");
+                return Err(error.with_hint("Make it anew: CREATE OR REPLACE VIEW."));
+            };
+            let place = columns.iter().position(|known| known.name == column);
+            place.ok_or_else(|| lookup::unknown_column(column, &view.name.name))
+        }
         Owned::Sequence(_) | Owned::Schema(..) | Owned::Type(_) | Owned::Server(..) => {
             Err(invalid("column privileges are only valid for relations"))
         }
@@ -290,15 +300,24 @@ fn as_grantor(
     };
     let granted = grantable.intersection(wanted);
     if granted.is_empty() {
-        return Err(match (place, owned) {
-            (Place::Column(column), Owned::Table(def)) => {
-                let (column, table) = (&def.columns[column].name, &def.name.name);
-                insufficient(format!("permission denied for column \"{column}\" of relation \"{table}\""))
+        return Err(match column_name(owned, place) {
+            Some(column) => {
+                let relation = owned.bare_name();
+                insufficient(format!("permission denied for column \"{column}\" of relation \"{relation}\""))
             }
-            _ => denied(owned.kind(), owned.bare_name()),
+            None => denied(owned.kind(), owned.bare_name()),
         });
     }
     Ok((Some(context.settings.user().to_owned()), granted))
+}
+
+/// The name of a column.
+fn column_name(owned: &Owned, place: Place) -> Option<&str> {
+    match (place, owned) {
+        (Place::Column(column), Owned::Table(def)) => Some(&def.columns.get(column)?.name),
+        (Place::Column(column), Owned::View(view)) => Some(&view.output.as_ref()?.get(column)?.name),
+        _ => None,
+    }
 }
 
 /// Takes back what one granted to another, and with CASCADE what that one passed on. However long the chain is, it takes no more of

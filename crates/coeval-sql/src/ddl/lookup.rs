@@ -133,10 +133,13 @@ pub(super) fn table_with(
 /// # Errors
 /// 42703 if the table has none of this name.
 pub(super) fn column(def: &TableDef, name: &str) -> Result<usize, SqlError> {
-    def.column_index(name).ok_or_else(|| {
-        let message = format!("column \"{name}\" of relation \"{}\" does not exist", def.name.name);
-        SqlError::new(SqlState::UndefinedColumn, message)
-    })
+    def.column_index(name).ok_or_else(|| unknown_column(name, &def.name.name))
+}
+
+/// `42703` for a column that a relation has not.
+pub(super) fn unknown_column(column: &str, relation: &str) -> SqlError {
+    let message = format!("column \"{column}\" of relation \"{relation}\" does not exist");
+    SqlError::new(SqlState::UndefinedColumn, message)
 }
 
 /// All tables of the transaction's snapshot, own changes included.

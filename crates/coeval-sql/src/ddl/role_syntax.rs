@@ -428,7 +428,11 @@ fn role_option(parser: &mut Parser<'_>) -> Parsed<RoleOption> {
     }
 }
 
-fn text(parser: &mut Parser<'_>) -> Parsed<String> {
+/// The text at the parser's place, in any of its quotes.
+///
+/// # Errors
+/// If there is none.
+pub(super) fn text(parser: &mut Parser<'_>) -> Parsed<String> {
     match parser.parse_value()?.value {
         Value::SingleQuotedString(text)
         | Value::EscapedStringLiteral(text)

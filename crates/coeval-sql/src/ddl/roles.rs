@@ -3,7 +3,7 @@
 
 use super::access::Owned;
 use super::role_syntax::{GrantOption, Granted, RoleName, RoleOption, RoleStatement};
-use super::{default_privileges, drop::Missing, grants, owners};
+use super::{default_privileges, drop::Missing, grants, owners, session_defaults};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::password::Verifier;
@@ -125,12 +125,16 @@ pub(super) fn owner_named(
     if is_administrator || resolved == CATALOG_NAME { Ok(None) } else { Err(unknown_role(&resolved)) }
 }
 
-fn role(context: &StatementContext<'_>, name: &str) -> Result<RoleDef, SqlError> {
+/// The definition of a role.
+///
+/// # Errors
+/// `42704` if there is none.
+pub(super) fn role(context: &StatementContext<'_>, name: &str) -> Result<RoleDef, SqlError> {
     role_of(context.transaction.catalog(), name).cloned().ok_or_else(|| unknown_role(name))
 }
 
 /// `42939` for a predefined role, which nobody changes.
-fn refuse_predefined(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {
+pub(super) fn refuse_predefined(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {
     if predefined(name).is_some() && context.transaction.catalog().role(name).is_none() {
         return Err(reserved(name).with_detail("Cannot alter reserved roles."));
     }
@@ -147,7 +151,7 @@ fn put(context: &mut StatementContext<'_>, role: RoleDef) -> Result<(), SqlError
 }
 
 /// Whether the session's role may make and change roles that have nothing of what only superusers give.
-fn may_make_roles(context: &StatementContext<'_>) -> bool {
+pub(super) fn may_make_roles(context: &StatementContext<'_>) -> bool {
     let rights = context.rights();
     let own = context.settings.principal().role(rights.authority());
     rights.is_superuser() || own.is_some_and(|role| role.is(RoleAttribute::CreateRole))
@@ -401,6 +405,7 @@ fn rename(context: &mut StatementContext<'_>, name: &RoleName, new: &str) -> Res
         owned.put(context, access)?;
     }
     default_privileges::rename_role(context, &name, new)?;
+    session_defaults::rename_role(context, &name, new)?;
     let members: Vec<RoleDef> =
         context.transaction.catalog().roles().map(|role| role.as_ref().clone()).collect();
     for mut member in members {
@@ -454,6 +459,7 @@ fn drop_roles(
             return Err(insufficient("must be superuser to drop superusers"));
         }
         refuse_dependents(context, &name)?;
+        session_defaults::drop_role(context, &name)?;
         let others: Vec<RoleDef> =
             context.transaction.catalog().roles().map(|role| role.as_ref().clone()).collect();
         for mut other in others {

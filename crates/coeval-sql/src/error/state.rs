@@ -147,6 +147,7 @@ states! {
     TooManyColumns = "54011",
     ObjectNotInPrerequisiteState = "55000",
     ObjectInUse = "55006",
+    CannotChangeRuntimeParameter = "55P02",
     LockNotAvailable = "55P03",
     QueryCanceled = "57014",
     AdminShutdown = "57P01",

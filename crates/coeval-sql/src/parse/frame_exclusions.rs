@@ -28,6 +28,15 @@ impl Exclusion {
         }
     }
 
+    /// The clause at the end of the window's frame.
+    pub(super) const fn clause(self) -> &'static str {
+        match self {
+            Self::CurrentRow => "EXCLUDE CURRENT ROW",
+            Self::Group => "EXCLUDE GROUP",
+            Self::Ties => "EXCLUDE TIES",
+        }
+    }
+
     /// The one that a function of this name stands for.
     pub(crate) fn of_mark(name: &str) -> Option<Self> {
         Self::EACH.into_iter().find(|exclusion| exclusion.mark() == name)

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// What stands in front of the name of a join.
-const JOIN_NAME: &str = "\u{1}join";
+pub(super) const JOIN_NAME: &str = "\u{1}join";
 
 /// The name that a join has by a column of its USING; `None` if that is a column.
 pub(crate) fn join_name(column: &ObjectName) -> Option<&Ident> {

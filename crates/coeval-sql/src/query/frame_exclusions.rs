@@ -10,7 +10,11 @@
 //! ```
 //!
 //! As in PostgreSQL, an aggregate begins anew with each row: a frame of n rows takes n steps.
+//!
+//! The same function goes over frames that DataFusion cannot find, [`number_ranges`](super::number_ranges). It is given the numbers behind
+//! the condition of a FILTER, and all rows of the partition for a frame.
 
+use super::number_ranges::NumberRange;
 use super::rewriting::has_concern;
 use crate::allowance::made;
 use crate::cancel;
@@ -27,7 +31,8 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::function::{AccumulatorArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, ColumnarValue, Expr, LogicalPlan, PartitionEvaluator, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility, WindowFunctionDefinition, WindowUDF, WindowUDFImpl,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility, WindowFrame, WindowFrameBound, WindowFrameUnits,
+    WindowFunctionDefinition, WindowUDF, WindowUDFImpl,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::physical_expr::PhysicalExpr;
@@ -124,7 +129,7 @@ fn with_exclusions(window: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let done = expression.transform_up(|part| {
             let Expr::WindowFunction(call) = part else { return Ok(Transformed::no(part)) };
             match call.params.partition_by.iter().find_map(exclusion_of) {
-                Some(exclusion) => Ok(Transformed::yes(Expr::from(excluding(*call, exclusion)?))),
+                Some(_) => Ok(Transformed::yes(Expr::from(excluding(*call)?))),
                 None => Ok(Transformed::no(Expr::WindowFunction(call))),
             }
         })?;
@@ -132,31 +137,44 @@ fn with_exclusions(window: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     })
 }
 
-/// The call of the window function in the place of this one.
+/// The call of the window function in the place of this one, whose frame leaves out rows.
 ///
 /// # Errors
 /// `0A000` for other window functions than those that look at their frame.
-fn excluding(mut call: WindowFunction, exclusion: Exclusion) -> Result<WindowFunction> {
-    call.params.partition_by.retain(|part| exclusion_of(part).is_none());
-    let of = match &call.fun {
-        WindowFunctionDefinition::AggregateUDF(function) => Of::Aggregate(Arc::clone(function)),
-        WindowFunctionDefinition::WindowUDF(function) => match function.name() {
-            "first_value" => Of::First,
-            "last_value" => Of::Last,
-            "nth_value" | "coeval_nth_value" => Of::Nth,
-            other => {
-                return Err(SqlError::unsupported(format!("EXCLUDE in the frame of {other}()")).into());
-            }
-        },
+fn excluding(call: WindowFunction) -> Result<WindowFunction> {
+    let Some(of) = Of::function(&call.fun) else {
+        return Err(SqlError::unsupported(format!("EXCLUDE in the frame of {}()", call.fun.name())).into());
     };
+    Ok(over_rows(call, of, None))
+}
+
+/// The call of the window function in the place of this one, whose frame has the rows whose numbers are in a range. Other window functions
+/// than those that look at their frame stay as they are.
+pub(super) fn ranging(call: WindowFunction, number: Expr, range: NumberRange) -> WindowFunction {
+    let Some(of) = Of::function(&call.fun) else { return call };
+    let mut call = over_rows(call, of, Some((number, range)));
+    let unbounded = || ScalarValue::UInt64(None);
+    call.params.window_frame = WindowFrame::new_bounds(
+        WindowFrameUnits::Rows,
+        WindowFrameBound::Preceding(unbounded()),
+        WindowFrameBound::Following(unbounded()),
+    );
+    call
+}
+
+fn over_rows(mut call: WindowFunction, of: Of, range: Option<(Expr, NumberRange)>) -> WindowFunction {
+    let exclusion = call.params.partition_by.iter().find_map(exclusion_of);
+    call.params.partition_by.retain(|part| exclusion_of(part).is_none());
     let filter = call.params.filter.take();
     let has_filter = filter.is_some();
     call.params.args.extend(filter.map(|filter| *filter));
+    let (number, range) = range.unzip();
+    call.params.args.extend(number);
     let is_distinct = std::mem::take(&mut call.params.distinct);
     let signature = Signature::user_defined(Volatility::Immutable);
-    let function = Excluding { of, exclusion, has_filter, is_distinct, signature };
+    let function = Excluding { of, exclusion, range, has_filter, is_distinct, signature };
     call.fun = WindowFunctionDefinition::WindowUDF(Arc::new(WindowUDF::new_from_impl(function)));
-    Ok(call)
+    call
 }
 
 /// What is made of the rows of a frame.
@@ -168,20 +186,37 @@ enum Of {
     Nth,
 }
 
-/// A function of the rows of its frame but some. The condition of a FILTER is its last argument.
+impl Of {
+    /// What this function is made of; `None` if it does not look at its frame.
+    fn function(function: &WindowFunctionDefinition) -> Option<Self> {
+        match function {
+            WindowFunctionDefinition::AggregateUDF(function) => Some(Self::Aggregate(Arc::clone(function))),
+            WindowFunctionDefinition::WindowUDF(function) => match function.name() {
+                "first_value" => Some(Self::First),
+                "last_value" => Some(Self::Last),
+                "nth_value" | "coeval_nth_value" => Some(Self::Nth),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// A function of the rows of its frame but some. The condition of a FILTER and the numbers of a range are its last arguments.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Excluding {
     of: Of,
-    exclusion: Exclusion,
+    exclusion: Option<Exclusion>,
+    range: Option<NumberRange>,
     has_filter: bool,
     is_distinct: bool,
     signature: Signature,
 }
 
 impl Excluding {
-    /// The arguments without the condition.
+    /// The arguments without the condition and the numbers.
     fn plain<'a, T>(&self, arguments: &'a [T]) -> &'a [T] {
-        &arguments[..arguments.len().saturating_sub(usize::from(self.has_filter))]
+        let others = usize::from(self.has_filter) + usize::from(self.range.is_some());
+        &arguments[..arguments.len().saturating_sub(others)]
     }
 }
 
@@ -216,6 +251,7 @@ impl WindowUDFImpl for Excluding {
         Ok(Box::new(Rows {
             function,
             exclusion: self.exclusion,
+            range: self.range.clone(),
             arguments: fields.len(),
             has_filter: self.has_filter,
             row: 0,
@@ -295,8 +331,9 @@ enum Function {
 #[derive(Debug)]
 struct Rows {
     function: Function,
-    exclusion: Exclusion,
-    /// How many there are. Behind them stand the condition and what the window is ordered by.
+    exclusion: Option<Exclusion>,
+    range: Option<NumberRange>,
+    /// How many there are. Behind them stand the condition, the numbers and what the window is ordered by.
     arguments: usize,
     has_filter: bool,
     /// The row that is asked for next.
@@ -310,9 +347,22 @@ struct Rows {
 }
 
 impl Rows {
+    /// The place of the numbers, if there are any.
+    fn numbers_at(&self) -> usize {
+        self.arguments + usize::from(self.has_filter)
+    }
+
+    /// The frame of a row.
+    fn frame(&self, values: &[ArrayRef], row: usize, given: &Range<usize>) -> Result<Range<usize>> {
+        match &self.range {
+            Some(range) => Ok(range.frame(values[self.numbers_at()].as_binary::<i64>(), row)?),
+            None => Ok(given.clone()),
+        }
+    }
+
     /// The peers of a row, which is that of the call before or behind it.
     fn peers(&mut self, values: &[ArrayRef], row: usize) -> Result<Range<usize>> {
-        let keys = values.get(self.arguments + usize::from(self.has_filter)..).unwrap_or_default();
+        let keys = values.get(self.numbers_at() + usize::from(self.range.is_some())..).unwrap_or_default();
         let groups = match &mut self.groups {
             Some(groups) => groups,
             none => none.insert(if keys.is_empty() { Vec::new() } else { partition(keys)?.ranges() }),
@@ -327,9 +377,10 @@ impl Rows {
     /// The rows of the frame that are not left out, in their order.
     fn kept(&mut self, values: &[ArrayRef], row: usize, frame: &Range<usize>) -> Result<[Range<usize>; 3]> {
         let (left_out, within) = match self.exclusion {
-            Exclusion::CurrentRow => (row..row + 1, row..row),
-            Exclusion::Group => (self.peers(values, row)?, row..row),
-            Exclusion::Ties => (self.peers(values, row)?, row..row + 1),
+            None => (usize::MAX..usize::MAX, row..row),
+            Some(Exclusion::CurrentRow) => (row..row + 1, row..row),
+            Some(Exclusion::Group) => (self.peers(values, row)?, row..row),
+            Some(Exclusion::Ties) => (self.peers(values, row)?, row..row + 1),
         };
         let parts = [0..left_out.start, within, left_out.end..usize::MAX];
         Ok(parts.map(|part| {
@@ -369,7 +420,8 @@ impl PartitionEvaluator for Rows {
         cancel::check()?;
         let row = self.row;
         self.row += 1;
-        let kept = self.kept(values, row, frame)?;
+        let frame = self.frame(values, row, frame)?;
+        let kept = self.kept(values, row, &frame)?;
         let rows = || kept.clone().into_iter().flatten();
         let found = match &self.function {
             Function::Aggregate(aggregate) => {

@@ -12,19 +12,23 @@
 //! The rule does one thing more: a frame of rows that begins behind its end, `ROWS BETWEEN 1 PRECEDING AND 2 PRECEDING`, has no rows.
 //! DataFusion refuses it. One that lies far away has none either.
 
+use super::frame_exclusions::ranging;
+use super::number_ranges::{Edge, NumberRange, Side};
 use super::rewriting::has_concern;
+use super::typing::{is_length, ordered_number};
 use crate::error::{SqlError, SqlState};
 use crate::parse::FRAME_OFFSET;
-use crate::types::any_numeric::AnyNumeric;
-use crate::types::type_in_words;
+use crate::scalar::cast_function::literal_as;
+use crate::types::any_numeric::{AnyNumeric, number_of_decimal};
+use crate::types::{column_type_of_arrow, type_in_words};
 use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{DataType, IntervalUnit, Schema};
-use coeval_store::{AnyNumberRef, NUMERIC_PRECISION_MAX};
+use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, Schema};
+use coeval_store::{AnyNumberRef, ColumnType, IntervalValue, NUMERIC_PRECISION_MAX};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::execution_props::ExecutionProps;
-use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::expr::{Sort, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::utils::merge_schema;
@@ -202,21 +206,31 @@ fn with_offset(
     call.params.partition_by = divided;
     let frame = &call.params.window_frame;
     let units = frame.units;
-    let ty = match units {
-        WindowFrameUnits::Rows | WindowFrameUnits::Groups => DataType::UInt64,
-        WindowFrameUnits::Range => type_of_offsets(&call, schema)?,
+    if units == WindowFrameUnits::Range
+        && let [key] = call.params.order_by.as_slice()
+        && let Some(number) = ordered_number(&key.expr)
+    {
+        let range = number_range(frame, &kept, key, options)?;
+        let number = number.clone();
+        return Ok(ranging(call, number, range));
+    }
+    let offsets = match units {
+        WindowFrameUnits::Rows | WindowFrameUnits::Groups => {
+            Offsets { ty: DataType::UInt64, added: Added::Values }
+        }
+        WindowFrameUnits::Range => Offsets::of(&call, schema)?,
     };
     let (mut start, mut end) = (frame.start_bound.clone(), frame.end_bound.clone());
-    for offset in &kept {
-        let Expr::ScalarFunction(offset) = offset else { continue };
-        let [which, side, offset] = offset.args.as_slice() else { continue };
-        let (which, side) = (literal_text(which), literal_text(side));
+    for (which, side, offset) in kept.iter().filter_map(parts_of) {
         let wanted = match (which, side) {
             ("starting", "following") | ("ending", "preceding") => Bound::AtLeast,
             _ => Bound::AtMost,
         };
-        let value = checked(computed(offset, options)?, &ty, which, units)?;
-        let value = of_type(in_steps(value, &ty, wanted), &ty)?;
+        let value = checked(offsets.value(offset, options)?, &offsets, which, units)?;
+        let value = match offsets.added {
+            Added::Values => of_type(in_steps(value, &offsets.ty, wanted), &offsets.ty)?,
+            Added::Lengths | Added::Times => offsets.number(&value)?,
+        };
         let bound = match side {
             "preceding" => WindowFrameBound::Preceding(value),
             _ => WindowFrameBound::Following(value),
@@ -230,6 +244,66 @@ fn with_offset(
     Ok(call)
 }
 
+/// What a call says that keeps an offset: which bound it is of, on which side of the row, and how far away.
+fn parts_of(kept: &Expr) -> Option<(&str, &str, &Expr)> {
+    let Expr::ScalarFunction(kept) = kept else { return None };
+    let [which, side, offset] = kept.args.as_slice() else { return None };
+    Some((literal_text(which), literal_text(side), offset))
+}
+
+/// The frames of a window that is ordered by `numeric` without digits.
+///
+/// # Errors
+/// As [`checked`].
+fn number_range(
+    frame: &WindowFrame,
+    kept: &[Expr],
+    key: &Sort,
+    options: &ConfigOptions,
+) -> Result<NumberRange> {
+    let offsets = Offsets { ty: DataType::LargeBinary, added: Added::Values };
+    let edge = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => Edge::CurrentRow,
+        WindowFrameBound::Preceding(_) | WindowFrameBound::Following(_) => Edge::Unbounded,
+    };
+    let mut range =
+        NumberRange { start: edge(&frame.start_bound), end: edge(&frame.end_bound), is_descending: !key.asc };
+    for (which, side, offset) in kept.iter().filter_map(parts_of) {
+        let value = offsets.value(offset, options)?;
+        if value.is_null() {
+            return Err(null_offset(which).into());
+        }
+        let Some(number) = number_of(&value)? else {
+            return Err(other_offset(&offsets.ty, &value.data_type()).into());
+        };
+        if number == AnyNumeric::NaN || number.is_negative() {
+            return Err(invalid_size(which, WindowFrameUnits::Range).into());
+        }
+        let side = if side == "preceding" { Side::Preceding } else { Side::Following };
+        let edge = Edge::Offset(side, number.number()?.borrow().as_bytes().to_vec());
+        match which {
+            "starting" => range.start = edge,
+            _ => range.end = edge,
+        }
+    }
+    Ok(range)
+}
+
+/// An exact number as one without digits; `None` if it is none.
+fn number_of(value: &ScalarValue) -> Result<Option<AnyNumeric>> {
+    Ok(match value {
+        ScalarValue::LargeBinary(Some(bytes)) => Some(AnyNumeric::of(AnyNumberRef::new(bytes))),
+        ScalarValue::Decimal128(Some(units), _, scale) => {
+            Some(AnyNumeric::of(number_of_decimal(*units, *scale)?.borrow()))
+        }
+        other if other.data_type().is_integer() => match other.cast_to(&DataType::Int64)? {
+            ScalarValue::Int64(Some(whole)) => Some(AnyNumeric::whole(whole)),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
 fn literal_text(expression: &Expr) -> &str {
     match expression {
         Expr::Literal(value, _) => value.try_as_str().flatten().unwrap_or_default(),
@@ -238,17 +312,92 @@ fn literal_text(expression: &Expr) -> &str {
     }
 }
 
-/// The type that the offsets of a range have: that of what the window is ordered by, or an interval.
-///
-/// # Errors
-/// `42P20` if it is ordered by anything but one thing.
-fn type_of_offsets(call: &WindowFunction, schema: &DFSchema) -> Result<DataType> {
-    let [key] = call.params.order_by.as_slice() else {
-        let message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
-        return Err(SqlError::new(SqlState::WindowingError, message).into());
-    };
-    let ty = key.expr.get_type(schema)?;
-    Ok(if ty.is_temporal() { DataType::Interval(IntervalUnit::MonthDayNano) } else { ty })
+/// What the offsets of a range are added to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Added {
+    /// Values of their own type, dates or timestamps.
+    Values,
+    /// The lengths of intervals.
+    Lengths,
+    /// Times of day, as numbers of microseconds.
+    Times,
+}
+
+/// The offsets of a frame.
+struct Offsets {
+    /// The type that they are given in.
+    ty: DataType,
+    added: Added,
+}
+
+impl Offsets {
+    /// Those of a range: of the type of what the window is ordered by, or intervals.
+    ///
+    /// # Errors
+    /// `42P20` if it is ordered by anything but one thing.
+    fn of(call: &WindowFunction, schema: &DFSchema) -> Result<Self> {
+        let [key] = call.params.order_by.as_slice() else {
+            let message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
+            return Err(SqlError::new(SqlState::WindowingError, message).into());
+        };
+        let ty = key.expr.get_type(schema)?;
+        let added = match &key.expr {
+            key if is_length(key) => Added::Lengths,
+            Expr::Cast(cast) if matches!(cast.expr.get_type(schema)?, DataType::Time64(_)) => Added::Times,
+            _ => Added::Values,
+        };
+        let are_intervals = added != Added::Values || ty.is_temporal();
+        Ok(Self {
+            ty: if are_intervals { DataType::Interval(IntervalUnit::MonthDayNano) } else { ty },
+            added,
+        })
+    }
+
+    /// The value of an offset. A text is read as one of their type.
+    fn value(&self, offset: &Expr, options: &ConfigOptions) -> Result<ScalarValue> {
+        let value = computed(offset, options)?;
+        if value.try_as_str().flatten().is_none() {
+            return Ok(value);
+        }
+        let ty = match &self.ty {
+            // All of its digits count.
+            DataType::Decimal128(..) => ColumnType::AnyNumeric,
+            ty => column_type_of_arrow(ty).unwrap_or(ColumnType::Text),
+        };
+        computed(&literal_as(Expr::Literal(value, None), ty)?, options)
+    }
+
+    /// An interval as what is added to numbers that stand for intervals or times.
+    fn number(&self, offset: &ScalarValue) -> Result<ScalarValue> {
+        let ScalarValue::IntervalMonthDayNano(Some(interval)) = offset else {
+            return Err(SqlError::internal("an offset beside intervals and times is an interval").into());
+        };
+        Ok(match self.added {
+            Added::Times => ScalarValue::Int64(Some(interval.nanoseconds / NANOS_PER_MICRO)),
+            Added::Lengths | Added::Values => {
+                ScalarValue::Decimal128(Some(length(*interval)), NUMERIC_PRECISION_MAX, 0)
+            }
+        })
+    }
+
+    /// Whether an offset is below zero. Of one beside times of day, months and days do not count.
+    fn is_below_zero(&self, offset: &ScalarValue) -> bool {
+        match offset {
+            ScalarValue::IntervalMonthDayNano(Some(interval)) if self.added == Added::Times => {
+                interval.nanoseconds < 0
+            }
+            ScalarValue::IntervalMonthDayNano(Some(interval)) => length(*interval) < 0,
+            other => ScalarValue::new_zero(&other.data_type()).is_ok_and(|zero| *other < zero),
+        }
+    }
+}
+
+const NANOS_PER_MICRO: i64 = 1_000;
+
+/// The length of an interval, as intervals are compared by.
+fn length(interval: IntervalMonthDayNano) -> i128 {
+    let IntervalMonthDayNano { months, days, nanoseconds } = interval;
+    IntervalValue { months, days, nanoseconds }.ordering()
 }
 
 /// The value of an offset.
@@ -279,15 +428,20 @@ fn with_digits(value: ScalarValue) -> ScalarValue {
     }
 }
 
-/// The offset, if it can be one beside what is of this type.
+/// The offset, if it can be one.
 ///
 /// # Errors
 /// `22004` for NULL, `22013` for NaN and one below zero, `0A000` for one that cannot be added to what the window is ordered by.
-fn checked(value: ScalarValue, ty: &DataType, which: &str, units: WindowFrameUnits) -> Result<ScalarValue> {
+fn checked(
+    value: ScalarValue,
+    offsets: &Offsets,
+    which: &str,
+    units: WindowFrameUnits,
+) -> Result<ScalarValue> {
     let value = with_digits(value);
+    let ty = &offsets.ty;
     if value.is_null() {
-        let message = format!("frame {which} offset must not be null");
-        return Err(SqlError::new(SqlState::NullValueNotAllowed, message).into());
+        return Err(null_offset(which).into());
     }
     let (given, is_interval) = (value.data_type(), matches!(ty, DataType::Interval(_)));
     let fits = if is_interval {
@@ -296,21 +450,33 @@ fn checked(value: ScalarValue, ty: &DataType, which: &str, units: WindowFrameUni
         given.is_numeric() && ty.is_numeric() && (given.is_integer() || !ty.is_integer())
     };
     if !fits {
-        let (key, given) = (type_in_words(ty), type_in_words(&given));
-        let error = SqlError::unsupported(format!("RANGE with an offset of type {given} instead of {key}"));
-        return Err(error.with_hint("Cast the offset value to an appropriate type.").into());
+        return Err(other_offset(ty, &given).into());
     }
-    let is_below_zero = ScalarValue::new_zero(&given).is_ok_and(|zero| value < zero);
-    if is_below_zero || is_nan(&value) {
-        let message = match units {
-            WindowFrameUnits::Range => "invalid preceding or following size in window function".to_owned(),
-            WindowFrameUnits::Rows | WindowFrameUnits::Groups => {
-                format!("frame {which} offset must not be negative")
-            }
-        };
-        return Err(SqlError::new(SqlState::InvalidPrecedingOrFollowingSize, message).into());
+    if offsets.is_below_zero(&value) || is_nan(&value) {
+        return Err(invalid_size(which, units).into());
     }
     Ok(value)
+}
+
+fn null_offset(which: &str) -> SqlError {
+    SqlError::new(SqlState::NullValueNotAllowed, format!("frame {which} offset must not be null"))
+}
+
+/// What is said of an offset of another type than is wanted.
+fn other_offset(wanted: &DataType, given: &DataType) -> SqlError {
+    let (wanted, given) = (type_in_words(wanted), type_in_words(given));
+    SqlError::unsupported(format!("RANGE with an offset of type {given} instead of {wanted}"))
+        .with_hint("Cast the offset value to an appropriate type.")
+}
+
+fn invalid_size(which: &str, units: WindowFrameUnits) -> SqlError {
+    let message = match units {
+        WindowFrameUnits::Range => "invalid preceding or following size in window function".to_owned(),
+        WindowFrameUnits::Rows | WindowFrameUnits::Groups => {
+            format!("frame {which} offset must not be negative")
+        }
+    };
+    SqlError::new(SqlState::InvalidPrecedingOrFollowingSize, message)
 }
 
 fn is_nan(value: &ScalarValue) -> bool {

@@ -215,13 +215,18 @@ impl<'a> Planner<'a> {
         }))
     }
 
-    /// A view is the plan of its query, with its own column names.
-    fn view(&self, view: &ViewDef) -> Result<Arc<dyn TableSource>> {
+    /// A view is the plan of its query, with its own column names. Of these some may be read; `None`: all.
+    fn view(&self, view: &ViewDef, readable: Option<Vec<usize>>) -> Result<Arc<dyn TableSource>> {
         self.refuse_endless_views(view)?;
         cancel::check()?;
         self.reads_views.set(true);
         let rights = Rights::of_view(view, &self.authority())?;
-        Ok(provider_as_source(Arc::new(ViewTable::new(self.view_plan_with(view, rights)?, None))))
+        let mut plan = self.view_plan_with(view, rights)?;
+        if let Some(readable) = readable {
+            self.bars_columns.set(true);
+            plan = super::readable_columns::barring(plan, &view.name.name, &readable)?;
+        }
+        Ok(provider_as_source(Arc::new(ViewTable::new(plan, None))))
     }
 
     /// The plan of a view with these rights, which counts with those of the statement's other views.
@@ -356,7 +361,8 @@ impl<'a> Planner<'a> {
             return Ok(provider_as_source(provider));
         }
         if let (Some(CHANGED_VIEW), Some(view)) = (schema, &self.changed) {
-            return self.view(view);
+            // The statement has all that it needs of it.
+            return self.view(view, None);
         }
         // A view names other relations with their schemas, and means the system's own whatever its reader's path is.
         // Any other name without one is not looked up: it would be read with the rights of the view's owner.
@@ -422,8 +428,8 @@ impl<'a> Planner<'a> {
             },
             Some(ObjectRef::View) => match self.transaction.catalog().view(name) {
                 Some(view) => {
-                    self.require_select(Object::View(view))?;
-                    self.view(&Arc::clone(view))
+                    let readable = self.rights.borrow().readable_of_view(view)?;
+                    self.view(&Arc::clone(view), readable)
                 }
                 None => Err(unknown_table(&name.name).into()),
             },

@@ -10,7 +10,7 @@
 //! | operator | barred columns of its inputs |
 //! |---|---|
 //! | filter, sort, limit, alias, DISTINCT, window, join | are barred above it too |
-//! | projection, aggregate, DISTINCT ON | end there: whatever they give is an expression |
+//! | projection, aggregate, DISTINCT ON | end there: whatever they give is an expression; but of a view, whose plan ends with a projection that says which of its columns are barred |
 //! | any other, and the end of a query or subquery | are refused |
 //!
 //! An expression that names one is refused wherever it stands. What is not known to be allowed is refused: an operator that comes to
@@ -19,16 +19,44 @@
 use crate::provider::CoevalTable;
 use crate::rights::{Kind, denied};
 use crate::stack::with_room;
-use coeval_store::TableDef;
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef, TableReference};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, TableScan};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// For each output of a plan the table whose column it is, if that may not be read.
-type Barred = Vec<Option<Arc<TableDef>>>;
+/// A relation of which not all columns may be read.
+#[derive(Clone)]
+struct Owner {
+    kind: Kind,
+    name: Arc<str>,
+}
+
+/// For each output of a plan the relation whose column it is, if that may not be read.
+type Barred = Vec<Option<Owner>>;
+
+/// What a barred column of a view is marked with; the value is the view's name.
+const BARRED: &str = "coeval.barred";
+
+/// The plan of a view, all but these of whose columns are barred.
+///
+/// # Errors
+/// If they cannot be projected: a bug.
+pub(super) fn barring(plan: LogicalPlan, view: &str, readable: &[usize]) -> Result<LogicalPlan> {
+    let mark = FieldMetadata::new(BTreeMap::from([(BARRED.to_owned(), view.to_owned())]));
+    let columns = plan.schema().columns().into_iter().enumerate();
+    let outputs: Vec<Expr> = columns
+        .map(|(place, column)| {
+            let name = column.name.clone();
+            let is_barred = !readable.contains(&place);
+            Expr::Column(column).alias_with_metadata(name, is_barred.then(|| mark.clone()))
+        })
+        .collect();
+    LogicalPlanBuilder::from(plan).project(outputs)?.build()
+}
 
 /// What expressions see.
 struct Scope {
@@ -68,7 +96,9 @@ fn barred_by_table(scan: &TableScan) -> Barred {
     let table = provider.as_ref().and_then(|provider| provider.downcast_ref::<CoevalTable>());
     let barred = |name: &str| table.filter(|table| !table.is_readable(name));
     let fields = scan.projected_schema.fields().iter();
-    fields.map(|field| barred(field.name()).map(|table| Arc::clone(table.def()))).collect()
+    let owner =
+        |table: &CoevalTable| Owner { kind: Kind::Table, name: table.def().name.name.as_str().into() };
+    fields.map(|field| barred(field.name()).map(owner)).collect()
 }
 
 /// Refuses barred columns in the expressions of one operator, and in their subqueries.
@@ -99,11 +129,11 @@ fn refuse_column(column: &Column, scopes: &[Scope]) -> Result<()> {
     };
     for scope in scopes {
         for ((qualifier, field), barred) in scope.schema.iter().zip(&scope.barred) {
-            if let Some(table) = barred
+            if let Some(owner) = barred
                 && *field.name() == column.name
                 && is_of(qualifier)
             {
-                return Err(refused(table));
+                return Err(refused(owner));
             }
         }
     }
@@ -115,9 +145,8 @@ fn handed_on(plan: &LogicalPlan, inputs: Vec<Scope>) -> Result<Barred> {
     let width = plan.schema().fields().len();
     let barred: Barred = inputs.into_iter().flat_map(|input| input.barred).collect();
     match plan {
-        LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::On(_)) => {
-            Ok(vec![None; width])
-        }
+        LogicalPlan::Projection(projection) => Ok(projection.expr.iter().map(barred_by_view).collect()),
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::On(_)) => Ok(vec![None; width]),
         LogicalPlan::Filter(_)
         | LogicalPlan::Sort(_)
         | LogicalPlan::Limit(_)
@@ -139,14 +168,21 @@ fn handed_on(plan: &LogicalPlan, inputs: Vec<Scope>) -> Result<Barred> {
     }
 }
 
+/// The view that an output is a barred column of. Above the projection that says so its field has the mark, too, but not the expression.
+fn barred_by_view(output: &Expr) -> Option<Owner> {
+    let Expr::Alias(alias) = output else { return None };
+    let name = alias.metadata.as_ref()?.inner().get(BARRED)?;
+    Some(Owner { kind: Kind::View, name: name.as_str().into() })
+}
+
 /// Refuses barred columns.
-fn refuse_all(barred: &[Option<Arc<TableDef>>]) -> Result<()> {
+fn refuse_all(barred: &[Option<Owner>]) -> Result<()> {
     match barred.iter().flatten().next() {
-        Some(table) => Err(refused(table)),
+        Some(owner) => Err(refused(owner)),
         None => Ok(()),
     }
 }
 
-fn refused(table: &TableDef) -> DataFusionError {
-    denied(Kind::Table, &table.name.name).into()
+fn refused(owner: &Owner) -> DataFusionError {
+    denied(owner.kind, &owner.name).into()
 }

@@ -19,10 +19,10 @@ use crate::stack::with_room;
 use crate::walk::Walk;
 use coeval_store::{ColumnType, TableDef};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem,
+    Expr, Ident, Join, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Visit, Visitor,
 };
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// What a name in FROM stands for.
@@ -50,6 +50,8 @@ struct Relation {
     row_column: Option<String>,
     /// Whether a row is the value of its only column.
     is_value: bool,
+    /// Whether a join may fill up its rows with NULL.
+    is_filled_up: bool,
     /// The columns of its primary key, if it is a table with one.
     key: Vec<String>,
     /// The types of its columns, if it is a table.
@@ -84,8 +86,15 @@ impl Relation {
 #[derive(Default)]
 struct FromClause {
     relations: Vec<Relation>,
-    /// Whether a join may fill up rows with NULL.
-    fills_up: bool,
+}
+
+impl FromClause {
+    /// Notes that a join may fill up the rows of those at these places.
+    fn fill_up(&mut self, places: Range<usize>) {
+        for relation in &mut self.relations[places] {
+            relation.is_filled_up = true;
+        }
+    }
 }
 
 /// The parts of WITH that are seen at a place, the last one first.
@@ -291,7 +300,7 @@ impl<'f> Scopes<'f> {
             place,
             columns: relation.columns.as_deref(),
             row_column: relation.row_column.as_deref(),
-            is_filled_up: from.fills_up,
+            is_filled_up: relation.is_filled_up,
             is_value: relation.is_value,
         })
     }
@@ -379,22 +388,40 @@ impl<'f> Scopes<'f> {
     }
 
     fn add(&self, tables: &TableWithJoins, seen: &SeenParts, from: &mut FromClause) {
-        let joined = tables.joins.iter().map(|join| &join.relation);
-        for factor in std::iter::once(&tables.relation).chain(joined) {
-            match factor {
-                TableFactor::NestedJoin { table_with_joins, alias: None } => {
-                    self.add(table_with_joins, seen, from);
-                }
-                factor => from.relations.push(self.relation(factor, seen)),
+        let first = from.relations.len();
+        self.add_factor(&tables.relation, seen, from);
+        for join in &tables.joins {
+            let behind = from.relations.len();
+            self.add_factor(&join.relation, seen, from);
+            if fills_up_left(&join.join_operator) {
+                from.fill_up(first..behind);
+            }
+            if fills_up_right(&join.join_operator) {
+                from.fill_up(behind..from.relations.len());
             }
         }
-        let named = tables.joins.iter().filter_map(|join| joined::named_columns(&join.join_operator));
-        from.relations.extend(named.map(|(name, columns)| Relation {
+        let named = from.relations.len();
+        let names = tables.joins.iter().filter_map(|join| joined::named_columns(&join.join_operator));
+        from.relations.extend(names.map(|(name, columns)| Relation {
             name: Some(name),
             columns: Some(columns),
             ..Relation::default()
         }));
-        from.fills_up |= tables.joins.iter().any(|join| fills_up(&join.join_operator));
+        // A join behind the one that has the name may.
+        let fills_up =
+            |join: &Join| fills_up_left(&join.join_operator) || fills_up_right(&join.join_operator);
+        if tables.joins.iter().any(fills_up) {
+            from.fill_up(named..from.relations.len());
+        }
+    }
+
+    fn add_factor(&self, factor: &TableFactor, seen: &SeenParts, from: &mut FromClause) {
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                self.add(table_with_joins, seen, from);
+            }
+            factor => from.relations.push(self.relation(factor, seen)),
+        }
     }
 
     fn relation(&self, factor: &TableFactor, seen: &SeenParts) -> Relation {
@@ -517,16 +544,14 @@ fn named(expression: &Expr) -> Option<(Option<String>, String)> {
     }
 }
 
-/// Whether a join may fill up rows of either side with NULL.
-fn fills_up(join: &JoinOperator) -> bool {
-    matches!(
-        join,
-        JoinOperator::Left(_)
-            | JoinOperator::LeftOuter(_)
-            | JoinOperator::Right(_)
-            | JoinOperator::RightOuter(_)
-            | JoinOperator::FullOuter(_)
-    )
+/// Whether a join may fill up the rows of what stands in front of it with NULL.
+fn fills_up_left(join: &JoinOperator) -> bool {
+    matches!(join, JoinOperator::Right(_) | JoinOperator::RightOuter(_) | JoinOperator::FullOuter(_))
+}
+
+/// Whether a join may fill up the rows of what stands behind it with NULL.
+fn fills_up_right(join: &JoinOperator) -> bool {
+    matches!(join, JoinOperator::Left(_) | JoinOperator::LeftOuter(_) | JoinOperator::FullOuter(_))
 }
 
 /// The columns under the names that an alias gives to the first ones.

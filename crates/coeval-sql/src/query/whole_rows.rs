@@ -122,6 +122,18 @@ struct Marks {
     set: Vec<String>,
 }
 
+/// What a relation in FROM is called, if it can get a column for its rows.
+fn markable(factor: &TableFactor) -> Option<&Ident> {
+    match factor {
+        TableFactor::Table { name, alias, args: None, .. } => {
+            let own = name.0.last().and_then(ObjectNamePart::as_ident);
+            alias.as_ref().map(|alias| &alias.name).or(own)
+        }
+        TableFactor::Derived { alias, .. } => alias.as_ref().map(|alias| &alias.name),
+        _ => None,
+    }
+}
+
 struct Rows<'f> {
     scopes: Scopes<'f>,
     /// For each query around the place.
@@ -256,18 +268,10 @@ fn mark(tables: &mut TableWithJoins, relation: &str) -> bool {
 }
 
 fn mark_factor(factor: &mut TableFactor, relation: &str) -> bool {
-    let known_as = match factor {
-        TableFactor::NestedJoin { table_with_joins, alias: None } => {
-            return mark(table_with_joins, relation);
-        }
-        TableFactor::Table { name, alias, args: None, .. } => {
-            let own = name.0.last().and_then(ObjectNamePart::as_ident);
-            alias.as_ref().map(|alias| &alias.name).or(own).cloned()
-        }
-        TableFactor::Derived { alias, .. } => alias.as_ref().map(|alias| alias.name.clone()),
-        _ => None,
-    };
-    let Some(name) = known_as.filter(|name| fold(name) == relation) else { return false };
+    if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
+        return mark(table_with_joins, relation);
+    }
+    let Some(name) = markable(factor).filter(|name| fold(name) == relation).cloned() else { return false };
     let mut inner = factor.clone();
     // The subquery around it sees what it sees itself.
     let lateral = match &mut inner {

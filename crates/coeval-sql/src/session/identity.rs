@@ -23,7 +23,8 @@ impl Session {
         Rights::of(principal, self.authority())
     }
 
-    fn authority(&self) -> Authority {
+    /// Where its rights are looked up.
+    pub(super) fn authority(&self) -> Authority {
         let store = self.engine.store();
         match self.running_transaction() {
             Some(transaction) => Authority::of(transaction, store),

@@ -2,6 +2,7 @@
 //! Statements of PostgreSQL's that there are not, and that the parser does not know: it would take them for mistakes. They are refused
 //! by what they begin with.
 
+use crate::ddl::AlterSessionDefaults;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
@@ -66,8 +67,12 @@ pub(super) fn refused(parser: &Parser<'_>) -> Option<String> {
     {
         return Some(format!("{verb} {kind}").to_uppercase());
     }
-    // `PREPARE transaction AS ...` prepares a statement of that name.
-    let is_whole = |name: &str| name != "prepare transaction" || words.len() == 2;
-    let statement = STATEMENTS.iter().find(|name| begins_with(0, name) && is_whole(name))?;
+    let is_meant = |name: &str| match name {
+        // `PREPARE transaction AS ...` prepares a statement of that name.
+        "prepare transaction" => words.len() == 2,
+        "alter database" => !AlterSessionDefaults::is_next(parser),
+        _ => true,
+    };
+    let statement = STATEMENTS.iter().find(|name| begins_with(0, name) && is_meant(name))?;
     Some(statement.to_uppercase())
 }

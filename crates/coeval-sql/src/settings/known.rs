@@ -330,7 +330,7 @@ pub(super) fn find(name: &str) -> Result<&'static Known, SqlError> {
 }
 
 /// Whether a setting belongs to an application: PostgreSQL takes any name with a point in it.
-pub(super) fn is_custom(name: &str) -> bool {
+pub(crate) fn is_custom(name: &str) -> bool {
     name.contains('.') && !name.starts_with("coeval.") && !name.starts_with("tique.")
 }
 

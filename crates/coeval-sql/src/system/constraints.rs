@@ -3,6 +3,7 @@
 
 use super::DATABASE_NAME;
 use super::rows::{Rows, integer, table_defs, text, yes_or_no};
+use crate::parse::as_given;
 use coeval_store::{
     ColumnType, Deferral, ForeignKeyDef, ReferentialAction, TableDef, Transaction, Uniqueness, ValueRef,
 };
@@ -160,7 +161,8 @@ fn used<'a>(
 pub(super) fn check_constraints(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[(TEXT, "constraint_catalog constraint_schema constraint_name check_clause")]);
     for (name, def) in table_defs(transaction) {
-        let checks = def.checks.iter().map(|check| (check.name.clone(), format!("({})", check.expression)));
+        let checks = def.checks.iter();
+        let checks = checks.map(|check| (check.name.clone(), format!("({})", as_given(&check.expression))));
         let not_null = def.live_columns().filter(|(_, column)| column.not_null).map(|(_, column)| {
             let constraint = format!("{}_{}_not_null", def.name.name, column.name);
             (constraint, format!("{} IS NOT NULL", column.name))

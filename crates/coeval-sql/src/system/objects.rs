@@ -5,6 +5,7 @@ use super::rows::{Rows, integer, table_defs, text, yes_or_no};
 use super::{DATABASE_NAME, INFORMATION_SCHEMA};
 use crate::catalog::ViewColumns;
 use crate::column_name::internal_name;
+use crate::parse::as_given;
 use crate::stored::updatable::Updatable;
 use crate::temporary::is_temporary;
 use crate::types;
@@ -63,7 +64,7 @@ pub(super) fn views(transaction: &Transaction) -> Rows {
             text(DATABASE_NAME),
             text(&view.name.schema),
             text(&view.name.name),
-            text(&view.query),
+            text(&as_given(&view.query)),
             text(match view.check {
                 None => "NONE",
                 Some(CheckOption::Local) => "LOCAL",

@@ -89,8 +89,8 @@ pub(super) fn column_privileges(transaction: &Transaction, rights: &Rights, publ
     }
     for view in transaction.catalog().views() {
         let on_view = grants(&view.access);
-        for column in view.output.iter().flatten() {
-            push(&view.name, &column.name, &on_view, &[]);
+        for (place, column) in view.output.iter().flatten().enumerate() {
+            push(&view.name, &column.name, &on_view, view.access.of_column(place));
         }
     }
     rows

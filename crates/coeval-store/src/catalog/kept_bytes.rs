@@ -15,6 +15,7 @@ use crate::brick_def::BrickDef;
 use crate::default_privileges::DefaultPrivileges;
 use crate::enum_type::{EnumDef, EnumLabel};
 use crate::replicas::SynchronousReplicas;
+use crate::session_defaults::{DefaultSetting, SessionDefaults};
 use crate::types::ColumnType;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +39,7 @@ impl CatalogChange {
                 name.beside() + access.beside()
             }
             Self::PutDefaultPrivileges(defaults) => defaults.beside(),
+            Self::PutSessionDefaults(defaults) => defaults.beside(),
             Self::PutSynchronousReplicas(replicas) => replicas.beside(),
             Self::PutType(def) => def.beside(),
             Self::RemoveTable(_) | Self::Truncate(_) | Self::RemoveSequence(_) | Self::RemoveType(_) => 0,
@@ -150,6 +152,20 @@ impl Parts for DefaultPrivileges {
     fn beside(&self) -> usize {
         let Self { objects: _, schema, access } = self;
         schema.beside() + access.beside()
+    }
+}
+
+impl Parts for SessionDefaults {
+    fn beside(&self) -> usize {
+        let Self { role, reach: _, settings } = self;
+        role.beside() + settings.beside()
+    }
+}
+
+impl Parts for DefaultSetting {
+    fn beside(&self) -> usize {
+        let Self { name, value } = self;
+        name.beside() + value.beside()
     }
 }
 

@@ -6,6 +6,7 @@ use crate::access_rights::{ObjectAccess, RoleDef};
 use crate::default_privileges::{DefaultPrivileges, NewObjects};
 use crate::ids::{SequenceId, SpaceId};
 use crate::replicas::SynchronousReplicas;
+use crate::session_defaults::{DefaultsReach, SessionDefaults};
 use coeval_ptree::PTree;
 use std::sync::Arc;
 
@@ -17,6 +18,9 @@ type Set<K> = Map<K, ()>;
 
 /// What there are default privileges for: who makes the objects, in which schema, and what they are.
 type NewObjectsKey = (Option<String>, Option<String>, NewObjects);
+
+/// Which sessions begin with settings: those of which role, if not all, and where.
+type SessionsKey = (Option<String>, DefaultsReach);
 
 /// All definitions of one world but the tables', which stand beside their data, and all names.
 ///
@@ -43,6 +47,8 @@ pub struct Catalog {
     server_access: Map<Arc<str>, Arc<ObjectAccess>>,
     /// Of new objects that are granted to others from the start.
     default_privileges: Map<NewObjectsKey, Arc<DefaultPrivileges>>,
+    /// Of sessions that begin with settings.
+    session_defaults: Map<SessionsKey, Arc<SessionDefaults>>,
     /// Which replicas commits wait for, if any.
     synchronous_replicas: Option<Arc<SynchronousReplicas>>,
 }
@@ -192,6 +198,30 @@ impl Catalog {
             self.default_privileges.remove(&key);
         } else {
             self.default_privileges.insert(key, Arc::new(defaults));
+        }
+    }
+
+    /// The settings that sessions of this role begin with; without a role, those that sessions of all roles do.
+    #[must_use]
+    pub fn session_defaults(
+        &self,
+        role: Option<&str>,
+        reach: DefaultsReach,
+    ) -> Option<&Arc<SessionDefaults>> {
+        self.session_defaults.get(&(role.map(str::to_owned), reach))
+    }
+
+    /// All settings that sessions begin with.
+    pub fn all_session_defaults(&self) -> impl Iterator<Item = &Arc<SessionDefaults>> {
+        self.session_defaults.values()
+    }
+
+    pub(crate) fn put_session_defaults(&mut self, defaults: SessionDefaults) {
+        let key = (defaults.role.clone(), defaults.reach);
+        if defaults.settings.is_empty() {
+            self.session_defaults.remove(&key);
+        } else {
+            self.session_defaults.insert(key, Arc::new(defaults));
         }
     }
 

@@ -13,6 +13,7 @@ use crate::files::{FileSystem, SimulatedFiles};
 use crate::ids::{SequenceId, SpaceId};
 use crate::log::ChecksumPolicy;
 use crate::replicas::{ReplicaChoice, SynchronousReplicas};
+use crate::session_defaults::{DefaultSetting, DefaultsReach, SessionDefaults};
 use crate::types::{ColumnType, ElementType};
 use proptest::prelude::*;
 use std::path::Path;
@@ -57,6 +58,7 @@ fn some_manifest() -> Manifest {
         schema_access: vec![],
         server_access: vec![],
         default_privileges: vec![],
+        session_defaults: vec![],
         synchronous_replicas: None,
         types: vec![],
         epochs: None,
@@ -220,6 +222,16 @@ fn default_privileges_make_it_a_manifest_of_version_11() {
     assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
 }
 
+/// A program that does not know of them would open sessions that lack their settings.
+#[test]
+fn settings_that_sessions_begin_with_make_it_a_manifest_of_version_11() {
+    let settings = vec![DefaultSetting { name: "work_mem".to_owned(), value: "64MB".to_owned() }];
+    let session_defaults = vec![SessionDefaults { role: None, reach: DefaultsReach::Database, settings }];
+    let manifest = Manifest { session_defaults, ..some_manifest() };
+    assert_eq!(version_of(&manifest), 11);
+    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+}
+
 #[test]
 fn privileges_on_columns_make_it_a_manifest_of_version_11() {
     let mut manifest = some_manifest();
@@ -229,9 +241,13 @@ fn privileges_on_columns_make_it_a_manifest_of_version_11() {
         privileges: Privileges::of(&[Privilege::Update]),
         grantable: Privileges::NONE,
     };
-    update.add_to(manifest.tables[0].definition.access.of_column_mut(1));
-    assert_eq!(version_of(&manifest), 11);
-    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    let mut of_view = manifest.clone();
+    update.clone().add_to(manifest.tables[0].definition.access.of_column_mut(1));
+    update.add_to(of_view.views[0].access.of_column_mut(0));
+    for manifest in [manifest, of_view] {
+        assert_eq!(version_of(&manifest), 11);
+        assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    }
 }
 
 #[test]

@@ -511,6 +511,7 @@ impl<'d> Replayer<'d> {
             | CatalogChange::PutSchemaAccess(..)
             | CatalogChange::PutServerAccess(..)
             | CatalogChange::PutDefaultPrivileges(_)
+            | CatalogChange::PutSessionDefaults(_)
             | CatalogChange::PutSynchronousReplicas(_)
             | CatalogChange::RemoveType(_) => {}
         }

@@ -12,6 +12,7 @@ use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
 use crate::error::StoreError;
 use crate::footprint::{definition_key, name_key, role_key};
 use crate::ids::SpaceId;
+use crate::session_defaults::SessionDefaults;
 use crate::space::add_one;
 use crate::table::Table;
 use crate::table_writes::TableWrites;
@@ -82,6 +83,7 @@ impl Transaction {
             | CatalogChange::PutSchemaAccess(..)
             | CatalogChange::PutServerAccess(..)
             | CatalogChange::PutDefaultPrivileges(_)
+            | CatalogChange::PutSessionDefaults(_)
             | CatalogChange::PutSynchronousReplicas(_)
             | CatalogChange::PutType(_)
             | CatalogChange::RemoveType(_) => {}
@@ -155,6 +157,7 @@ impl Transaction {
                 self.mark(name_key("", &format!("\u{1}server {server}")), Access::Update);
             }
             CatalogChange::PutDefaultPrivileges(defaults) => self.mark_default_privileges(defaults),
+            CatalogChange::PutSessionDefaults(defaults) => self.mark_session_defaults(defaults),
             CatalogChange::PutSynchronousReplicas(_) => {
                 self.mark(name_key("", "\u{1}synchronous replicas"), Access::Update);
             }
@@ -176,6 +179,16 @@ impl Transaction {
         }
         let owner = defaults.access.owner.as_deref().unwrap_or_default();
         self.mark(name_key("", &format!("\u{1}default privileges {owner}")), Access::Update);
+    }
+
+    /// What a role's sessions begin with relies on its being there. Whoever changes it meets others who do.
+    fn mark_session_defaults(&mut self, defaults: &SessionDefaults) {
+        if let Some(role) = &defaults.role {
+            self.mark(role_key(role), Access::Reference);
+        }
+        // No role's name is empty.
+        let role = defaults.role.as_deref().unwrap_or_default();
+        self.mark(name_key("", &format!("\u{1}session defaults {role}")), Access::Update);
     }
 
     /// What has columns of a type that users have made relies on its definition.

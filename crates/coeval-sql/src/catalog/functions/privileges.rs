@@ -165,6 +165,10 @@ fn on_column(call: &Call<'_>) -> Result<Cell, SqlError> {
     let Some(name) = found else { return Ok(Cell::Null) };
     let asked = match (&class.kind, name) {
         (Kind::Table(def), Some(name)) => def.column_index(name).map_or(Asked::Whole, Asked::Column),
+        (Kind::View(view), Some(name)) => {
+            let place = view.output.iter().flatten().position(|column| column.name == name);
+            place.map_or(Asked::Whole, Asked::Column)
+        }
         _ => Asked::Whole,
     };
     on_class(call, 3, asked)

@@ -53,18 +53,9 @@ fn taken(end: &str, bound: &mut WindowFrameBound, units: WindowFrameUnits) -> Op
 /// Whether DataFusion takes the offset as it is written.
 fn is_literal(offset: &Expr, units: WindowFrameUnits) -> bool {
     match units {
-        // It would make an offset of anything, such as of 1 beside a date or of one below zero. A text is read as what the window
-        // is ordered by.
-        WindowFrameUnits::Range => is_text(offset),
+        // It would make an offset of anything, such as of 1 beside a date or of one below zero.
+        WindowFrameUnits::Range => false,
         WindowFrameUnits::Rows | WindowFrameUnits::Groups => is_count(offset),
-    }
-}
-
-fn is_text(offset: &Expr) -> bool {
-    match offset {
-        Expr::Nested(inner) => is_text(inner),
-        Expr::Value(value) => matches!(value.value, Value::SingleQuotedString(_)),
-        _ => false,
     }
 }
 

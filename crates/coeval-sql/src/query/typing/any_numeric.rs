@@ -16,7 +16,7 @@ use crate::functions::{
     NUMBER_DIFFERENCE, NUMBER_NEGATED, NUMBER_ORDER, NUMBER_PRODUCT, NUMBER_QUOTIENT, NUMBER_REMAINDER,
     NUMBER_SHORTEST, NUMBER_SUM, ORDERED_SET, function,
 };
-use crate::scalar::cast_function::{called, literal_as};
+use crate::scalar::cast_function::{call_parts, called, literal_as};
 use crate::types::any_numeric::number_of_decimal;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
@@ -234,6 +234,14 @@ pub(super) fn key(number: Expr) -> Result<Option<Expr>, SqlError> {
 /// A text whose order is that of the numbers.
 pub(super) fn order_text(number: Expr) -> Result<Expr, SqlError> {
     literal_as(function(NUMBER_ORDER)?.call(vec![number]), ColumnType::Text)
+}
+
+/// The number whose order a text has, if an expression is such a text.
+pub(in crate::query) fn ordered_number(text: &Expr) -> Option<&Expr> {
+    match call_parts(text)? {
+        (Expr::ScalarFunction(order), _) if order.name() == NUMBER_ORDER => order.args.first(),
+        _ => None,
+    }
 }
 
 fn literal(number: AnyNumber) -> Expr {

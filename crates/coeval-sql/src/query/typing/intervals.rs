@@ -19,6 +19,9 @@ use datafusion::logical_expr::{
 };
 use std::sync::{Arc, LazyLock};
 
+/// The function of an interval's length.
+const LENGTH: &str = "interval_length";
+
 /// Digits of a length in nanoseconds.
 const LENGTH_PRECISION: u8 = 38;
 
@@ -26,6 +29,11 @@ const LENGTH_PRECISION: u8 = 38;
 pub(super) fn length(interval: Expr) -> Expr {
     static LENGTH: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Kind::Length));
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LENGTH), vec![interval]))
+}
+
+/// Whether an expression is the length of an interval.
+pub(in crate::query) fn is_length(expression: &Expr) -> bool {
+    matches!(expression, Expr::ScalarFunction(call) if call.name() == LENGTH)
 }
 
 /// An interval times a float.
@@ -62,7 +70,7 @@ struct IntervalFunction {
 impl ScalarUDFImpl for IntervalFunction {
     fn name(&self) -> &str {
         match self.kind {
-            Kind::Length => "interval_length",
+            Kind::Length => LENGTH,
             Kind::Product => "interval_product",
             Kind::Part => "interval_part",
         }

@@ -22,6 +22,7 @@ use super::array_literals::array_of;
 use super::bits;
 use super::comparisons;
 use super::dates;
+use super::document_operators;
 use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
 use super::jsonb;
@@ -299,6 +300,10 @@ fn of_arrays_or_json(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerRes
 
 /// An operator on documents of JSON as the function that stands for it.
 fn of_json(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    // A text is searched by `@@`, too.
+    if raw.op != BinaryOperator::AtAt && crate::json::operator(&raw.op).is_some() {
+        document_operators::require(&raw.op, &raw.left, &raw.right, schema)?;
+    }
     let is_jsonb = |side: &Expr| {
         // No operator is left that gives a document; a field's name is the text of all that is in it.
         if matches!(side, Expr::BinaryExpr(_)) {

@@ -85,17 +85,17 @@ fn key_of(sort: &Sort, (place, frame): (usize, Frame), schema: &DFSchema) -> Res
     // By a range with an offset there is one key, to which the offset is added.
     let is_range = frame.is_range && place == 0;
     let has_offset = frame.has_offset;
-    if is_range && has_offset && !(ty.is_numeric() || ty.is_temporal()) {
+    if is_range && has_offset && !(ty.is_numeric() || ty.is_temporal() || any_numeric::is_any_numeric(&ty)) {
         let what = "RANGE with offset PRECEDING/FOLLOWING";
         return Err(SqlError::unsupported(format!("{what} for column type {}", type_in_words(&ty))).into());
     }
     let key = || sort.expr.clone();
     Ok(match ty {
-        DataType::Interval(_) if !(is_range && has_offset) => Some(length(key())),
+        DataType::Interval(_) => Some(length(key())),
         DataType::LargeBinary if is_range => Some(any_numeric::order_text(key())?),
         DataType::LargeBinary => any_numeric::key(key())?,
         DataType::Date32 if is_range && has_offset => Some(literal_as(key(), ColumnType::Timestamp)?),
-        DataType::Time64(_) if is_range && !has_offset => Some(cast(key(), DataType::Int64)),
+        DataType::Time64(_) if is_range => Some(cast(key(), DataType::Int64)),
         DataType::Binary | DataType::BinaryView | DataType::FixedSizeBinary(_) if is_range => {
             Some(literal_as(key(), ColumnType::Text)?)
         }

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rows that are values: `SELECT t FROM t`, `md5(t::text)`, `a.* = b.*`. They are written out as `ROW(t.a, t.b)`, and `(t).a` as
-//! `t.a`. Those beside an outer join, which may be NULL as wholes, stay as they are, and so do those whose columns are not known.
+//! `t.a`. Those that an outer join may have filled up, which are NULL as wholes, have a condition round them, in which is asked for a
+//! column of theirs that is not NULL otherwise. Those whose columns are not known stay as they are.
 //! The stars of `ROW(t.*, 1)` are written out [before](super::stars).
 
-use super::{mark_of, only_part};
+use super::{Marks, mark, mark_of, markable, only_part, shows_all_of};
 use crate::column_name::MARK;
 use crate::names::fold;
+use crate::parse::join_name;
 use crate::query::compares;
 use crate::query::dialect::is_register;
-use crate::query::scopes::{FindRelation, Owner, Scopes};
+use crate::query::scopes::{FindRelation, Owner, Scopes, WholeRow, constraint_of};
 use crate::select::{call, quoted};
 use crate::walk::{Walk, WalkMut};
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, Expr, GroupByExpr, Ident, ObjectNamePart, OrderByKind, Query, Select,
-    SelectItem, TableFactor, Visitor, VisitorMut,
+    AccessExpr, BinaryOperator, CaseWhen, Expr, Function, GroupByExpr, Ident, JoinConstraint, ObjectNamePart,
+    OrderByKind, Query, Select, SelectItem, TableFactor, TableWithJoins, Visitor, VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -26,7 +29,8 @@ pub(super) fn write_out(query: &mut Query, find: FindRelation<'_>) {
     if names.of_tables.is_disjoint(&names.of_rows) {
         return;
     }
-    let mut writing = WritingOut { scopes: Scopes::of_statement(find), kept: HashSet::new() };
+    let mut writing =
+        WritingOut { scopes: Scopes::of_statement(find), kept: HashSet::new(), marks: Vec::new() };
     let _ = query.walk_mut(&mut writing);
 }
 
@@ -44,11 +48,21 @@ impl Visitor for Names {
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         let name = match factor {
             TableFactor::Table { alias: Some(alias), .. }
-            | TableFactor::Derived { alias: Some(alias), .. } => Some(fold(&alias.name)),
+            | TableFactor::Derived { alias: Some(alias), .. }
+            | TableFactor::UNNEST { alias: Some(alias), .. }
+            | TableFactor::Function { alias: Some(alias), .. }
+            | TableFactor::NestedJoin { alias: Some(alias), .. } => Some(fold(&alias.name)),
             TableFactor::Table { name, .. } => name.0.last().and_then(ObjectNamePart::as_ident).map(fold),
             _ => None,
         };
         self.of_tables.extend(name);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        for tables in &select.from {
+            self.of_tables.extend(names_of_joins(tables));
+        }
         ControlFlow::Continue(())
     }
 
@@ -64,6 +78,16 @@ impl Visitor for Names {
     }
 }
 
+/// The names that joins have: `JOIN ... USING (a) AS j`.
+fn names_of_joins(tables: &TableWithJoins) -> impl Iterator<Item = String> {
+    let constraints = tables.joins.iter().filter_map(|join| constraint_of(&join.join_operator));
+    let columns = constraints.filter_map(|constraint| match constraint {
+        JoinConstraint::Using(columns) => Some(columns),
+        _ => None,
+    });
+    columns.flatten().filter_map(join_name).map(fold)
+}
+
 fn without_parentheses(expression: &Expr) -> &Expr {
     match expression {
         Expr::Nested(inner) => without_parentheses(inner),
@@ -76,22 +100,124 @@ struct WritingOut<'f> {
     /// What stays as it is: names that a query is ordered and grouped by, which are those of outputs, rows of which one is to be less,
     /// fields, and tables of columns with subscripts.
     kept: HashSet<*const Expr>,
+    /// For each query around the place.
+    marks: Vec<Markable>,
+}
+
+/// Relations of a FROM that have a column for their rows, or can get one.
+#[derive(Default)]
+struct Markable {
+    names: HashSet<String>,
+    marks: Marks,
+}
+
+impl Markable {
+    fn of(select: &Select) -> Self {
+        let mut names = HashSet::new();
+        select.from.iter().for_each(|tables| add_markable(tables, &mut names));
+        // The column would be among the outputs.
+        names.retain(|name| !select.projection.iter().any(|item| shows_all_of(item, name)));
+        Self { names, marks: Marks::default() }
+    }
+
+    /// Whether a relation has the column, or gets it.
+    fn want(&mut self, relation: &str) -> bool {
+        let is_set = self.marks.set.iter().any(|set| set == relation);
+        let gets_it = !is_set && self.names.contains(relation);
+        if gets_it {
+            self.marks.wanted.push(relation.to_owned());
+        }
+        is_set || gets_it
+    }
+
+    /// Puts the columns that are wanted beside those of their relations. What comes behind FROM has those alone.
+    fn set(&mut self, select: &mut Select) {
+        self.names.clear();
+        for name in std::mem::take(&mut self.marks.wanted) {
+            let is_set = self.marks.set.contains(&name);
+            if !is_set && select.from.iter_mut().any(|tables| mark(tables, &name)) {
+                self.marks.set.push(name);
+            }
+        }
+    }
+}
+
+fn add_markable(tables: &TableWithJoins, names: &mut HashSet<String>) {
+    let joined = tables.joins.iter().map(|join| &join.relation);
+    for factor in std::iter::once(&tables.relation).chain(joined) {
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                add_markable(table_with_joins, names);
+            }
+            factor => names.extend(markable(factor).map(fold)),
+        }
+    }
+}
+
+/// The columns of a row; `None` if they are not known, or not told apart.
+fn columns_of_row(whole: &WholeRow<'_>, name: &Ident) -> Option<Vec<Expr>> {
+    let columns = whole.columns.filter(|columns| !columns.is_empty())?;
+    let mut known = HashSet::new();
+    let are_told_apart = columns.iter().all(|column| !column.contains(MARK) && known.insert(column));
+    if whole.is_value || !are_told_apart {
+        return None;
+    }
+    let of_row = |column: &String| Expr::CompoundIdentifier(vec![name.clone(), quoted(column.clone())]);
+    // The mark is put there for what counts rows.
+    let mark = mark_of(&fold(name));
+    Some(columns.iter().filter(|column| **column != mark).map(of_row).collect())
+}
+
+/// What is NULL if another expression is, else the row of these columns.
+fn row_unless_null(asked: Expr, columns: Vec<Expr>) -> Expr {
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen {
+            condition: Expr::IsNotNull(Box::new(asked)),
+            result: call("row", columns),
+        }],
+        else_result: None,
+    }
 }
 
 impl WritingOut<'_> {
     /// The columns of the relation of this name; `None` if its rows stay as they are.
     fn columns(&self, name: &Ident) -> Option<Vec<Expr>> {
         let whole = self.scopes.whole_row(name)?;
-        let columns = whole.columns.filter(|columns| !columns.is_empty())?;
-        let mut known = HashSet::new();
-        let are_told_apart = columns.iter().all(|column| !column.contains(MARK) && known.insert(column));
-        if whole.is_value || whole.is_filled_up || !are_told_apart {
+        if whole.is_filled_up { None } else { columns_of_row(&whole, name) }
+    }
+
+    /// The relation whose row an expression is that an outer join may have filled up.
+    fn filled_up<'e>(&self, expression: &'e Expr) -> Option<&'e Ident> {
+        let name = match expression {
+            Expr::Identifier(name) => {
+                let is_column = self.scopes.owner_of_column(expression) != Some(Owner::Nobody);
+                if is_column || is_register(expression) { None } else { Some(name) }
+            }
+            Expr::QualifiedWildcard(name, _) => only_part(name),
+            _ => None,
+        }?;
+        let whole = self.scopes.whole_row(name)?;
+        (whole.is_filled_up && columns_of_row(&whole, name).is_some()).then_some(name)
+    }
+
+    /// What such a row is written as; `None` if nothing tells whether it is NULL.
+    fn filled_up_row(&mut self, expression: &Expr) -> Option<Expr> {
+        let name = self.filled_up(expression)?;
+        let whole = self.scopes.whole_row(name)?;
+        let columns = columns_of_row(&whole, name)?;
+        let own = fold(name);
+        let mark = mark_of(&own);
+        let is_marked = whole.columns.is_some_and(|columns| columns.contains(&mark));
+        let known = whole.row_column.map(str::to_owned);
+        let place = whole.place;
+        if known.is_none() && !is_marked && !self.marks.get_mut(place)?.want(&own) {
             return None;
         }
-        let of_row = |column: &String| Expr::CompoundIdentifier(vec![name.clone(), quoted(column.clone())]);
-        // The mark is put there for what counts rows.
-        let mark = mark_of(&fold(name));
-        Some(columns.iter().filter(|column| **column != mark).map(of_row).collect())
+        let asked = Expr::CompoundIdentifier(vec![name.clone(), quoted(known.unwrap_or(mark))]);
+        Some(row_unless_null(asked, columns))
     }
 
     /// The columns of the row that an expression is.
@@ -126,6 +252,12 @@ impl WritingOut<'_> {
     /// stay as they are.
     fn compare(&mut self, expression: &mut Expr) {
         let Expr::BinaryOp { left, op, right } = expression else { return };
+        let is_filled_up = |side: &Expr| self.filled_up(without_parentheses(side)).is_some();
+        if compares(op) && (is_filled_up(left) || is_filled_up(right)) {
+            let sides: [&Expr; 2] = [left, right];
+            self.kept.extend(sides.map(|side| std::ptr::from_ref(without_parentheses(side))));
+            return;
+        }
         if !compares(op) || !(self.is_row(left) || self.is_row(right)) {
             return;
         }
@@ -151,6 +283,7 @@ impl VisitorMut for WritingOut<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.scopes.enter(query);
+        self.marks.push(Markable::default());
         if let Some(OrderByKind::Expressions(order)) = query.order_by.as_ref().map(|order| &order.kind) {
             self.kept.extend(order.iter().map(|key| std::ptr::from_ref(&key.expr)));
         }
@@ -159,14 +292,18 @@ impl VisitorMut for WritingOut<'_> {
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
         self.scopes.leave();
+        self.marks.pop();
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         self.scopes.turn_to(select);
+        if let Some(marks) = self.marks.last_mut() {
+            *marks = Markable::of(select);
+        }
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(row @ Expr::Identifier(name)) = &*item
-                && self.columns_of(row).is_some()
+                && (self.columns_of(row).is_some() || self.filled_up(row).is_some())
             {
                 let alias = quoted(fold(name));
                 *item = SelectItem::ExprWithAlias { expr: row.clone(), alias };
@@ -174,6 +311,13 @@ impl VisitorMut for WritingOut<'_> {
         }
         if let GroupByExpr::Expressions(keys, _) = &select.group_by {
             self.kept.extend(keys.iter().map(std::ptr::from_ref));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        if let Some(marks) = self.marks.last_mut() {
+            marks.set(select);
         }
         ControlFlow::Continue(())
     }
@@ -216,6 +360,8 @@ impl VisitorMut for WritingOut<'_> {
         }
         if let Some(columns) = self.columns_of(expression) {
             *expression = call("row", columns);
+        } else if let Some(row) = self.filled_up_row(expression) {
+            *expression = row;
         }
         ControlFlow::Continue(())
     }

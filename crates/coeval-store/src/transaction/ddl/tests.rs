@@ -16,6 +16,7 @@ use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::range::{Direction, KeyRange};
 use crate::row::{Row, RowWriter};
 use crate::row_lock_error::RowLockError;
+use crate::session_defaults::{DefaultSetting, DefaultsReach, SessionDefaults};
 use crate::store::Store;
 use crate::transaction::{AccessMode, LockWaits, Transaction};
 use crate::types::ColumnType;
@@ -349,6 +350,12 @@ fn defaults(schema: Option<&str>, access: &ObjectAccess) -> DefaultPrivileges {
     DefaultPrivileges { objects: NewObjects::Tables, schema, access: access.clone() }
 }
 
+/// What sessions of a role begin with.
+fn begin_with(role: Option<&str>, reach: DefaultsReach, values: &[&str]) -> SessionDefaults {
+    let setting = |value: &&str| DefaultSetting { name: "work_mem".to_owned(), value: (*value).to_owned() };
+    SessionDefaults { role: role.map(str::to_owned), reach, settings: values.iter().map(setting).collect() }
+}
+
 #[test]
 fn roles_owners_and_grants_are_there_after_a_crash_and_after_a_checkpoint() {
     let files = SimulatedFiles::new(31);
@@ -371,6 +378,15 @@ fn roles_owners_and_grants_are_there_after_a_crash_and_after_a_checkpoint() {
     tx.change_catalog(CatalogChange::RemoveSchema("sales".to_owned())).unwrap();
     let none = CatalogChange::PutDefaultPrivileges(defaults(Some("public"), &ObjectAccess::default()));
     tx.change_catalog(none).unwrap();
+    // The same of settings.
+    let kept = begin_with(Some("clerk"), DefaultsReach::Server, &["64MB"]);
+    for defaults in [
+        begin_with(None, DefaultsReach::Database, &["32MB"]),
+        kept.clone(),
+        begin_with(None, DefaultsReach::Database, &[]),
+    ] {
+        tx.change_catalog(CatalogChange::PutSessionDefaults(defaults)).unwrap();
+    }
     put(&mut tx, &def).unwrap();
     tx.commit().unwrap();
     let check = |store: &Store, when: &str| {
@@ -389,6 +405,8 @@ fn roles_owners_and_grants_are_there_after_a_crash_and_after_a_checkpoint() {
         let found = catalog.default_privileges(None, None, NewObjects::Tables);
         assert_eq!(found.map(|of_new| &**of_new), of_new.first(), "{when}");
         assert_eq!(catalog.default_privileges(None, None, NewObjects::Sequences), None, "{when}");
+        let of_sessions: Vec<_> = catalog.all_session_defaults().map(|of| (**of).clone()).collect();
+        assert_eq!(of_sessions, [kept.clone()], "{when}");
         assert_eq!(world.table(def.id).unwrap().def().access, def.access, "{when}");
     };
     let files = files.crash();
@@ -461,6 +479,33 @@ fn default_privileges_meet_what_they_rely_on() {
     everywhere.commit().unwrap();
     assert!(matches!(nothing.commit(), Err(StoreError::Conflict(_))), "another has changed the same");
     assert!(matches!(drop_role.commit(), Err(StoreError::Conflict(_))), "new tables are granted to it");
+}
+
+/// What a role's sessions begin with names it, and two transactions that change it for one role meet.
+#[test]
+fn settings_that_sessions_begin_with_meet_what_they_rely_on() {
+    let store = open(&SimulatedFiles::new(36));
+    let mut tx = begin(&store);
+    for name in ["clerk", "boss"] {
+        tx.change_catalog(CatalogChange::PutRole(RoleDef::new(name))).unwrap();
+    }
+    tx.commit().unwrap();
+
+    let change = |role, values: &[&str]| {
+        let mut tx = begin(&store);
+        let defaults = begin_with(role, DefaultsReach::Server, values);
+        tx.change_catalog(CatalogChange::PutSessionDefaults(defaults)).unwrap();
+        tx
+    };
+    let (first, second) = (change(Some("clerk"), &["64MB"]), change(Some("clerk"), &["32MB"]));
+    let (of_boss, of_all) = (change(Some("boss"), &["64MB"]), change(None, &["64MB"]));
+    let mut drop_role = begin(&store);
+    drop_role.change_catalog(CatalogChange::RemoveRole("clerk".to_owned())).unwrap();
+    first.commit().unwrap();
+    of_boss.commit().unwrap();
+    of_all.commit().unwrap();
+    assert!(matches!(second.commit(), Err(StoreError::Conflict(_))), "another has changed the same");
+    assert!(matches!(drop_role.commit(), Err(StoreError::Conflict(_))), "its sessions begin with settings");
 }
 
 /// An index over a table into which others have loaded rows meanwhile was built anew while everybody waited.
