@@ -25,10 +25,10 @@
 
 use super::substitution::grow_too_large;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Aggregate, EmptyRelation, Expr, Filter, LogicalPlan};
+use datafusion::logical_expr::{Aggregate, EmptyRelation, Expr, Filter, LogicalPlan, Projection};
 use datafusion::optimizer::propagate_empty_relation::PropagateEmptyRelation;
 use datafusion::optimizer::push_down_filter::PushDownFilter;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
@@ -163,6 +163,10 @@ fn gives_row_for_no_rows(aggregate: &Aggregate) -> bool {
 }
 
 /// DataFusion's rule that takes out what has no rows, where there is any such thing.
+///
+/// What is left of a union is one of its inputs, whose columns are known by their places. DataFusion's rule looks for the union's names in it,
+/// finds none where an input that is no projection (`SELECT DISTINCT`, `VALUES`, one with LIMIT) has others, and takes one column for another
+/// where it has the same names in other places.
 #[derive(Debug, Default)]
 pub(crate) struct WithoutRows(PropagateEmptyRelation);
 
@@ -174,14 +178,44 @@ impl OptimizerRule for WithoutRows {
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let mut found = false;
         plan.apply_with_subqueries(|node| {
-            found = matches!(node, LogicalPlan::EmptyRelation(empty) if !empty.produce_one_row);
+            found = has_no_rows(node);
             Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })?;
         if !found {
             return Ok(Transformed::no(plan));
         }
-        plan.transform_up_with_subqueries(|node| self.0.rewrite(node, config))
+        plan.transform_up_with_subqueries(|node| match only_input_with_rows(&node) {
+            Some((input, schema)) => under_names(input, schema).map(Transformed::yes),
+            None => self.0.rewrite(node, config),
+        })
     }
+}
+
+const fn has_no_rows(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, .. }))
+}
+
+/// The one input of a union that may have rows, and the columns of the union; `None` if there is none or more than one.
+fn only_input_with_rows(plan: &LogicalPlan) -> Option<(&Arc<LogicalPlan>, &DFSchemaRef)> {
+    let LogicalPlan::Union(union) = plan else { return None };
+    let mut with_rows = union.inputs.iter().filter(|input| !has_no_rows(input));
+    let only = with_rows.next()?;
+    with_rows.next().is_none().then_some((only, &union.schema))
+}
+
+/// The rows of a plan with their columns, place by place, as this schema has them.
+fn under_names(input: &Arc<LogicalPlan>, schema: &DFSchemaRef) -> Result<LogicalPlan> {
+    if input.schema() == schema {
+        return Ok(LogicalPlan::clone(input));
+    }
+    let columns = input.schema().columns().into_iter().zip(schema.columns());
+    let columns = columns.map(|(own, wanted)| match own == wanted {
+        true => Expr::Column(own),
+        false => Expr::Column(own).alias_qualified(wanted.relation, wanted.name),
+    });
+    let columns = columns.collect();
+    let projection = Projection::try_new_with_schema(columns, Arc::clone(input), Arc::clone(schema))?;
+    Ok(LogicalPlan::Projection(projection))
 }
 
 /// Whether a condition, with those right below it, would become too large below what they are about.
@@ -237,6 +271,19 @@ mod tests {
         let plan = put_down(asked.build().unwrap());
         assert!(plan.contains("web") && !plan.contains("store") && !plan.contains("Union"), "{plan}");
         assert!(plan.contains("Filter: column1 > Int64(0)"), "{plan}");
+    }
+
+    #[test]
+    fn what_is_left_of_a_union_has_its_columns_by_their_places() {
+        let part = |first: &str, second: &str, sold_in: &str| {
+            let rows = LogicalPlanBuilder::values(vec![vec![lit(1_i64), lit(2_i64)]]).unwrap();
+            let columns = [col("column1").alias(first), col("column2").alias(second)];
+            rows.project(columns.into_iter().chain([lit(sold_in).alias("sold_in")])).unwrap()
+        };
+        let web = part("b", "a", "web").limit(0, Some(1)).unwrap().build().unwrap();
+        let all = part("a", "b", "store").union(web).unwrap();
+        let plan = put_down(all.filter(col("sold_in").eq(lit("web"))).unwrap().build().unwrap());
+        assert!(plan.starts_with("Projection: b AS a, a AS b, sold_in\n  Filter"), "{plan}");
     }
 
     #[test]
