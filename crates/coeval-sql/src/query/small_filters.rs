@@ -21,14 +21,18 @@
 //!
 //! - what names no column and cannot be computed yet, above aggregates that give a row for no rows: `count(*)` of nothing is a row, and the
 //!   condition would have dropped it;
-//! - what is volatile, above all that makes other rows of those below it: `HAVING random() < 0.5` drops groups, and no rows of theirs.
+//! - what is volatile, above all that makes other rows of those below it: `HAVING random() < 0.5` drops groups, and no rows of theirs. Above a
+//!   join that is so of what names no column, `FROM a, b WHERE random() < 0.5`, which drops pairs; what names columns of one side is asked of
+//!   the rows of that side, in PostgreSQL too. A part of the condition of an inner join comes above it for that.
 
 use super::substitution::grow_too_large;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Aggregate, EmptyRelation, Expr, Filter, LogicalPlan, Projection};
+use datafusion::logical_expr::{
+    Aggregate, EmptyRelation, Expr, Filter, Join, JoinType, LogicalPlan, Projection,
+};
 use datafusion::optimizer::propagate_empty_relation::PropagateEmptyRelation;
 use datafusion::optimizer::push_down_filter::PushDownFilter;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
@@ -49,7 +53,12 @@ impl OptimizerRule for SmallFilters {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let LogicalPlan::Filter(filter) = plan else { return self.0.rewrite(plan, config) };
+        let plan = match plan {
+            LogicalPlan::Join(join) => asked_of_pairs(join)?,
+            plan => Transformed::no(plan),
+        };
+        let has_moved = plan.transformed;
+        let LogicalPlan::Filter(filter) = plan.data else { return self.0.rewrite(plan.data, config) };
         if becomes_too_large(&filter)? {
             return Ok(Transformed::no(LogicalPlan::Filter(filter)));
         }
@@ -61,7 +70,7 @@ impl OptimizerRule for SmallFilters {
         } else {
             self.0.rewrite(LogicalPlan::Filter(filter), config)?
         };
-        rewritten.transformed |= are_several;
+        rewritten.transformed |= are_several || has_moved;
         Ok(rewritten)
     }
 }
@@ -136,6 +145,27 @@ fn constant(condition: &Expr, config: &dyn OptimizerConfig) -> Result<Option<boo
     })
 }
 
+/// A join with those parts of its condition above it that are asked of each pair of rows, if it gives no others.
+fn asked_of_pairs(mut join: Join) -> Result<Transformed<LogicalPlan>> {
+    let has_any = |filter: &Expr| split_conjunction(filter).into_iter().any(is_of_pairs);
+    if join.join_type != JoinType::Inner || !join.filter.as_ref().is_some_and(has_any) {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    }
+    let parts = join.filter.take().map(split_conjunction_owned).unwrap_or_default();
+    let (above, own): (Vec<Expr>, Vec<Expr>) = parts.into_iter().partition(is_of_pairs);
+    join.filter = conjunction(own);
+    let joined = LogicalPlan::Join(join);
+    Ok(match conjunction(above) {
+        Some(above) => Transformed::yes(LogicalPlan::Filter(Filter::try_new(above, Arc::new(joined))?)),
+        None => Transformed::no(joined),
+    })
+}
+
+/// Whether a part of a condition above a join is another one for each pair of rows, and not for each row of a side.
+fn is_of_pairs(part: &Expr) -> bool {
+    part.is_volatile() && names_no_column(part)
+}
+
 /// A condition and those right below it as one, which come first in it.
 fn with_those_below(filter: Filter) -> Result<Filter> {
     let Filter { mut predicate, mut input, .. } = filter;
@@ -153,6 +183,7 @@ fn stays_above(part: &Expr, input: &LogicalPlan) -> bool {
             part.is_volatile() || (gives_row_for_no_rows(aggregate) && names_no_column(part))
         }
         LogicalPlan::Distinct(_) | LogicalPlan::Window(_) | LogicalPlan::Unnest(_) => part.is_volatile(),
+        LogicalPlan::Join(_) => is_of_pairs(part),
         _ => false,
     }
 }
