@@ -61,8 +61,8 @@ use datafusion::logical_expr::expr::{ScalarFunction, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{merge_schema, split_conjunction};
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, JoinType, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, JoinType, LogicalPlan, Operator, Projection, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility, lit,
 };
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
@@ -212,8 +212,8 @@ fn replaced(
         }
         _ => return Ok(Transformed::no(expression)),
     };
-    let OuterArguments { outer, columns } = outer_arguments(&subquery.subquery, schema)?;
-    let is_correlated = outer.iter().any(|one| matches!(one, Expr::OuterReferenceColumn(..)));
+    let dependencies = outer_arguments(&subquery.subquery, schema)?;
+    let is_correlated = dependencies.outer.iter().any(|one| matches!(one, Expr::OuterReferenceColumn(..)));
     let is_other = match question {
         Question::Value => is_correlated && (place == Place::Join || !is_aggregate(&subquery.subquery)),
         _ => place != Place::Condition,
@@ -226,9 +226,39 @@ fn replaced(
     if !(is_other || has_lateral || (is_correlated && runs_alone)) {
         return Ok(Transformed::no(expression));
     }
+    let (asked, OuterArguments { outer, columns }) = match question {
+        Question::Exists if computes_outputs(&subquery.subquery) => {
+            let rows = Arc::new(without_outputs(&subquery.subquery)?);
+            let dependencies = outer_arguments(&rows, schema)?;
+            (rows, dependencies)
+        }
+        _ => (Arc::clone(&subquery.subquery), dependencies),
+    };
     arguments.extend(columns);
-    let call = Apply::new(question, &subquery.subquery, outer, state).call(arguments);
+    let call = Apply::new(question, &asked, outer, state).call(arguments);
     Ok(Transformed::yes(if negated { Expr::Not(Box::new(call)) } else { call }))
+}
+
+/// Whether what is selected in a subquery is more than columns and constants, or more is done with it.
+fn computes_outputs(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(selected) => !selected.expr.iter().all(is_given),
+        _ => true,
+    }
+}
+
+/// Whether an output is a column or a constant, under whatever name.
+fn is_given(output: &Expr) -> bool {
+    match output {
+        Expr::Alias(alias) => is_given(&alias.expr),
+        other => matches!(other, Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::Literal(..)),
+    }
+}
+
+/// The rows of a subquery of which it is only asked whether there are any. What is selected of them is not computed, and so cannot fail.
+fn without_outputs(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    let rows = Arc::new(joined::rows_of_exists(plan).clone());
+    Ok(LogicalPlan::Projection(Projection::try_new(vec![lit(true)], rows)?))
 }
 
 /// What a subquery depends on, and the same as arguments in a query around it.
