@@ -216,7 +216,7 @@ fn replaced(
     let is_correlated = dependencies.outer.iter().any(|one| matches!(one, Expr::OuterReferenceColumn(..)));
     let is_other = match question {
         Question::Value => is_correlated && (place == Place::Join || !is_aggregate(&subquery.subquery)),
-        _ => place != Place::Condition,
+        _ => place != Place::Condition || compares_outer(&expression),
     };
     let runs_alone = extent == Extent::AllCorrelated
         || is_no_join(&subquery.subquery)?
@@ -237,6 +237,12 @@ fn replaced(
     arguments.extend(columns);
     let call = Apply::new(question, &asked, outer, state).call(arguments);
     Ok(Transformed::yes(if negated { Expr::Not(Box::new(call)) } else { call }))
+}
+
+/// Whether a value of a query further out is compared with all or any rows of a subquery. DataFusion compares within an EXISTS of its own,
+/// from where that value is one query too far away.
+fn compares_outer(expression: &Expr) -> bool {
+    matches!(expression, Expr::SetComparison(comparison) if comparison.expr.contains_outer())
 }
 
 /// Whether what is selected in a subquery is more than columns and constants, or more is done with it.
