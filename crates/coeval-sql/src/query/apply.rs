@@ -697,8 +697,7 @@ impl Apply {
         kept: &MemoryReservation,
     ) -> Result<Answer> {
         let values: HashMap<&Expr, &ScalarValue> = self.outer.iter().zip(outer).collect();
-        let plan = with_values(self.plan.as_ref().clone(), &values)?;
-        let optimized = state.optimize(&plan)?;
+        let optimized = self.optimized(with_values(self.plan.as_ref().clone(), &values)?, state)?;
         let physical = state.query_planner().create_physical_plan(&optimized, state).await?;
         let physical = watched(physical, state.config_options())?;
         let before = kept.size();
@@ -724,6 +723,16 @@ impl Apply {
             kept.try_resize(before + value.size())?;
         }
         Ok(answer)
+    }
+
+    /// The optimized plan, in which subqueries that DataFusion makes no join of run for each of its rows, as in the query around it.
+    fn optimized(&self, plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+        let first = state.optimize(&plan);
+        let is_done = first.as_ref().is_ok_and(|optimized| !has_correlated(optimized));
+        if is_done || !has_correlated(&plan) {
+            return first;
+        }
+        state.optimize(&applied(plan, &self.state, Extent::AllCorrelated)?.data)
     }
 
     /// The subquery's rows, as far as the answer depends on them, and how many they are.
