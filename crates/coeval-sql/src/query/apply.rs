@@ -216,7 +216,7 @@ fn replaced(
     let is_correlated = dependencies.outer.iter().any(|one| matches!(one, Expr::OuterReferenceColumn(..)));
     let is_other = match question {
         Question::Value => is_correlated && (place == Place::Join || !is_aggregate(&subquery.subquery)),
-        _ => place != Place::Condition || compares_outer(&expression),
+        _ => place != Place::Condition || is_misjoined(&expression),
     };
     let runs_alone = extent == Extent::AllCorrelated
         || is_no_join(&subquery.subquery)?
@@ -239,10 +239,24 @@ fn replaced(
     Ok(Transformed::yes(if negated { Expr::Not(Box::new(call)) } else { call }))
 }
 
-/// Whether a value of a query further out is compared with all or any rows of a subquery. DataFusion compares within an EXISTS of its own,
-/// from where that value is one query too far away.
-fn compares_outer(expression: &Expr) -> bool {
-    matches!(expression, Expr::SetComparison(comparison) if comparison.expr.contains_outer())
+/// Whether DataFusion makes no join of a comparison with the rows of a subquery, or one that has another answer:
+///
+/// - of `< ANY` and its like with a value of a query further out: it compares within an EXISTS of its own, from where that value is one query
+///   too far away;
+/// - of NOT IN whose value is not made of columns of the row (`9 NOT IN (SELECT v FROM s)`): a join without a key of the row does not know that
+///   a NULL leaves the answer open.
+fn is_misjoined(expression: &Expr) -> bool {
+    match expression {
+        Expr::SetComparison(comparison) => comparison.expr.contains_outer(),
+        Expr::InSubquery(within) => within.negated && !is_of_row(&within.expr),
+        _ => false,
+    }
+}
+
+/// Whether a value is made of columns of the row, and of nothing from other queries.
+fn is_of_row(value: &Expr) -> bool {
+    let has_subquery = || value.exists(|part| Ok(is_subquery(part))).unwrap_or(true);
+    !value.column_refs().is_empty() && !value.contains_outer() && !has_subquery()
 }
 
 /// Whether what is selected in a subquery is more than columns and constants, or more is done with it.
