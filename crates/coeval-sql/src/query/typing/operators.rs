@@ -20,6 +20,7 @@ use super::any_numeric;
 use super::array_literals::array_of;
 use super::comparisons;
 use super::dates;
+use super::distinctions::Distinction;
 use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
 use super::jsonb;
@@ -73,6 +74,9 @@ impl ExprPlanner for PostgresOperators {
         }
         if let Some(sign) = Sign::of(&raw.op) {
             return Ok(PlannerResult::Planned(sign.planned(raw.right, schema)?));
+        }
+        if let Some(distinction) = Distinction::of(&raw.op) {
+            return Ok(PlannerResult::Planned(distinguished(distinction, raw, schema)?));
         }
         (raw.left, raw.right) = typed_operands(&raw.op, raw.left, raw.right, schema);
         let raw = match of_arrays_or_json(raw, schema)? {
@@ -231,6 +235,19 @@ fn with_comparable_operands(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result
         (raw.left, raw.right) = (left, right);
     }
     Ok(raw)
+}
+
+/// `IS DISTINCT FROM`, with operands of types that compare if DataFusion knows none that both have.
+fn distinguished(distinction: Distinction, mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<Expr> {
+    let operator = distinction.operator();
+    let (left, right) = (Box::new(raw.left.clone()), Box::new(raw.right.clone()));
+    let plain = Expr::BinaryExpr(BinaryExpr::new(left, operator, right));
+    if plain.get_type(schema).is_ok() {
+        return Ok(plain);
+    }
+    // By which they are compared, if none of them is NULL.
+    raw.op = BinaryOperator::Eq;
+    Ok(binary(with_comparable_operands(raw, schema)?, operator))
 }
 
 /// Reads a literal without a type beside the bits of a number as such a number, and refuses numbers that are no integers: DataFusion would
