@@ -61,7 +61,7 @@ pub(crate) struct PostgresOperators;
 impl ExprPlanner for PostgresOperators {
     fn plan_binary_op(
         &self,
-        mut raw: RawBinaryExpr,
+        raw: RawBinaryExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         // The operands of AND and OR are conditions, which no other planner changes; and asking for their types here would go through a
@@ -69,15 +69,10 @@ impl ExprPlanner for PostgresOperators {
         if let Some(operator) = truth(&raw.op) {
             return Ok(PlannerResult::Planned(binary(raw, operator)));
         }
-        if let Some(merging) = Merging::of(&raw.op) {
-            return Ok(PlannerResult::Planned(merged::planned(merging, raw.left, raw.right, schema)));
-        }
-        if let Some(sign) = Sign::of(&raw.op) {
-            return Ok(PlannerResult::Planned(sign.planned(raw.right, schema)?));
-        }
-        if let Some(distinction) = Distinction::of(&raw.op) {
-            return Ok(PlannerResult::Planned(distinguished(distinction, raw, schema)?));
-        }
+        let mut raw = match of_the_dialect(raw, schema)? {
+            PlannerResult::Original(raw) => raw,
+            planned @ PlannerResult::Planned(_) => return Ok(planned),
+        };
         (raw.left, raw.right) = typed_operands(&raw.op, raw.left, raw.right, schema);
         let raw = match of_arrays_or_json(raw, schema)? {
             PlannerResult::Original(raw) => raw,
@@ -235,6 +230,19 @@ fn with_comparable_operands(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result
         (raw.left, raw.right) = (left, right);
     }
     Ok(raw)
+}
+
+/// An operator that the dialect has written in the place of something else as what it stands for.
+fn of_the_dialect(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    Ok(if let Some(merging) = Merging::of(&raw.op) {
+        PlannerResult::Planned(merged::planned(merging, raw.left, raw.right, schema))
+    } else if let Some(sign) = Sign::of(&raw.op) {
+        PlannerResult::Planned(sign.planned(raw.right, schema)?)
+    } else if let Some(distinction) = Distinction::of(&raw.op) {
+        PlannerResult::Planned(distinguished(distinction, raw, schema)?)
+    } else {
+        PlannerResult::Original(raw)
+    })
 }
 
 /// `IS DISTINCT FROM`, with operands of types that compare if DataFusion knows none that both have.
