@@ -11,13 +11,21 @@
 //!
 //! Where only the first groups are wanted in that order (`GROUP BY a, b ORDER BY a LIMIT 10`), the order stays: they are there long
 //! before the last row is read. The same goes for a GROUP BY of which all columns are in order, for which no table is needed.
+//!
+//! # Below several grouping sets
+//!
+//! In `GROUP BY ROLLUP (a, b)` columns are NULL in the groups of those sets that leave them out. DataFusion takes what it knows of the rows for
+//! known of the groups all the same: their order, which columns are equal, and which are constants. Then it leaves out sorts that are needed
+//! (`ORDER BY a`), and divides no rows for `PARTITION BY`. So it is told nothing of rows that are grouped by sets.
 
 use crate::over_one_input;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::Statistics;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, replace_children_if_necessary};
@@ -57,6 +65,34 @@ enum First {
     All,
     /// The first ones, maybe, so that it pays to give them early.
     Early,
+}
+
+/// The plan with the operator below each first step of a GROUP BY of several sets, of whose rows something is known. For plans that have no
+/// exchanges and sorts for their own sake yet.
+///
+/// # Errors
+///
+/// Those of making operators with other inputs.
+pub fn with_sets_of_unknown_rows(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let done = plan.transform_up(|node| {
+        if !makes_sets_of_known_rows(node.as_ref()) {
+            return Ok(Transformed::no(node));
+        }
+        let unknown = |rows: &Arc<dyn ExecutionPlan>| {
+            Arc::new(UnorderedExec::telling(Arc::clone(rows), Told::Nothing)) as Arc<dyn ExecutionPlan>
+        };
+        let children = node.children().into_iter().map(unknown).collect();
+        replace_children_if_necessary(node, children).map(Transformed::yes)
+    })?;
+    Ok(done.data)
+}
+
+fn makes_sets_of_known_rows(plan: &dyn ExecutionPlan) -> bool {
+    plan.downcast_ref::<AggregateExec>().is_some_and(|aggregate| {
+        let known = aggregate.input().equivalence_properties();
+        aggregate.group_expr().has_grouping_set()
+            && !(known.eq_group().is_empty() && known.oeq_class().is_empty())
+    })
 }
 
 fn visit(plan: Arc<dyn ExecutionPlan>, wanted: First) -> Result<Arc<dyn ExecutionPlan>> {
@@ -104,10 +140,20 @@ fn goes_by_a_part_of_an_order(plan: &dyn ExecutionPlan) -> bool {
     })
 }
 
+/// What is told of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// All but their order.
+    AllButOrder,
+    /// Not even which columns are equal or constant.
+    Nothing,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct UnorderedExec {
     rows: Arc<dyn ExecutionPlan>,
+    told: Told,
     properties: Arc<PlanProperties>,
 }
 
@@ -115,15 +161,25 @@ impl UnorderedExec {
     /// These rows.
     #[must_use]
     pub fn new(rows: Arc<dyn ExecutionPlan>) -> Self {
-        let mut equivalences = rows.equivalence_properties().clone();
-        equivalences.clear_orderings();
+        Self::telling(rows, Told::AllButOrder)
+    }
+
+    fn telling(rows: Arc<dyn ExecutionPlan>, told: Told) -> Self {
+        let equivalences = match told {
+            Told::AllButOrder => {
+                let mut known = rows.equivalence_properties().clone();
+                known.clear_orderings();
+                known
+            }
+            Told::Nothing => EquivalenceProperties::new(rows.schema()),
+        };
         let properties = PlanProperties::new(
             equivalences,
             rows.output_partitioning().clone(),
             rows.pipeline_behavior(),
             rows.boundedness(),
         );
-        Self { rows, properties: Arc::new(properties) }
+        Self { rows, told, properties: Arc::new(properties) }
     }
 }
 
@@ -149,7 +205,7 @@ impl ExecutionPlan for UnorderedExec {
         self.rows.schema()
     }
 
-    over_one_input!(rows, |old, rows| Arc::new(Self::new(rows)));
+    over_one_input!(rows, |old, rows| Arc::new(Self::telling(rows, old.told)));
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
@@ -187,7 +243,7 @@ impl ExecutionPlan for UnorderedExec {
             return Ok(None);
         }
         let below = make_with_child(projection, &self.rows)?;
-        Ok(Some(Arc::new(Self::new(below))))
+        Ok(Some(Arc::new(Self::telling(below, self.told))))
     }
 
     fn gather_filters_for_pushdown(

@@ -113,7 +113,7 @@ pub(crate) use late_joins::LateJoins;
 pub(crate) use named_columns::NamedColumns;
 pub(crate) use operator_rules::{
     CODED_GROUPS, GROUPING_SETS, INTEGER_JOINS, NARROW_DECIMALS, PACKED_GROUPS, RUNNING_WINDOWS,
-    STEPWISE_FILTERS, UNORDERED_GROUPS,
+    STEPWISE_FILTERS, UNKNOWN_SETS, UNORDERED_GROUPS,
 };
 pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which aggregates are left without an order, and that their groups are the same.
 
-use super::with_unordered_groups;
+use super::{with_sets_of_unknown_rows, with_unordered_groups};
 use crate::coded_groups::with_coded_groups;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::util::pretty::pretty_format_batches;
@@ -36,7 +36,7 @@ async fn planned(context: &SessionContext, query: &str) -> Result<Arc<dyn Execut
         .with_physical_optimizer_rules(Vec::new())
         .build();
     let mut plan = DefaultPhysicalPlanner::default().create_physical_plan(&logical, &bare).await?;
-    plan = with_unordered_groups(plan)?;
+    plan = with_sets_of_unknown_rows(with_unordered_groups(plan)?)?;
     for rule in rules {
         plan = rule.optimize(plan, state.config_options())?;
     }
@@ -78,5 +78,24 @@ async fn an_order_stays_where_it_is_of_use() -> Result<()> {
         let plan = planned(&context, query).await?;
         assert!(!text(&plan).contains("UnorderedExec"), "{query}\n{}", text(&plan));
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_known_of_rows_is_not_known_of_groups_by_several_sets() -> Result<()> {
+    let context = ordered().await?;
+    let groups = "SELECT a, k, count(*) AS n FROM (SELECT a, 'x' AS k FROM t) r GROUP BY ROLLUP (k, a)";
+    let query = format!("{groups} ORDER BY k NULLS FIRST, a NULLS FIRST LIMIT 3");
+    let rows = collect(planned(&context, &query).await?, context.task_ctx()).await?;
+    let expected = [
+        "+---+---+------+",
+        "| a | k | n    |",
+        "+---+---+------+",
+        "|   |   | 6000 |",
+        "|   | x | 6000 |",
+        "| 0 | x | 10   |",
+        "+---+---+------+",
+    ];
+    assert_eq!(pretty_format_batches(&rows)?.to_string(), expected.join("\n"));
     Ok(())
 }

@@ -63,7 +63,7 @@ impl BitOperation {
         }
     }
 
-    const fn of(self, one: bool, other: bool) -> bool {
+    const fn of(self, (one, other): (bool, bool)) -> bool {
         match self {
             Self::And => one & other,
             Self::Or => one | other,
@@ -80,7 +80,7 @@ impl BitOperation {
             let message = format!("cannot {} bit strings of different sizes", self.verb());
             return Err(SqlError::new(SqlState::StringDataLengthMismatch, message));
         }
-        Ok(kept_bits(bits_of(one).zip(bits_of(other)).map(|(one, other)| self.of(one, other))))
+        Ok(kept_bits(bits_of(one).zip(bits_of(other)).map(|bits| self.of(bits))))
     }
 }
 

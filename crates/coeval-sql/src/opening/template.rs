@@ -11,8 +11,8 @@ use crate::query::{
     FrameExclusions, FrameOffsets, GROUP_TOP, GROUPING_SETS, INTEGER_JOINS, IndependentLaterals, JoinOrder,
     JoinSides, LateJoins, NARROW_DECIMALS, NamedColumns, PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas,
     SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, SetComparisons, ShortGroups, Simplifications,
-    SkippedNumbers, SmallFilters, StrictJoins, TEMPLATES, UNORDERED_GROUPS, VolatileCalls, WHOLE_GROUPS,
-    Watch, WithoutRows,
+    SkippedNumbers, SmallFilters, StrictJoins, TEMPLATES, UNKNOWN_SETS, UNORDERED_GROUPS, VolatileCalls,
+    WHOLE_GROUPS, Watch, WithoutRows,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -197,8 +197,9 @@ fn looking_first(rule: &dyn OptimizerRule) -> Option<LogicalRule> {
 
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right, sides of joins chosen by estimates of ours,
 /// leaves that give others a turn without making all above them anew, those that change without arrays, and before them those that make
-/// series while they are read; the order is taken from rows that are grouped once the sides of joins are known. Where joins begin to tell scans
-/// what they look for, the plan is noted for further executions, and what it has several times is computed once. Once the plan stands, groups that keep all are made in one step, rows beyond the best of
+/// series while they are read; the order is taken from rows that are grouped once the sides of joins are known, and from
+/// those that are grouped by several sets all that is known of them. Where joins begin to tell scans what they look for, the plan is noted
+/// for further executions, and what it has several times is computed once. Once the plan stands, groups that keep all are made in one step, rows beyond the best of
 /// their group are dropped before they are sorted, what can be done where the bricks of spread tables are becomes pieces, grouping sets are
 /// made of the finest groups, aggregates of brick tables are begun at the bricks, decimals are computed by integers, other aggregates are
 /// begun by codes of their groups, what is left of them goes by packed keys, windows are computed batch by batch, scans ask what joins look
@@ -216,7 +217,8 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         }
         let clear = ClearPushdown::instead_of(rule.as_ref()).map(|clear| Arc::new(clear) as PhysicalRule);
         if let Some(sides) = JoinSides::instead_of(rule.as_ref()) {
-            rules.extend([Arc::new(sides) as PhysicalRule, Arc::new(UNORDERED_GROUPS)]);
+            let sides = Arc::new(sides) as PhysicalRule;
+            rules.extend([sides, Arc::new(UNKNOWN_SETS), Arc::new(UNORDERED_GROUPS)]);
             continue;
         }
         let leaves =

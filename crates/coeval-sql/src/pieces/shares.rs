@@ -78,7 +78,7 @@ impl Following {
                 return Some(Self { nodes, keys, rows });
             }
             let is_window = below.is::<BoundedWindowAggExec>() || below.is::<WindowAggExec>();
-            if !is_window && !is_done_by_parts(below, nodes.is_empty()) {
+            if !is_window && !is_done_by_parts(below, &nodes) {
                 return None;
             }
             has_window |= is_window;
@@ -88,11 +88,11 @@ impl Following {
     }
 }
 
-/// Whether a node does with each part of its rows what it does with all of them, and gives as many parts.
-fn is_done_by_parts(node: &Arc<dyn ExecutionPlan>, is_highest: bool) -> bool {
+/// Whether a node does with each part of its rows what it does with all of them, and gives as many parts, below these.
+fn is_done_by_parts(node: &Arc<dyn ExecutionPlan>, above: &[Arc<dyn ExecutionPlan>]) -> bool {
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         let is_step = match aggregate.mode() {
-            AggregateMode::Partial => is_highest,
+            AggregateMode::Partial => above.is_empty(),
             AggregateMode::SinglePartitioned => true,
             _ => false,
         };

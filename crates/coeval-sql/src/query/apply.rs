@@ -61,8 +61,8 @@ use datafusion::logical_expr::expr::{ScalarFunction, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{merge_schema, split_conjunction};
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, JoinType, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, JoinType, LogicalPlan, Operator, Projection, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility, lit,
 };
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
@@ -212,11 +212,11 @@ fn replaced(
         }
         _ => return Ok(Transformed::no(expression)),
     };
-    let OuterArguments { outer, columns } = outer_arguments(&subquery.subquery, schema)?;
-    let is_correlated = outer.iter().any(|one| matches!(one, Expr::OuterReferenceColumn(..)));
+    let dependencies = outer_arguments(&subquery.subquery, schema)?;
+    let is_correlated = dependencies.outer.iter().any(|one| matches!(one, Expr::OuterReferenceColumn(..)));
     let is_other = match question {
         Question::Value => is_correlated && (place == Place::Join || !is_aggregate(&subquery.subquery)),
-        _ => place != Place::Condition,
+        _ => place != Place::Condition || is_misjoined(&expression),
     };
     let runs_alone = extent == Extent::AllCorrelated
         || is_no_join(&subquery.subquery)?
@@ -226,9 +226,59 @@ fn replaced(
     if !(is_other || has_lateral || (is_correlated && runs_alone)) {
         return Ok(Transformed::no(expression));
     }
+    let (asked, OuterArguments { outer, columns }) = match question {
+        Question::Exists if computes_outputs(&subquery.subquery) => {
+            let rows = Arc::new(without_outputs(&subquery.subquery)?);
+            let dependencies = outer_arguments(&rows, schema)?;
+            (rows, dependencies)
+        }
+        _ => (Arc::clone(&subquery.subquery), dependencies),
+    };
     arguments.extend(columns);
-    let call = Apply::new(question, &subquery.subquery, outer, state).call(arguments);
+    let call = Apply::new(question, &asked, outer, state).call(arguments);
     Ok(Transformed::yes(if negated { Expr::Not(Box::new(call)) } else { call }))
+}
+
+/// Whether DataFusion makes no join of a comparison with the rows of a subquery, or one that has another answer:
+///
+/// - of `< ANY` and its like with a value of a query further out: it compares within an EXISTS of its own, from where that value is one query
+///   too far away;
+/// - of NOT IN whose value is not made of columns of the row (`9 NOT IN (SELECT v FROM s)`): a join without a key of the row does not know that
+///   a NULL leaves the answer open.
+fn is_misjoined(expression: &Expr) -> bool {
+    match expression {
+        Expr::SetComparison(comparison) => comparison.expr.contains_outer(),
+        Expr::InSubquery(within) => within.negated && !is_of_row(&within.expr),
+        _ => false,
+    }
+}
+
+/// Whether a value is made of columns of the row, and of nothing from other queries.
+fn is_of_row(value: &Expr) -> bool {
+    let has_subquery = || value.exists(|part| Ok(is_subquery(part))).unwrap_or(true);
+    !value.column_refs().is_empty() && !value.contains_outer() && !has_subquery()
+}
+
+/// Whether what is selected in a subquery is more than columns and constants, or more is done with it.
+fn computes_outputs(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(selected) => !selected.expr.iter().all(is_given),
+        _ => true,
+    }
+}
+
+/// Whether an output is a column or a constant, under whatever name.
+fn is_given(output: &Expr) -> bool {
+    match output {
+        Expr::Alias(alias) => is_given(&alias.expr),
+        other => matches!(other, Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::Literal(..)),
+    }
+}
+
+/// The rows of a subquery of which it is only asked whether there are any. What is selected of them is not computed, and so cannot fail.
+fn without_outputs(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    let rows = Arc::new(joined::rows_of_exists(plan).clone());
+    Ok(LogicalPlan::Projection(Projection::try_new(vec![lit(true)], rows)?))
 }
 
 /// What a subquery depends on, and the same as arguments in a query around it.
@@ -661,8 +711,7 @@ impl Apply {
         kept: &MemoryReservation,
     ) -> Result<Answer> {
         let values: HashMap<&Expr, &ScalarValue> = self.outer.iter().zip(outer).collect();
-        let plan = with_values(self.plan.as_ref().clone(), &values)?;
-        let optimized = state.optimize(&plan)?;
+        let optimized = self.optimized(with_values(self.plan.as_ref().clone(), &values)?, state)?;
         let physical = state.query_planner().create_physical_plan(&optimized, state).await?;
         let physical = watched(physical, state.config_options())?;
         let before = kept.size();
@@ -688,6 +737,16 @@ impl Apply {
             kept.try_resize(before + value.size())?;
         }
         Ok(answer)
+    }
+
+    /// The optimized plan, in which subqueries that DataFusion makes no join of run for each of its rows, as in the query around it.
+    fn optimized(&self, plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+        let first = state.optimize(&plan);
+        let is_done = first.as_ref().is_ok_and(|optimized| !has_correlated(optimized));
+        if is_done || !has_correlated(&plan) {
+            return first;
+        }
+        state.optimize(&applied(plan, &self.state, Extent::AllCorrelated)?.data)
     }
 
     /// The subquery's rows, as far as the answer depends on them, and how many they are.

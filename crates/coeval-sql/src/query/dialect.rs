@@ -89,7 +89,7 @@ use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED, similar_pattern};
 use crate::names::fold;
-use crate::query::typing::Sign;
+use crate::query::typing::{Distinction, Sign};
 use crate::select::call;
 use crate::walk::{WalkMut, each_expression, step};
 use coeval_store::NUMERIC_PRECISION_MAX;
@@ -348,6 +348,8 @@ fn rewritten_test(expression: &Expr) -> Result<Option<Expr>, SqlError> {
     Ok(match expression {
         Expr::IsNull(row) => rows::all_are(row, rows::Is::Null),
         Expr::IsNotNull(row) => rows::all_are(row, rows::Is::NotNull),
+        Expr::IsDistinctFrom(left, right) => Some(Distinction::Distinct.between(left, right)),
+        Expr::IsNotDistinctFrom(left, right) => Some(Distinction::Same.between(left, right)),
         Expr::AtTimeZone { timestamp, time_zone } => {
             Some(call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
         }

@@ -90,11 +90,17 @@ fn only_filters(plan: &LogicalPlan) -> Result<bool> {
     let is_other = plan.exists(|node| {
         Ok(match node {
             LogicalPlan::Projection(_) => names_outer(node)?,
-            LogicalPlan::Filter(_) | LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) => false,
+            LogicalPlan::Filter(filter) => looks_for_outer(&filter.predicate)?,
+            LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) => false,
             _ => true,
         })
     })?;
     Ok(!is_other && !is_no_join(plan)?)
+}
+
+/// Whether a condition looks for a value of the tables before a LATERAL subquery among the rows of a subquery of its own.
+fn looks_for_outer(condition: &Expr) -> Result<bool> {
+    condition.exists(|part| Ok(matches!(part, Expr::InSubquery(within) if within.expr.contains_outer())))
 }
 
 /// What a join's rows have to fulfil, if that is more than `true`.

@@ -12,7 +12,7 @@ use coeval_operators::narrow_decimals::with_narrow_decimals;
 use coeval_operators::packed_groups::with_packed_groups;
 use coeval_operators::running_windows::with_running_windows;
 use coeval_operators::stepwise_filter::with_stepwise_filters;
-use coeval_operators::unordered::with_unordered_groups;
+use coeval_operators::unordered::{with_sets_of_unknown_rows, with_unordered_groups};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -25,6 +25,10 @@ pub(crate) const UNORDERED_GROUPS: PlanRule =
     PlanRule::new("coeval_unordered_groups", |plan, _| with_unordered_groups(plan))
         .about(|node| node.is::<AggregateExec>())
         .switched_by("coeval.coded_groups");
+
+/// Beside it: what is known of rows is not known of their groups by several sets of columns.
+pub(crate) const UNKNOWN_SETS: PlanRule =
+    PlanRule::new("coeval_unknown_sets", |plan, _| with_sets_of_unknown_rows(plan)).about(has_grouping_sets);
 
 /// Behind those that divide aggregates into steps, and before those that make the first step quicker, at bricks or by codes.
 pub(crate) const GROUPING_SETS: PlanRule =

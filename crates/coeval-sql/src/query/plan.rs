@@ -211,6 +211,14 @@ impl PlannedQuery {
         self.optimized.lock().as_ref().is_some_and(|kept| kept.plan().is_some())
     }
 
+    /// Whether its physical plan is kept for the versions of its tables.
+    #[cfg(test)]
+    pub(crate) fn keeps_physical(&self) -> bool {
+        let kept = self.optimized.lock();
+        let physical = kept.as_ref().and_then(KeptPlan::plan).and_then(|reused| reused.physical.as_ref());
+        physical.is_some_and(|physical| physical.has_template())
+    }
+
     /// Forgets what its scans are estimated to give: of how many of them that was kept.
     #[cfg(test)]
     pub(crate) fn forget_scans(&self) -> usize {

@@ -3,7 +3,7 @@
 
 use super::apply::{Extent, applied, has_correlated, joined};
 use super::generic_plan::{ForAllValues, for_all_values, with_values};
-use super::kept_physical::{Copied, Loan, Turn};
+use super::kept_physical::{Copied, Loan, Making, Turn};
 use super::late_joins::LATE_JOINS_SETTING;
 use super::mistakes::explained_plan;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
@@ -319,42 +319,12 @@ fn physical_plan(context: &StatementContext<'_>, planned: &PlannedQuery) -> Resu
     }
     let mut state = statement_state(context, planned, snapshot.clone());
     let environment = context.engine.query_environment();
-    if planned.runs_subqueries() || planned.is_correlated() {
-        StatementEnvironment(Arc::clone(&environment)).carry_in(state.config_mut().options_mut());
-    }
-    if planned.takes_sequence_values() {
-        SequenceAccess::of(context).carry_in(state.config_mut().options_mut());
-    }
-    if planned.asks_the_catalog() {
-        CatalogAccess::of(
-            context.engine,
-            context.transaction,
-            context.settings,
-            context.clock,
-            context.advisory_locks,
-        )
-        .carry_in(state.config_mut().options_mut());
-    }
-    // Functions find the session's time zone and the sequences here, and what memory they may take: less while constants
-    // are folded, for which DataFusion hands them the state's own options.
+    carry_environment(&mut state, context, planned, &environment);
+    let physical = kept.as_ref().and_then(|kept| kept.physical.clone());
     let allowance = Allowance::of(&environment);
     allowance.lifeline().account().set_weight(context.settings.query_weight());
-    let physical = kept.as_ref().and_then(|kept| kept.physical.as_ref()).map(Arc::clone);
     let turn = physical.as_ref().map_or(Turn::Neither, |physical| physical.turn(&snapshot, &allowance));
-    let mut options = ConfigOptions::clone(state.config_options());
-    allowance.while_planning().carry_in(state.config_mut().options_mut());
-    let (copied, making) = match turn {
-        Turn::Copies(copied) => (Some(copied), None),
-        Turn::Makes(making) => {
-            making.carry_in(state.config_mut().options_mut(), &mut options);
-            (None, Some(making))
-        }
-        Turn::Neither => {
-            allowance.carry_in(&mut options);
-            (None, None)
-        }
-    };
-    state.execution_props_mut().config_options = Some(Arc::new(options));
+    let (copied, making) = give_options(&mut state, allowance, turn);
     let parameters = match planned.parameter_types.is_empty() {
         true => None,
         false => Some(parameters(context)?),
@@ -394,6 +364,57 @@ fn physical_plan(context: &StatementContext<'_>, planned: &PlannedQuery) -> Resu
         loan = physical.keep(making, &snapshot, &scans);
     }
     Ok(Runnable { physical: finished.physical, task: task_context(&finished.state, environment), loan })
+}
+
+/// Puts in what subqueries that run for each row, sequences and functions of the catalog need.
+fn carry_environment(
+    state: &mut SessionState,
+    context: &StatementContext<'_>,
+    planned: &PlannedQuery,
+    environment: &Arc<RuntimeEnv>,
+) {
+    let options = state.config_mut().options_mut();
+    if planned.runs_subqueries() || planned.is_correlated() {
+        StatementEnvironment(Arc::clone(environment)).carry_in(options);
+    }
+    if planned.takes_sequence_values() {
+        SequenceAccess::of(context).carry_in(options);
+    }
+    if planned.asks_the_catalog() {
+        CatalogAccess::of(
+            context.engine,
+            context.transaction,
+            context.settings,
+            context.clock,
+            context.advisory_locks,
+        )
+        .carry_in(options);
+    }
+}
+
+/// Gives functions their options. There they find the session's time zone and the sequences, and what memory they may take: less while constants
+/// are folded, for which DataFusion hands them the state's own options.
+fn give_options(
+    state: &mut SessionState,
+    allowance: Allowance,
+    turn: Turn,
+) -> (Option<Copied>, Option<Making>) {
+    let mut options = ConfigOptions::clone(state.config_options());
+    let of_rules = state.config_mut().options_mut();
+    allowance.while_planning().carry_in(of_rules);
+    let turn = match turn {
+        Turn::Copies(copied) => (Some(copied), None),
+        Turn::Makes(making) => {
+            making.carry_in(of_rules, &mut options);
+            (None, Some(making))
+        }
+        Turn::Neither => {
+            allowance.carry_in(&mut options);
+            (None, None)
+        }
+    };
+    state.execution_props_mut().config_options = Some(Arc::new(options));
+    turn
 }
 
 /// From so many nodes on a plan is made better apart: what rules do may grow much faster than the text.

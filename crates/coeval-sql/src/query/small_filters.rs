@@ -21,14 +21,18 @@
 //!
 //! - what names no column and cannot be computed yet, above aggregates that give a row for no rows: `count(*)` of nothing is a row, and the
 //!   condition would have dropped it;
-//! - what is volatile, above all that makes other rows of those below it: `HAVING random() < 0.5` drops groups, and no rows of theirs.
+//! - what is volatile, above all that makes other rows of those below it: `HAVING random() < 0.5` drops groups, and no rows of theirs. Above a
+//!   join that is so of what names no column, `FROM a, b WHERE random() < 0.5`, which drops pairs; what names columns of one side is asked of
+//!   the rows of that side, in PostgreSQL too. A part of the condition of an inner join comes above it for that.
 
 use super::substitution::grow_too_large;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Aggregate, EmptyRelation, Expr, Filter, LogicalPlan};
+use datafusion::logical_expr::{
+    Aggregate, EmptyRelation, Expr, Filter, Join, JoinType, LogicalPlan, Projection,
+};
 use datafusion::optimizer::propagate_empty_relation::PropagateEmptyRelation;
 use datafusion::optimizer::push_down_filter::PushDownFilter;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
@@ -49,7 +53,12 @@ impl OptimizerRule for SmallFilters {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let LogicalPlan::Filter(filter) = plan else { return self.0.rewrite(plan, config) };
+        let plan = match plan {
+            LogicalPlan::Join(join) => asked_of_pairs(join)?,
+            plan => Transformed::no(plan),
+        };
+        let has_moved = plan.transformed;
+        let LogicalPlan::Filter(filter) = plan.data else { return self.0.rewrite(plan.data, config) };
         if becomes_too_large(&filter)? {
             return Ok(Transformed::no(LogicalPlan::Filter(filter)));
         }
@@ -61,7 +70,7 @@ impl OptimizerRule for SmallFilters {
         } else {
             self.0.rewrite(LogicalPlan::Filter(filter), config)?
         };
-        rewritten.transformed |= are_several;
+        rewritten.transformed |= are_several || has_moved;
         Ok(rewritten)
     }
 }
@@ -136,6 +145,27 @@ fn constant(condition: &Expr, config: &dyn OptimizerConfig) -> Result<Option<boo
     })
 }
 
+/// A join with those parts of its condition above it that are asked of each pair of rows, if it gives no others.
+fn asked_of_pairs(mut join: Join) -> Result<Transformed<LogicalPlan>> {
+    let has_any = |filter: &Expr| split_conjunction(filter).into_iter().any(is_of_pairs);
+    if join.join_type != JoinType::Inner || !join.filter.as_ref().is_some_and(has_any) {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    }
+    let parts = join.filter.take().map(split_conjunction_owned).unwrap_or_default();
+    let (above, own): (Vec<Expr>, Vec<Expr>) = parts.into_iter().partition(is_of_pairs);
+    join.filter = conjunction(own);
+    let joined = LogicalPlan::Join(join);
+    Ok(match conjunction(above) {
+        Some(above) => Transformed::yes(LogicalPlan::Filter(Filter::try_new(above, Arc::new(joined))?)),
+        None => Transformed::no(joined),
+    })
+}
+
+/// Whether a part of a condition above a join is another one for each pair of rows, and not for each row of a side.
+fn is_of_pairs(part: &Expr) -> bool {
+    part.is_volatile() && names_no_column(part)
+}
+
 /// A condition and those right below it as one, which come first in it.
 fn with_those_below(filter: Filter) -> Result<Filter> {
     let Filter { mut predicate, mut input, .. } = filter;
@@ -153,6 +183,7 @@ fn stays_above(part: &Expr, input: &LogicalPlan) -> bool {
             part.is_volatile() || (gives_row_for_no_rows(aggregate) && names_no_column(part))
         }
         LogicalPlan::Distinct(_) | LogicalPlan::Window(_) | LogicalPlan::Unnest(_) => part.is_volatile(),
+        LogicalPlan::Join(_) => is_of_pairs(part),
         _ => false,
     }
 }
@@ -163,6 +194,10 @@ fn gives_row_for_no_rows(aggregate: &Aggregate) -> bool {
 }
 
 /// DataFusion's rule that takes out what has no rows, where there is any such thing.
+///
+/// What is left of a union is one of its inputs, whose columns are known by their places. DataFusion's rule looks for the union's names in it,
+/// finds none where an input that is no projection (`SELECT DISTINCT`, `VALUES`, one with LIMIT) has others, and takes one column for another
+/// where it has the same names in other places.
 #[derive(Debug, Default)]
 pub(crate) struct WithoutRows(PropagateEmptyRelation);
 
@@ -174,14 +209,44 @@ impl OptimizerRule for WithoutRows {
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let mut found = false;
         plan.apply_with_subqueries(|node| {
-            found = matches!(node, LogicalPlan::EmptyRelation(empty) if !empty.produce_one_row);
+            found = has_no_rows(node);
             Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })?;
         if !found {
             return Ok(Transformed::no(plan));
         }
-        plan.transform_up_with_subqueries(|node| self.0.rewrite(node, config))
+        plan.transform_up_with_subqueries(|node| match only_input_with_rows(&node) {
+            Some((input, schema)) => under_names(input, schema).map(Transformed::yes),
+            None => self.0.rewrite(node, config),
+        })
     }
+}
+
+const fn has_no_rows(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, .. }))
+}
+
+/// The one input of a union that may have rows, and the columns of the union; `None` if there is none or more than one.
+fn only_input_with_rows(plan: &LogicalPlan) -> Option<(&Arc<LogicalPlan>, &DFSchemaRef)> {
+    let LogicalPlan::Union(union) = plan else { return None };
+    let mut with_rows = union.inputs.iter().filter(|input| !has_no_rows(input));
+    let only = with_rows.next()?;
+    with_rows.next().is_none().then_some((only, &union.schema))
+}
+
+/// The rows of a plan with their columns, place by place, as this schema has them.
+fn under_names(input: &Arc<LogicalPlan>, schema: &DFSchemaRef) -> Result<LogicalPlan> {
+    if input.schema() == schema {
+        return Ok(LogicalPlan::clone(input));
+    }
+    let columns = input.schema().columns().into_iter().zip(schema.columns());
+    let columns = columns.map(|(own, wanted)| match own == wanted {
+        true => Expr::Column(own),
+        false => Expr::Column(own).alias_qualified(wanted.relation, wanted.name),
+    });
+    let columns = columns.collect();
+    let projection = Projection::try_new_with_schema(columns, Arc::clone(input), Arc::clone(schema))?;
+    Ok(LogicalPlan::Projection(projection))
 }
 
 /// Whether a condition, with those right below it, would become too large below what they are about.
@@ -237,6 +302,19 @@ mod tests {
         let plan = put_down(asked.build().unwrap());
         assert!(plan.contains("web") && !plan.contains("store") && !plan.contains("Union"), "{plan}");
         assert!(plan.contains("Filter: column1 > Int64(0)"), "{plan}");
+    }
+
+    #[test]
+    fn what_is_left_of_a_union_has_its_columns_by_their_places() {
+        let part = |first: &str, second: &str, sold_in: &str| {
+            let rows = LogicalPlanBuilder::values(vec![vec![lit(1_i64), lit(2_i64)]]).unwrap();
+            let columns = [col("column1").alias(first), col("column2").alias(second)];
+            rows.project(columns.into_iter().chain([lit(sold_in).alias("sold_in")])).unwrap()
+        };
+        let web = part("b", "a", "web").limit(0, Some(1)).unwrap().build().unwrap();
+        let all = part("a", "b", "store").union(web).unwrap();
+        let plan = put_down(all.filter(col("sold_in").eq(lit("web"))).unwrap().build().unwrap());
+        assert!(plan.starts_with("Projection: b AS a, a AS b, sold_in\n  Filter"), "{plan}");
     }
 
     #[test]

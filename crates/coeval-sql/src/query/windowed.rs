@@ -33,15 +33,11 @@ pub(super) fn windowed(
         WindowFunctionDefinition::AggregateUDF(plain)
             if plain.inner().downcast_ref::<Windowed>().is_none() =>
         {
-            let looking = looking(Arc::clone(plain), filter.is_some());
-            Some(WindowFunctionDefinition::AggregateUDF(Arc::new(looking)))
+            let looking = Windowed { plain: Arc::clone(plain), has_filter: filter.is_some() };
+            Some(WindowFunctionDefinition::AggregateUDF(Arc::new(AggregateUDF::new_from_impl(looking))))
         }
         _ => None,
     }
-}
-
-fn looking(plain: Arc<AggregateUDF>, has_filter: bool) -> AggregateUDF {
-    AggregateUDF::new_from_impl(Windowed { plain, has_filter })
 }
 
 /// Whether it is the function of a window without a FILTER, made by [`windowed`].
@@ -57,7 +53,7 @@ pub(crate) fn plain_of_unfiltered(function: &AggregateUDF) -> Option<&AggregateU
 
 /// The function that [`windowed`] makes of this one, for a window without a FILTER.
 pub(crate) fn unfiltered_of_plain(plain: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
-    Arc::new(looking(plain, false))
+    Arc::new(AggregateUDF::new_from_impl(Windowed { plain, has_filter: false }))
 }
 
 /// An aggregate over a window.

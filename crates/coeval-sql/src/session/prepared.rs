@@ -176,6 +176,12 @@ impl Prepared {
         matches!(&self.planned.plan, Plan::Query { plan, .. } if plan.keeps_optimized())
     }
 
+    /// Whether it is a query whose physical plan is kept.
+    #[cfg(test)]
+    pub(super) fn keeps_physical(&self) -> bool {
+        matches!(&self.planned.plan, Plan::Query { plan, .. } if plan.keeps_physical())
+    }
+
     /// Forgets what the scans of its plan are estimated to give: of how many of them that was kept.
     #[cfg(test)]
     pub(super) fn forget_scans(&self) -> usize {
@@ -589,5 +595,7 @@ impl Outcome for (CommandTag, Rows) {
     }
 }
 
+#[cfg(test)]
+mod template_tests;
 #[cfg(test)]
 mod tests;

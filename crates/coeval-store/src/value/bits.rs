@@ -16,11 +16,11 @@ pub fn kept_bits(bits: impl IntoIterator<Item = bool>) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut place = 0;
     for bit in bits {
-        if place == 0 {
-            kept.push(0);
-        }
         let counts = if bit { weight(place) } else { 1 };
-        *kept.last_mut().expect("a byte was pushed for the first of its bits") += counts;
+        match kept.last_mut() {
+            Some(byte) if place > 0 => *byte += counts,
+            _ => kept.push(counts),
+        }
         place = (place + 1) % BITS_PER_BYTE;
     }
     kept

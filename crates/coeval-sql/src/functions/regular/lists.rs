@@ -57,7 +57,7 @@ fn told(call: &Call<'_>, deciding: Deciding) -> Result<Value, SqlError> {
     let joined = if is_decided_by_fit { operator.joined(&patterns) } else { None };
     let is_decided = match joined {
         Some(joined) => joined.is_match(call.text(0), call.meter)?,
-        None => operator.holds_for_one(call, &patterns, decisive)?,
+        None => operator.is_decided_by_one(call, &patterns, deciding)?,
     };
     let is_unknown = || patterns.iter().any(|pattern| !matches!(pattern, Value::Text(_)));
     Ok(match is_decided {
@@ -125,11 +125,17 @@ impl Operator {
     }
 
     /// Whether what is asked of one of the patterns is so.
-    fn holds_for_one(&self, call: &Call<'_>, patterns: &[Value], wanted: bool) -> Result<bool, SqlError> {
+    fn is_decided_by_one(
+        &self,
+        call: &Call<'_>,
+        patterns: &[Value],
+        deciding: Deciding,
+    ) -> Result<bool, SqlError> {
+        let decisive = deciding == Deciding::Match;
         for pattern in patterns {
             call.meter.step()?;
             if let Value::Text(pattern) = pattern
-                && self.holds(call.text(0), pattern, call.meter)? == wanted
+                && self.holds(call.text(0), pattern, call.meter)? == decisive
             {
                 return Ok(true);
             }

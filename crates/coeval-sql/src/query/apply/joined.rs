@@ -384,9 +384,10 @@ fn with_values_of_calls(
 }
 
 /// The rows of a subquery by which it is told whether there are any.
-fn rows_of_exists(plan: &LogicalPlan) -> &LogicalPlan {
+pub(super) fn rows_of_exists(plan: &LogicalPlan) -> &LogicalPlan {
     match plan {
         LogicalPlan::Projection(selected) => rows_of_exists(&selected.input),
+        LogicalPlan::Distinct(Distinct::All(selected)) => rows_of_exists(selected),
         LogicalPlan::Sort(sort) if sort.fetch.is_none() => rows_of_exists(&sort.input),
         LogicalPlan::Limit(limit) => match counts_of(limit) {
             Some((0, fetch)) if fetch != Some(0) => rows_of_exists(&limit.input),

@@ -6,13 +6,18 @@
 //!
 //! - in a list with several members that name no column, the type that all of these and the operand have in common, if they have one,
 //! - else the operand; if that is the literal, each of what it is compared with.
+//!
+//! Several members that name no column, and are numbers beside a `real`, are of that type: `r IN (0.1, 0.2)` finds what `r IN (0.1)` does not.
 
+use super::any_numeric::is_any_numeric;
 use super::arrays;
 use super::comparisons::{Operand, is_text_literal, written};
 use super::settle::{beside, comparable, settle};
 use crate::query::float_zeros::without_sign;
+use crate::scalar::cast_function::called;
 use crate::types::{arrow_type_gives_way, require_common_type};
 use arrow::datatypes::DataType;
+use coeval_store::ColumnType;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::InList;
@@ -67,6 +72,8 @@ pub(super) fn settle_list(list: &InList, schema: &DFSchema) -> Result<Option<Exp
     }
     let read = like.map(|like| with_read_literals(list, like, schema)).transpose()?;
     let list = read.as_ref().unwrap_or(list);
+    let reals = with_reals(list, schema)?;
+    let list = reals.as_ref().unwrap_or(list);
     let name = written(operator);
     let others = list.list.iter().map(|member| (name.as_str(), member));
     let settled = settle_operands((list.expr.as_ref(), Operand::of(&list.expr, schema)), others, schema)?;
@@ -75,10 +82,38 @@ pub(super) fn settle_list(list: &InList, schema: &DFSchema) -> Result<Option<Exp
             let input = operands.remove(0);
             Some(InList::new(Box::new(input), operands, list.negated))
         }
-        None => read.clone(),
+        None => reals.clone().or_else(|| read.clone()),
     };
     let settled = without_signs(settled.as_ref().unwrap_or(list)).or(settled);
     Ok(apart(settled.as_ref().unwrap_or(list)).or_else(|| settled.map(Expr::InList)))
+}
+
+/// The list with `numeric` constants as `real`, if that is the type that several of them and the operand have in common: one of them is, and none
+/// is a `double precision`. `None` of others. A single constant is compared as what it is.
+fn with_reals(list: &InList, schema: &DFSchema) -> Result<Option<InList>> {
+    let constants = || list.list.iter().filter(|member| !member.any_column_refs());
+    if constants().nth(1).is_none() {
+        return Ok(None);
+    }
+    let operands = std::iter::once(list.expr.as_ref()).chain(constants());
+    let types: Vec<DataType> = operands.filter_map(|operand| operand.get_type(schema).ok()).collect();
+    let is_number = |ty: &DataType| ty.is_numeric() || ty.is_null() || is_any_numeric(ty);
+    let is_real = types.iter().all(is_number)
+        && types.contains(&DataType::Float32)
+        && !types.contains(&DataType::Float64);
+    if !is_real {
+        return Ok(None);
+    }
+    let mut changed = None;
+    for (place, member) in list.list.iter().enumerate().filter(|(_, member)| !member.any_column_refs()) {
+        // Of integers DataFusion makes them.
+        let is_numeric = member.get_type(schema).is_ok_and(|ty| ty.is_decimal() || is_any_numeric(&ty));
+        if is_numeric {
+            let real = called(member.clone(), ColumnType::Real)?;
+            changed.get_or_insert_with(|| list.clone()).list[place] = real;
+        }
+    }
+    Ok(changed)
 }
 
 /// The list with `0` in the place of each constant `-0`; `None` if it has none.

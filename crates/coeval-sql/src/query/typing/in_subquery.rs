@@ -7,7 +7,7 @@ use super::{any_numeric, instants, jsonb, trimmed};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder, Subquery};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder, Subquery, cast};
 use std::sync::Arc;
 
 /// `IN (SELECT ...)` with both sides of one type; `None` if they are right as they are.
@@ -66,6 +66,9 @@ fn both(value: &Expr, subquery: &Subquery, schema: &DFSchema) -> Result<Option<(
         any_numeric::comparable_sides((value, schema), (&row, plan.schema().as_ref()))?
     {
         numbers
+    } else if (ty.is_floating() && row_type.is_decimal()) || (ty.is_decimal() && row_type.is_floating()) {
+        // DataFusion would make decimals of the floats, which are others, or none.
+        (cast(value.clone(), DataType::Float64), cast(row, DataType::Float64))
     } else if let Some(trimmed) = trimmed::comparable_sides((value, schema), (&row, plan.schema().as_ref()))?
     {
         trimmed

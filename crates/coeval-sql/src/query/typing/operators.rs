@@ -22,6 +22,7 @@ use super::array_literals::array_of;
 use super::bits;
 use super::comparisons;
 use super::dates;
+use super::distinctions::Distinction;
 use super::document_operators;
 use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
@@ -62,19 +63,16 @@ use std::sync::Arc;
 pub(crate) struct PostgresOperators;
 
 impl ExprPlanner for PostgresOperators {
-    fn plan_binary_op(
-        &self,
-        mut raw: RawBinaryExpr,
-        schema: &DFSchema,
-    ) -> Result<PlannerResult<RawBinaryExpr>> {
+    fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         // The operands of AND and OR are conditions, which no other planner changes; and asking for their types here would go through a
         // whole chain of them each time.
         if let Some(operator) = truth(&raw.op) {
             return Ok(PlannerResult::Planned(binary(raw, operator)));
         }
-        if let Some(merging) = Merging::of(&raw.op) {
-            return Ok(PlannerResult::Planned(merged::planned(merging, raw.left, raw.right, schema)));
-        }
+        let mut raw = match of_the_dialect(raw, schema)? {
+            PlannerResult::Original(raw) => raw,
+            planned @ PlannerResult::Planned(_) => return Ok(planned),
+        };
         (raw.left, raw.right) = typed_operands(&raw.op, raw.left, raw.right, schema);
         if let Some(sign) = Sign::of(&raw.op) {
             return Ok(PlannerResult::Planned(sign.planned(raw.right, schema)?));
@@ -247,6 +245,30 @@ fn with_comparable_operands(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result
         (raw.left, raw.right) = (left, right);
     }
     Ok(raw)
+}
+
+/// An operator that the dialect has written in the place of something else as what it stands for.
+fn of_the_dialect(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    Ok(if let Some(merging) = Merging::of(&raw.op) {
+        PlannerResult::Planned(merged::planned(merging, raw.left, raw.right, schema))
+    } else if let Some(distinction) = Distinction::of(&raw.op) {
+        PlannerResult::Planned(distinguished(distinction, raw, schema)?)
+    } else {
+        PlannerResult::Original(raw)
+    })
+}
+
+/// `IS DISTINCT FROM`, with operands of types that compare if DataFusion knows none that both have.
+fn distinguished(distinction: Distinction, mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<Expr> {
+    let operator = distinction.operator();
+    let (left, right) = (Box::new(raw.left.clone()), Box::new(raw.right.clone()));
+    let plain = Expr::BinaryExpr(BinaryExpr::new(left, operator, right));
+    if plain.get_type(schema).is_ok() {
+        return Ok(plain);
+    }
+    // By which they are compared, if none of them is NULL.
+    raw.op = BinaryOperator::Eq;
+    Ok(binary(with_comparable_operands(raw, schema)?, operator))
 }
 
 /// Reads a literal without a type beside the bits of a number as such a number, and refuses numbers that are no integers: DataFusion would

@@ -15,7 +15,7 @@ use crate::select::{call, quoted};
 use crate::walk::{Walk, WalkMut};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CaseWhen, Expr, Function, GroupByExpr, Ident, JoinConstraint, ObjectNamePart,
+    AccessExpr, BinaryOperator, CaseWhen, Expr, GroupByExpr, Ident, JoinConstraint, ObjectNamePart,
     OrderByKind, Query, Select, SelectItem, TableFactor, TableWithJoins, Visitor, VisitorMut,
 };
 use std::collections::HashSet;

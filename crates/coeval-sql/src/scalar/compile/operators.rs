@@ -274,7 +274,7 @@ impl Compiler<'_> {
             cancel::check()?;
             sides.push(self.expression(candidate)?);
         }
-        let mut nodes = self.unify_compared(sides)?;
+        let mut nodes = self.unify_compared(self.with_reals(sides)?)?;
         let list = nodes.split_off(1);
         let input = Box::new(nodes.pop().expect("the input is first"));
         let node = match Members::of(&list) {
@@ -283,6 +283,25 @@ impl Compiler<'_> {
             None => Node::In { input, list: list.into(), polarity },
         };
         Ok(Typed::truth(node))
+    }
+
+    /// The operand of a list and its members, of which `numeric` constants are `real` if that is the type that several constants and the operand
+    /// have in common.
+    fn with_reals(&self, sides: Vec<Typed>) -> Result<Vec<Typed>, Refusal> {
+        let constants = || sides[1..].iter().filter(|side| is_constant(side));
+        let has = |ty: ColumnType| sides[..1].iter().chain(constants()).any(|side| side.ty == Some(ty));
+        if constants().nth(1).is_none() || !has(ColumnType::Real) || has(ColumnType::Double) {
+            return Ok(sides);
+        }
+        let is_numeric = |ty: &ColumnType| matches!(ty, ColumnType::Numeric { .. } | ColumnType::AnyNumeric);
+        let as_meant = |(place, side): (usize, Typed)| match side.ty.filter(is_numeric) {
+            Some(ty) if place > 0 && is_constant(&side) => {
+                let node = self.cast(side.node, ty, ColumnType::Real, CastContext::Explicit)?;
+                Ok::<_, Refusal>(Typed::known(node, ColumnType::Real))
+            }
+            _ => Ok(side),
+        };
+        sides.into_iter().enumerate().map(as_meant).collect()
     }
 
     fn like(
@@ -356,6 +375,10 @@ pub(crate) fn compare_op(op: &BinaryOperator) -> Option<CompareOp> {
         BinaryOperator::GtEq => CompareOp::GreaterOrEqual,
         _ => return None,
     })
+}
+
+const fn is_constant(side: &Typed) -> bool {
+    matches!(side.node, Node::Constant(_))
 }
 
 /// A text that is compared with another one of this type. Against a `char(n)`, trailing blanks of a `varchar` and of a parameter do not

@@ -406,7 +406,7 @@ fn roles_owners_and_grants_are_there_after_a_crash_and_after_a_checkpoint() {
         assert_eq!(found.map(|of_new| &**of_new), of_new.first(), "{when}");
         assert_eq!(catalog.default_privileges(None, None, NewObjects::Sequences), None, "{when}");
         let of_sessions: Vec<_> = catalog.all_session_defaults().map(|of| (**of).clone()).collect();
-        assert_eq!(of_sessions, [kept.clone()], "{when}");
+        assert_eq!(of_sessions, std::slice::from_ref(&kept), "{when}");
         assert_eq!(world.table(def.id).unwrap().def().access, def.access, "{when}");
     };
     let files = files.crash();
