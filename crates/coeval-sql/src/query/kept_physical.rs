@@ -52,6 +52,9 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The setting that switches it off.
+pub(super) const KEPT_PLANS_SETTING: &str = "coeval.kept_plans";
+
 const TEMPLATES_NAME: &str = "coeval_templates";
 
 /// The rule that notes the plan as it stands before operators hand down what they look for. It changes nothing.

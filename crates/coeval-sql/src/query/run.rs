@@ -3,7 +3,7 @@
 
 use super::apply::{Extent, applied, has_correlated, joined};
 use super::generic_plan::{ForAllValues, for_all_values, with_values};
-use super::kept_physical::{Copied, Loan, Making, Turn};
+use super::kept_physical::{Copied, KEPT_PLANS_SETTING, Loan, Making, Turn};
 use super::late_joins::LATE_JOINS_SETTING;
 use super::mistakes::explained_plan;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
@@ -321,6 +321,7 @@ fn physical_plan(context: &StatementContext<'_>, planned: &PlannedQuery) -> Resu
     let environment = context.engine.query_environment();
     carry_environment(&mut state, context, planned, &environment);
     let physical = kept.as_ref().and_then(|kept| kept.physical.clone());
+    let physical = physical.filter(|_| context.settings.is_on(KEPT_PLANS_SETTING));
     let allowance = Allowance::of(&environment);
     allowance.lifeline().account().set_weight(context.settings.query_weight());
     let turn = physical.as_ref().map_or(Turn::Neither, |physical| physical.turn(&snapshot, &allowance));

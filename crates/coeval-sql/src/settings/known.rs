@@ -119,6 +119,11 @@ pub(super) const KNOWN: &[Known] = &[
         "Whether subqueries that would run for each row become joins where that is the same and quicker.",
     ),
     switch(
+        "coeval.kept_plans",
+        "on",
+        "Whether what is done to plan a query that is sent again is kept for as long as its tables do not change.",
+    ),
+    switch(
         "coeval.late_joins",
         "on",
         "Whether tables that are joined by a key of what is grouped by are joined with the groups in the place of the rows.",
