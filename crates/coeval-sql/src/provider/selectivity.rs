@@ -6,13 +6,13 @@
 //! histograms, is never out of date, and knows of correlated columns and of `LIKE`.
 
 use super::batches::with_schema;
+use super::distinct_values::distinct_of_sample;
 use super::row_filters::is_true;
 use super::table::field_of_column;
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use coeval_store::TableView;
 use datafusion::common::cast::as_boolean_array;
-use datafusion::common::hash_utils::{RandomState, create_hashes};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::conjunction;
 use datafusion::physical_expr::expressions::Column;
@@ -63,20 +63,11 @@ pub(crate) fn distinct_results(
     }
 }
 
-/// The number of different values in `rows` rows, estimated from `sample`, a part of them. Values that occur once in the sample
-/// stand for others that are not in it: the estimator of Charikar, Chaudhuri, Motwani and Narasayya (PODS 2000), whose error has
-/// the best bound that is possible.
-fn distinct_of_sample(sample: &ArrayRef, rows: f64) -> Option<f64> {
-    let mut hashes = vec![0; sample.len()];
-    create_hashes([sample], &RandomState::with_seed(0), &mut hashes).ok()?;
-    hashes.sort_unstable();
-    let (mut values, mut once) = (0.0, 0.0);
-    for equal in hashes.chunk_by(|one, other| one == other) {
-        values += 1.0;
-        once += if equal.len() == 1 { 1.0 } else { 0.0 };
-    }
-    let scale = (rows / (sample.len() as f64).max(1.0)).max(1.0).sqrt();
-    Some((once * scale + values - once).max(1.0))
+/// The same of a column.
+pub(crate) fn distinct_in_column(view: &TableView, column: usize) -> Option<f64> {
+    let sample = view.sample(&[column], SAMPLE_ROWS).ok()?;
+    let rows = if sample.is_whole { 0.0 } else { view.row_count() as f64 };
+    distinct_of_sample(sample.batch.column(0), rows)
 }
 
 /// An expression's values over a sample.
@@ -111,18 +102,64 @@ fn with_marks(view: &TableView, projection: &[usize], batch: &RecordBatch) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::Int64Array;
+    use crate::engine::Engine;
+    use crate::session::Session;
+    use coeval_store::{AccessMode, CheckpointPolicy, ObjectRef, QualifiedName, Store, StoreOptions};
+    use coeval_txn::Isolation;
 
-    fn estimated(values: impl Iterator<Item = i64>, rows: f64) -> f64 {
-        let sample: ArrayRef = Arc::new(Int64Array::from_iter_values(values));
-        distinct_of_sample(&sample, rows).unwrap()
+    /// Of the table `t`, the values of its second column.
+    fn values(store: &Store) -> f64 {
+        let transaction = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+        let table = transaction.catalog().resolve(&QualifiedName::new("public", "t"));
+        let Some(ObjectRef::Table(table)) = table else { panic!("{table:?} is no table") };
+        distinct_in_column(&transaction.view(table).unwrap(), 1).unwrap()
+    }
+
+    /// A table `t` of which so many rows have texts, every third of them the same, and the others NULL.
+    fn with_texts(count: usize) -> (Store, Session) {
+        let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
+        let store = Store::in_memory(options);
+        let mut session = Engine::new(store.clone()).unwrap().session();
+        let text = format!("CASE WHEN i > {count} THEN NULL WHEN i % 3 = 0 THEN 'same' ELSE 'text ' || i END");
+        session
+            .execute(&format!(
+                "CREATE TABLE t (id int PRIMARY KEY, name text);
+                 INSERT INTO t SELECT i, {text} FROM generate_series(1, 30000) i"
+            ))
+            .unwrap();
+        (store, session)
     }
 
     #[test]
-    fn values_met_often_are_all_there_are_and_values_met_once_stand_for_more() {
-        assert_eq!(estimated((0..1_000).map(|row| row % 60), 1e6), 60.0);
-        assert_eq!(estimated(0..1_000, 1e5), 10_000.0);
-        assert_eq!(estimated(0..1_000, 0.0), 1_000.0, "there are no other rows");
-        assert_eq!(estimated(std::iter::empty(), 1e5), 1.0);
+    fn columns_have_their_values_in_chunks_and_before() {
+        let (store, mut session) = with_texts(24_000);
+        let expected = 16_001.0;
+        let is_about = |found: f64| (0.9..1.1).contains(&(found / expected));
+        assert!(is_about(values(&store)), "{}", values(&store));
+        session.execute("CHECKPOINT").unwrap();
+        assert!(is_about(values(&store)), "{}", values(&store));
+    }
+
+    #[test]
+    fn new_rows_count_though_the_sample_may_have_none_of_them() {
+        let (store, mut session) = with_texts(30_000);
+        session.execute("DELETE FROM t WHERE id > 10000; CHECKPOINT").unwrap();
+        session.execute("INSERT INTO t SELECT i, 'new ' || i FROM generate_series(10001, 40000) i").unwrap();
+        let found = values(&store);
+        assert!(
+            (24_000.0..=40_000.0).contains(&found),
+            "{found} in 40000 rows, of the first 10000 of which two thirds differ"
+        );
+    }
+
+    #[test]
+    fn small_tables_have_no_more_values_than_are_there() {
+        let (store, mut session) = with_texts(0);
+        assert_eq!(values(&store), 1.0, "all are NULL");
+        session.execute("DELETE FROM t; INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'a'), (4, NULL)").unwrap();
+        session.execute("CHECKPOINT").unwrap();
+        assert_eq!(values(&store), 2.0);
+        session.execute("DELETE FROM t; CHECKPOINT").unwrap();
+        assert_eq!(values(&store), 1.0, "there are no rows");
     }
 }
