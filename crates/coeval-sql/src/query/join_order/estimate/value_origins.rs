@@ -79,7 +79,7 @@ struct GroupsOfTable<'p> {
 impl<'p> Origin<'p> {
     /// The table that has the field.
     fn table(&self) -> Option<&'p LogicalPlan> {
-        match self {
+        match *self {
             Self::Field(table, _) => Some(table),
             Self::Constants(_) => None,
         }
