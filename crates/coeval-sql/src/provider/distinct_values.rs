@@ -9,8 +9,8 @@
 //! Beside one value that half of the rows have it would take the others for few, of which each is met once as well. So, as they propose,
 //! values that are frequent count for themselves, and it is asked of the rest of the rows. NULL is no value.
 //!
-//! A sample has rows from all over a table. Equal values that stand beside each other, as the number of an order in its lines, are met
-//! once, and taken for as many as rows.
+//! A sample has rows from all over a table, in which equal values that stand together, as the number of an order in its lines, are met once.
+//! But of such values there are no more than there are runs of equal ones, and a run ends at each row whose neighbour has another value.
 
 use arrow::array::{Array, ArrayRef};
 use datafusion::common::hash_utils::{RandomState, create_hashes};
@@ -18,25 +18,38 @@ use datafusion::common::hash_utils::{RandomState, create_hashes};
 /// Values that a sample has more often are frequent. Of those that are as frequent, next to none is missing in it.
 const RARE_MAX: usize = 10;
 
-/// The number of different values in `rows` rows, estimated from `sample`, a part of them; at least one. If there are no more rows than
-/// those of the sample, it is theirs. `None` of types that have no hash.
-pub(super) fn distinct_of_sample(sample: &ArrayRef, rows: f64) -> Option<f64> {
-    let mut hashes = vec![0; sample.len()];
-    create_hashes([sample], &RandomState::with_seed(0), &mut hashes).ok()?;
-    if let Some(nulls) = sample.logical_nulls() {
-        let mut is_there = nulls.iter();
-        hashes.retain(|_| is_there.next().unwrap_or(false));
-    }
-    hashes.sort_unstable();
-    let scale = (rows / (sample.len() as f64).max(1.0)).max(1.0);
-    let times = hashes.chunk_by(|one, other| one == other).map(<[u64]>::len);
-    Some(estimated(times, scale).max(1.0))
+/// The number of different values in `rows` rows, estimated from `sample`, a part of them, and the neighbour of each of these if that is known;
+/// at least one. If there are no more rows than those of the sample, it is theirs. `None` of types that have no hash.
+pub(super) fn distinct_of_sample(sample: &ArrayRef, neighbours: Option<&ArrayRef>, rows: f64) -> Option<f64> {
+    let hashes = hashes_of(sample)?;
+    let nulls = sample.logical_nulls();
+    let is_there = |place: &usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*place));
+    let places = (0..hashes.len()).filter(is_there);
+    let ends = match neighbours {
+        Some(neighbours) => {
+            let beside = hashes_of(neighbours)?;
+            places.clone().filter(|&place| hashes[place] != beside[place]).count()
+        }
+        None => hashes.len(),
+    };
+    let mut values: Vec<u64> = places.map(|place| hashes[place]).collect();
+    values.sort_unstable();
+    let times: Vec<usize> = values.chunk_by(|one, other| one == other).map(<[u64]>::len).collect();
+    let scale = (rows / (hashes.len() as f64).max(1.0)).max(1.0);
+    let runs = (ends as f64 * scale).max(times.len() as f64);
+    Some(estimated(&times, scale).min(runs).max(1.0))
 }
 
-/// The same of a sample that has each of its values so many times, where there are `scale` times as many rows.
-fn estimated(times: impl Iterator<Item = usize>, scale: f64) -> f64 {
+fn hashes_of(values: &ArrayRef) -> Option<Vec<u64>> {
+    let mut hashes = vec![0; values.len()];
+    create_hashes([values], &RandomState::with_seed(0), &mut hashes).ok()?;
+    Some(hashes)
+}
+
+/// The values of a sample that has each of them so many times, and of the others, where there are `scale` times as many rows.
+fn estimated(times: &[usize], scale: f64) -> f64 {
     let (mut frequent, mut rows, mut rare, mut once) = (0.0, 0.0, 0.0, 0.0);
-    for times in times {
+    for &times in times {
         if times > RARE_MAX {
             frequent += 1.0;
             continue;
@@ -61,7 +74,7 @@ mod tests {
 
     fn of(values: impl Iterator<Item = i64>, rows: f64) -> f64 {
         let sample: ArrayRef = Arc::new(Int64Array::from_iter_values(values));
-        distinct_of_sample(&sample, rows).unwrap()
+        distinct_of_sample(&sample, None, rows).unwrap()
     }
 
     /// Rows that are picked by chance, of so many different ones.
@@ -92,6 +105,17 @@ mod tests {
     }
 
     #[test]
+    fn values_that_stand_together_are_no_more_than_their_runs() {
+        let sample: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1_000));
+        let next = |row: i64| if row % 4 == 0 { -1 } else { row };
+        let neighbours: ArrayRef = Arc::new(Int64Array::from_iter_values((0..1_000).map(next)));
+        assert_eq!(distinct_of_sample(&sample, Some(&neighbours), 1e5), Some(25_000.0));
+        // These at least are there.
+        assert_eq!(distinct_of_sample(&sample, Some(&sample), 1e5), Some(1_000.0));
+        assert_eq!(distinct_of_sample(&sample, Some(&sample), 0.0), Some(1_000.0));
+    }
+
+    #[test]
     fn samples_of_all_rows_have_all_values() {
         assert_eq!(of(0..1_000, 0.0), 1_000.0, "there are no other rows");
         assert_eq!(of((0..1_000).map(|row| row / 3), 1_000.0), 334.0);
@@ -104,8 +128,8 @@ mod tests {
     fn nulls_are_no_values_and_leave_room_for_fewer() {
         let text = |row: i64| (row % 4 == 0).then(|| format!("text {row}"));
         let sample: ArrayRef = Arc::new(StringViewArray::from_iter((0..1_000).map(text)));
-        assert_eq!(distinct_of_sample(&sample, 1e5), Some(25_000.0));
+        assert_eq!(distinct_of_sample(&sample, None, 1e5), Some(25_000.0));
         let sample: ArrayRef = Arc::new(Float64Array::from(vec![None::<f64>; 100]));
-        assert_eq!(distinct_of_sample(&sample, 1e5), Some(1.0));
+        assert_eq!(distinct_of_sample(&sample, None, 1e5), Some(1.0));
     }
 }
