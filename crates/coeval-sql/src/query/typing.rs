@@ -79,7 +79,7 @@ mod window_keys;
 mod windows;
 
 pub(super) use any_numeric::{is_any_numeric, settled_cast as cast_of_any_numeric};
-pub(super) use any_of_group::any_of_group;
+pub(super) use any_of_group::{any_of_group, value_of_any};
 pub(super) use arrays::{FOUND, MISSING};
 pub(super) use compared::is_constant_member;
 pub(super) use comparisons::written;

@@ -10,10 +10,11 @@
 //! make more groups together than the table has rows, and behind a column that has as many values nothing is asked of the others.
 
 use super::{Table, named_values, scan_of};
+use crate::query::typing::value_of_any;
 use crate::stack::with_room;
 use coeval_store::SpaceId;
 use datafusion::common::{Column, JoinType};
-use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, Join, LogicalPlan};
 use datafusion::optimizer::OptimizerConfig;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -158,7 +159,8 @@ fn origins_of(plan: &LogicalPlan, field: usize) -> Option<Vec<Origin<'_>>> {
             return with_room(|| origins_of_value(selected.expr.get(field)?, &selected.input));
         }
         LogicalPlan::Aggregate(aggregate) => {
-            return with_room(|| origins_of_value(aggregate.group_expr.get(field)?, &aggregate.input));
+            let value = value_of_groups(aggregate, field)?;
+            return with_room(|| origins_of_value(value, &aggregate.input));
         }
         LogicalPlan::Union(union) => {
             let parts = union.inputs.iter().map(|input| with_room(|| origins_of(input, field)));
@@ -169,6 +171,17 @@ fn origins_of(plan: &LogicalPlan, field: usize) -> Option<Vec<Origin<'_>>> {
         _ => return None,
     };
     with_room(|| origins_of(input, field))
+}
+
+/// What an aggregate groups by, or shows of a group all of whose rows have the same, in this field.
+fn value_of_groups(aggregate: &Aggregate, field: usize) -> Option<&Expr> {
+    if matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) {
+        return None;
+    }
+    match field.checked_sub(aggregate.group_expr.len()) {
+        None => aggregate.group_expr.get(field),
+        Some(place) => value_of_any(aggregate.aggr_expr.get(place)?),
+    }
 }
 
 /// The side of a join that a field is of, and its place there.

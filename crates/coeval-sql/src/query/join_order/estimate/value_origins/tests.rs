@@ -2,6 +2,7 @@
 //! Which columns of tables the fields of a plan are.
 
 use super::{Origin, origins_of};
+use crate::query::typing::any_of_group;
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::JoinType;
 use datafusion::functions_aggregate::expr_fn::count;
@@ -47,6 +48,14 @@ fn groups_have_the_columns_that_they_go_by() {
     let sorted = filtered.sort([col("t.name").sort(true, false)]).unwrap().limit(0, Some(5)).unwrap();
     let plan = sorted.distinct().unwrap().build().unwrap();
     assert_eq!(origins(&plan, 0), are(&["a.x"]));
+    assert_eq!(origins(&plan, 1), are(&["a.name"]));
+    assert_eq!(origins(&plan, 2), None);
+}
+
+#[test]
+fn what_is_shown_of_a_group_told_by_a_key_is_the_column() {
+    let any = any_of_group(col("a.name")).alias("any");
+    let plan = table("a").aggregate([col("a.x")], [any, count(lit(1))]).unwrap().build().unwrap();
     assert_eq!(origins(&plan, 1), are(&["a.name"]));
     assert_eq!(origins(&plan, 2), None);
 }
