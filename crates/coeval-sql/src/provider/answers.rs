@@ -33,6 +33,8 @@ pub(crate) enum Question {
     Share(Vec<Expr>),
     /// How many values an expression has.
     Values(Expr),
+    /// How many values a column has, by its place in the definition.
+    ColumnValues(usize),
 }
 
 impl Question {
@@ -40,6 +42,7 @@ impl Question {
         let expressions = match self {
             Self::Share(filters) => filters.as_slice(),
             Self::Values(expression) => std::slice::from_ref(expression),
+            Self::ColumnValues(_) => &[],
         };
         are_short(expressions)
     }
@@ -100,6 +103,11 @@ impl Answers {
             known.insert(asked, found);
         }
         found
+    }
+
+    /// How many values a column of a table has, if somebody asked before and the sample has told.
+    pub(super) fn column_values(&self, table: SpaceId, column: usize) -> Option<f64> {
+        *self.known.lock().get(&(table, Question::ColumnValues(column)))?
     }
 
     /// Forgets what scans are estimated to give: of how many scans it was known.
@@ -170,6 +178,10 @@ mod tests {
         assert_eq!(answers.of(table, share("t.b"), || panic!("it is known that it is not known")), None);
         assert_eq!(answers.of(other, share("t.a"), || Some(0.1)), Some(0.1));
         assert_eq!(answers.of(table, Question::Values(col("t.a")), || Some(7.0)), Some(7.0));
+        assert_eq!(answers.column_values(table, 0), None, "nobody has asked");
+        assert_eq!(answers.of(table, Question::ColumnValues(0), || Some(3.0)), Some(3.0));
+        assert_eq!(answers.column_values(table, 0), Some(3.0));
+        assert_eq!(answers.column_values(table, 1), None);
     }
 
     #[test]

@@ -79,6 +79,8 @@ pub(super) struct Scan {
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     statistics: Arc<OnceLock<Arc<Statistics>>>,
+    /// What samples of the table have told.
+    answers: Arc<Answers>,
     /// Where it is kept what its filters are estimated to leave; `None` if there are more than those that it was planned with.
     asked: Option<AskedScan>,
 }
@@ -131,12 +133,15 @@ impl Scan {
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
             statistics: Arc::default(),
+            answers: Arc::default(),
             asked: None,
         })
     }
 
-    /// The same scan, which was planned with these filters and finds among these answers what they are estimated to leave.
+    /// The same scan, which was planned with these filters and finds among these answers what they are estimated to leave, and how many values
+    /// there are in columns.
     pub(super) fn asking(mut self, answers: &Arc<Answers>, filters: &[Expr]) -> Self {
+        self.answers = Arc::clone(answers);
         if !filters.is_empty() {
             self.asked = AskedScan::new(answers, self.view.def().id, self.places(), filters);
         }
@@ -318,7 +323,7 @@ impl Scan {
     fn statistics_of_source(&self) -> Result<Arc<Statistics>> {
         let fixed: Vec<_> = self.filters.iter().filter(|filter| !is_moving(filter)).cloned().collect();
         if fixed.is_empty() {
-            return Ok(Arc::new(statistics::of_view(&self.view, &self.places())));
+            return Ok(Arc::new(statistics::of_view(&self.view, &self.places(), &self.answers)));
         }
         match &self.asked {
             Some(asked) => asked.statistics(|| self.estimated(fixed)),
@@ -329,7 +334,7 @@ impl Scan {
     /// What these filters, which are over the source, are estimated to leave.
     fn estimated(&self, filters: Vec<Arc<dyn PhysicalExpr>>) -> Result<Statistics> {
         let places = self.places();
-        let whole = statistics::of_view(&self.view, &places);
+        let whole = statistics::of_view(&self.view, &places, &self.answers);
         let rows = whole.num_rows;
         let found = selectivity(&self.view, &places, &filters);
         // DataFusion's own estimate of what a filter leaves of the columns, over this scan without filters.

@@ -6,13 +6,13 @@
 //! histograms, is never out of date, and knows of correlated columns and of `LIKE`.
 
 use super::batches::with_schema;
+use super::distinct_values::distinct_of_sample;
 use super::row_filters::is_true;
 use super::table::field_of_column;
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use coeval_store::TableView;
 use datafusion::common::cast::as_boolean_array;
-use datafusion::common::hash_utils::{RandomState, create_hashes};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::conjunction;
 use datafusion::physical_expr::expressions::Column;
@@ -59,24 +59,17 @@ pub(crate) fn distinct_results(
     let sample = Tried::of(view, columns, expression)?;
     match sample.value {
         ColumnarValue::Scalar(_) => Some(1.0),
-        ColumnarValue::Array(array) => distinct_of_sample(&array, if sample.is_whole { 0.0 } else { rows }),
+        ColumnarValue::Array(array) => {
+            distinct_of_sample(&array, None, if sample.is_whole { 0.0 } else { rows })
+        }
     }
 }
 
-/// The number of different values in `rows` rows, estimated from `sample`, a part of them. Values that occur once in the sample
-/// stand for others that are not in it: the estimator of Charikar, Chaudhuri, Motwani and Narasayya (PODS 2000), whose error has
-/// the best bound that is possible.
-fn distinct_of_sample(sample: &ArrayRef, rows: f64) -> Option<f64> {
-    let mut hashes = vec![0; sample.len()];
-    create_hashes([sample], &RandomState::with_seed(0), &mut hashes).ok()?;
-    hashes.sort_unstable();
-    let (mut values, mut once) = (0.0, 0.0);
-    for equal in hashes.chunk_by(|one, other| one == other) {
-        values += 1.0;
-        once += if equal.len() == 1 { 1.0 } else { 0.0 };
-    }
-    let scale = (rows / (sample.len() as f64).max(1.0)).max(1.0).sqrt();
-    Some((once * scale + values - once).max(1.0))
+/// The same of a column.
+pub(crate) fn distinct_in_column(view: &TableView, column: usize) -> Option<f64> {
+    let (sample, neighbours) = view.sample_with_neighbours(&[column], SAMPLE_ROWS).ok()?;
+    let rows = if sample.is_whole { 0.0 } else { view.row_count() as f64 };
+    distinct_of_sample(sample.batch.column(0), Some(neighbours.column(0)), rows)
 }
 
 /// An expression's values over a sample.
@@ -111,18 +104,78 @@ fn with_marks(view: &TableView, projection: &[usize], batch: &RecordBatch) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::Int64Array;
+    use crate::engine::Engine;
+    use crate::session::Session;
+    use coeval_store::{AccessMode, CheckpointPolicy, ObjectRef, QualifiedName, Store, StoreOptions};
+    use coeval_txn::Isolation;
 
-    fn estimated(values: impl Iterator<Item = i64>, rows: f64) -> f64 {
-        let sample: ArrayRef = Arc::new(Int64Array::from_iter_values(values));
-        distinct_of_sample(&sample, rows).unwrap()
+    /// Of the table `t`, the values of its second column.
+    fn values(store: &Store) -> f64 {
+        let transaction = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+        let table = transaction.catalog().resolve(&QualifiedName::new("public", "t"));
+        let Some(ObjectRef::Table(table)) = table else { panic!("{table:?} is no table") };
+        distinct_in_column(&transaction.view(table).unwrap(), 1).unwrap()
+    }
+
+    /// A table `t` of so many rows, of which so many have texts, every third of them the same. Those of the others are NULL.
+    fn with_texts(rows: usize, texts: usize) -> (Store, Session) {
+        let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
+        let store = Store::in_memory(options);
+        let mut session = Engine::new(store.clone()).unwrap().session();
+        session
+            .execute(&format!(
+                "CREATE TABLE t (id int PRIMARY KEY, name text);
+                 INSERT INTO t SELECT i, CASE WHEN i > {texts} THEN NULL WHEN i % 3 = 0 THEN 'same' ELSE 'text ' || i END
+                     FROM generate_series(1, {rows}) i"
+            ))
+            .unwrap();
+        (store, session)
+    }
+
+    /// Few rows are in no chunk before a checkpoint.
+    #[test]
+    fn columns_have_their_values_in_chunks_and_before() {
+        for rows in [4_000, 30_000] {
+            let (store, mut session) = with_texts(rows, rows / 5 * 4);
+            let expected = (rows / 5 * 4 * 2 / 3 + 1) as f64;
+            for then in ["SELECT 1", "CHECKPOINT"] {
+                session.execute(then).unwrap();
+                let found = values(&store);
+                assert!((0.9..1.1).contains(&(found / expected)), "{found} in the place of {expected}");
+            }
+        }
     }
 
     #[test]
-    fn values_met_often_are_all_there_are_and_values_met_once_stand_for_more() {
-        assert_eq!(estimated((0..1_000).map(|row| row % 60), 1e6), 60.0);
-        assert_eq!(estimated(0..1_000, 1e5), 10_000.0);
-        assert_eq!(estimated(0..1_000, 0.0), 1_000.0, "there are no other rows");
-        assert_eq!(estimated(std::iter::empty(), 1e5), 1.0);
+    fn new_rows_count_though_the_sample_has_none_of_them() {
+        let (store, mut session) = with_texts(10_000, 10_000);
+        session.execute("CHECKPOINT").unwrap();
+        let before = values(&store);
+        session.execute("INSERT INTO t SELECT i, 'new ' || i FROM generate_series(10001, 14000) i").unwrap();
+        let more = values(&store) / before;
+        assert!((1.3..1.5).contains(&more), "{more} times as many values as before");
+    }
+
+    #[test]
+    fn equal_values_that_stand_together_are_not_taken_for_different_ones() {
+        let (store, mut session) = with_texts(0, 0);
+        session
+            .execute("INSERT INTO t SELECT i, 'order ' || i / 10 FROM generate_series(1, 50000) i")
+            .unwrap();
+        let found = values(&store);
+        assert!((4_000.0..6_200.0).contains(&found), "{found} in the place of 5001");
+    }
+
+    #[test]
+    fn small_tables_have_no_more_values_than_are_there() {
+        let (store, mut session) = with_texts(3_000, 0);
+        assert_eq!(values(&store), 1.0, "all are NULL");
+        session
+            .execute("DELETE FROM t; INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'a'), (4, NULL)")
+            .unwrap();
+        session.execute("CHECKPOINT").unwrap();
+        assert_eq!(values(&store), 2.0);
+        session.execute("DELETE FROM t; CHECKPOINT").unwrap();
+        assert_eq!(values(&store), 1.0, "there are no rows");
     }
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the planner is told of a table: rows, bounds, NULLs, distinct values.
+//!
+//! Nothing is read for it. How many values there are in a column without bounds it tells if that was found out before: the rules for joins
+//! ask samples of columns by which tables are joined.
 
+use super::answers::Answers;
 use crate::types::scalar_of;
 use coeval_store::{ColumnType, TableDef, TableSummary, TableView, Value};
 use datafusion::common::stats::Precision;
@@ -13,8 +17,10 @@ const TEXT_BYTES: usize = 24;
 pub(crate) const UNKNOWN_DISTINCT: u64 = 200;
 
 /// Distinct values of a column, roughly; a guess if nothing tells.
-fn distinct_values(def: &TableDef, summary: &TableSummary, column: usize) -> u64 {
-    known_distinct_values(def, summary, column).unwrap_or(summary.rows.min(UNKNOWN_DISTINCT))
+fn distinct_values(def: &TableDef, summary: &TableSummary, column: usize, answers: &Answers) -> u64 {
+    let of_sample = || answers.column_values(def.id, column).map(|values| values as u64);
+    let known = known_distinct_values(def, summary, column).or_else(of_sample);
+    known.unwrap_or(summary.rows.min(UNKNOWN_DISTINCT))
 }
 
 /// Distinct values of a column, roughly: of a key as many as rows, of whole numbers as many as fit between its bounds;
@@ -41,13 +47,13 @@ pub(crate) fn known_bounds(summary: &TableSummary, column: usize) -> Option<(i64
     Some((number(&bounds.min)?, number(&bounds.max)?))
 }
 
-/// The statistics of these columns of a view.
-pub(super) fn of_view(view: &TableView, columns: &[usize]) -> Statistics {
+/// The statistics of these columns of a view, of whose table samples have told this.
+pub(super) fn of_view(view: &TableView, columns: &[usize], answers: &Answers) -> Statistics {
     let def = view.def();
     let summary = view.summary();
     let rows = usize::try_from(summary.rows).unwrap_or(usize::MAX);
     let column_statistics: Vec<_> =
-        columns.iter().map(|&column| of_column(def, summary, column, rows)).collect();
+        columns.iter().map(|&column| of_column(def, summary, column, rows, answers)).collect();
     let total: usize =
         column_statistics.iter().filter_map(|column| column.byte_size.get_value().copied()).sum();
     Statistics {
@@ -73,7 +79,13 @@ pub(super) fn scaled(mut statistics: Statistics, rows: Precision<usize>, share: 
     statistics
 }
 
-fn of_column(def: &TableDef, summary: &TableSummary, column: usize, rows: usize) -> ColumnStatistics {
+fn of_column(
+    def: &TableDef,
+    summary: &TableSummary,
+    column: usize,
+    rows: usize,
+    answers: &Answers,
+) -> ColumnStatistics {
     let known = &summary.columns[column];
     let ty = def.columns[column].ty;
     let bound = |value: &Option<Value>| match value.as_ref().and_then(|value| scalar_of(value, ty).ok()) {
@@ -82,7 +94,7 @@ fn of_column(def: &TableDef, summary: &TableSummary, column: usize, rows: usize)
         None => Precision::Absent,
     };
     let null_count = known.null_count.and_then(|count| usize::try_from(count).ok());
-    let distinct = usize::try_from(distinct_values(def, summary, column)).unwrap_or(usize::MAX);
+    let distinct = usize::try_from(distinct_values(def, summary, column, answers)).unwrap_or(usize::MAX);
     // Never exact: joins pass it on as it is, and a count of distinct values would be answered with it.
     let distinct_count = Precision::Inexact(distinct.min(rows.saturating_sub(null_count.unwrap_or(0))));
     ColumnStatistics {

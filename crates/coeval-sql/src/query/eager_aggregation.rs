@@ -241,7 +241,8 @@ fn pays(
     config: &dyn OptimizerConfig,
 ) -> Result<bool> {
     let relation = Relation::of(plan, &[], config);
-    if relation.rows < ROWS_MIN {
+    // How often a value occurs in what a subquery gives is not known well enough.
+    if !relation.is_table() || relation.rows < ROWS_MIN {
         return Ok(false);
     }
     let mut groups = 1.0;

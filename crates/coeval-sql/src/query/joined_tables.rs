@@ -11,7 +11,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::OptimizerConfig;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Tables, and which of their columns are equal in what comes out of their joins.
 pub(super) struct JoinedTables<'p> {
@@ -92,12 +92,31 @@ impl<'p> JoinedTables<'p> {
     ///
     /// # Errors
     /// If the table has no such column.
-    pub(super) fn values_left(&self, place: Place, config: &dyn OptimizerConfig) -> Result<Option<f64>> {
+    fn values_left(&self, place: Place, config: &dyn OptimizerConfig) -> Result<Option<f64>> {
         let relation = &self.relations[place.relation];
         let filters = self.filters[place.relation];
         let named = named_values(&self.plans[place.relation], filters, &self.column(place));
         let known = named.into_iter().chain(self.values_of(place, config)?).reduce(f64::min);
         Ok(known.map(|values| values.min(relation.rows)))
+    }
+
+    /// About how many combinations of values these columns have in such rows, if that can be told: of each table no more than it has rows,
+    /// because most of its columns follow from each other.
+    ///
+    /// # Errors
+    /// If a table has no such column.
+    pub(super) fn combinations_left(
+        &self,
+        places: &[Place],
+        config: &dyn OptimizerConfig,
+    ) -> Result<Option<f64>> {
+        let mut of_tables: BTreeMap<usize, f64> = BTreeMap::new();
+        for place in places {
+            let Some(values) = self.values_left(*place, config)? else { return Ok(None) };
+            let combinations = of_tables.entry(place.relation).or_insert(1.0);
+            *combinations = (*combinations * values).min(self.relations[place.relation].rows);
+        }
+        Ok(Some(of_tables.into_values().product()))
     }
 
     /// How many times more partners these columns, which are equal, find in tables of which they are a key than if the filters of those were

@@ -39,7 +39,7 @@
 //!
 //! Rows are those that the joins before the aggregate are estimated to give, where a filter of a table counts by what it leaves of what is
 //! looked up there (`JoinedTables::partners_beyond_chance`). Groups are as many as there are values of what is grouped by, in each column
-//! those that its filters leave.
+//! those that its filters leave, and by columns of one table no more than it has rows (`JoinedTables::combinations_left`).
 
 mod choice;
 mod conditions;

@@ -26,27 +26,59 @@ impl TableView {
     /// # Panics
     /// If the definition has no such column.
     pub fn sample(&self, projection: &[usize], count: usize) -> Result<TableSample, StoreError> {
+        let (mut batches, is_whole) = self.sampled(projection, count, &[0])?;
+        Ok(TableSample { batch: batches.remove(0), is_whole })
+    }
+
+    /// [`sample`](Self::sample), and beside each of its rows the next one by their keys, or the one before if there is none in the same
+    /// part of the table. They tell whether equal values stand together.
+    ///
+    /// # Errors
+    /// As [`sample`](Self::sample).
+    ///
+    /// # Panics
+    /// As [`sample`](Self::sample).
+    pub fn sample_with_neighbours(
+        &self,
+        projection: &[usize],
+        count: usize,
+    ) -> Result<(TableSample, RecordBatch), StoreError> {
+        let (mut batches, is_whole) = self.sampled(projection, count, &[0, 1])?;
+        let neighbours = batches.remove(1);
+        Ok((TableSample { batch: batches.remove(0), is_whole }, neighbours))
+    }
+
+    /// For each of these steps the rows that stand so far behind those of the sample, and whether the sample is all there is.
+    fn sampled(
+        &self,
+        projection: &[usize],
+        count: usize,
+        steps: &[usize],
+    ) -> Result<(Vec<RecordBatch>, bool), StoreError> {
         let schema = Arc::new(self.schema().project(projection).expect("the projection names columns"));
         let rows = self.table.rows();
         let chunks: Vec<&Arc<Chunk>> = rows.base().iter().map(|(_, chunk)| chunk).collect();
         if chunks.is_empty() {
-            let batch = self.sample_of_delta(&schema, projection, count)?;
-            return Ok(TableSample { is_whole: batch.num_rows() == rows.delta().len(), batch });
+            let batches = self.sample_of_delta(&schema, projection, count, steps)?;
+            let is_whole = batches[0].num_rows() == rows.delta().len();
+            return Ok((batches, is_whole));
         }
         let used = chunks.len().min(CHUNKS_MAX);
         let picked: Vec<&Chunk> = spread(chunks.len(), used).map(|index| chunks[index].as_ref()).collect();
         let rows_of_picked = picked.iter().map(|chunk| chunk.rows()).sum::<usize>().max(1);
-        let batches = picked
-            .into_iter()
-            .map(|chunk| {
-                // The last chunk is mostly shorter than the others: its rows count for no more than theirs.
-                let share = (count * chunk.rows()).div_ceil(rows_of_picked);
-                self.sample_of_chunk(chunk, &schema, projection, share)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        let batch = concat_batches(&schema, &batches)?;
-        let is_whole = batch.num_rows() as u64 == rows.base_rows() && rows.delta().is_empty();
-        Ok(TableSample { is_whole, batch })
+        let mut parts: Vec<Vec<RecordBatch>> = vec![Vec::new(); steps.len()];
+        for chunk in picked {
+            // The last chunk is mostly shorter than the others: its rows count for no more than theirs.
+            let share = (count * chunk.rows()).div_ceil(rows_of_picked);
+            let of_chunk = self.sample_of_chunk(chunk, &schema, projection, share, steps)?;
+            for (part, batch) in parts.iter_mut().zip(of_chunk) {
+                part.push(batch);
+            }
+        }
+        let batches = parts.iter().map(|part| concat_batches(&schema, part));
+        let batches = batches.collect::<Result<Vec<_>, _>>()?;
+        let is_whole = batches[0].num_rows() as u64 == rows.base_rows() && rows.delta().is_empty();
+        Ok((batches, is_whole))
     }
 
     fn sample_of_chunk(
@@ -55,23 +87,29 @@ impl TableView {
         schema: &SchemaRef,
         projection: &[usize],
         count: usize,
-    ) -> Result<RecordBatch, StoreError> {
-        let places: UInt32Array = spread(chunk.rows(), count.min(chunk.rows()))
-            .map(|index| u32::try_from(index).expect("a chunk has fewer than 2^32 rows"))
-            .collect();
-        let read = projection.iter().zip(chunk.read_columns(projection)?);
-        let column = |(&column, array): (&usize, Option<ArrayRef>)| match array {
-            Some(array) => {
-                take(&array, &places, None).map(|taken| shown(taken, self.def().columns[column].ty))
-            }
-            None => {
+        steps: &[usize],
+    ) -> Result<Vec<RecordBatch>, StoreError> {
+        let rows = chunk.rows();
+        let read = chunk.read_columns(projection)?;
+        let mut batches = Vec::with_capacity(steps.len());
+        for &step in steps {
+            let places: UInt32Array = spread(rows, count.min(rows))
+                .map(|index| {
+                    u32::try_from(beside(index, step, rows)).expect("a chunk has fewer than 2^32 rows")
+                })
+                .collect();
+            let column = |(&column, array): (&usize, &Option<ArrayRef>)| {
                 let ty = self.def().columns[column].ty;
-                Ok(constant_column(ty, &self.table.missing()[column], places.len()))
-            }
-        };
-        let columns: Vec<ArrayRef> = read.map(column).collect::<Result<_, _>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+                match array {
+                    Some(array) => take(array, &places, None).map(|taken| shown(taken, ty)),
+                    None => Ok(constant_column(ty, &self.table.missing()[column], places.len())),
+                }
+            };
+            let columns: Vec<ArrayRef> =
+                projection.iter().zip(&read).map(column).collect::<Result<_, _>>()?;
+            batches.push(batch_of(schema, columns, places.len())?);
+        }
+        Ok(batches)
     }
 
     fn sample_of_delta(
@@ -79,24 +117,37 @@ impl TableView {
         schema: &SchemaRef,
         projection: &[usize],
         count: usize,
-    ) -> Result<RecordBatch, StoreError> {
+        steps: &[usize],
+    ) -> Result<Vec<RecordBatch>, StoreError> {
         let delta = self.table.rows().delta();
         let (def, missing) = (self.def(), self.table.missing());
         let count = count.min(delta.len());
-        let mut builders: Vec<_> =
-            projection.iter().map(|&column| ColumnBuilder::new(def.columns[column].ty, count)).collect();
-        let entries = spread(delta.len(), count).filter_map(|index| delta.select(index));
+        let builder = |&column: &usize| ColumnBuilder::new(def.columns[column].ty, count);
+        let mut builders: Vec<Vec<ColumnBuilder>> =
+            steps.iter().map(|_| projection.iter().map(builder).collect()).collect();
         let mut rows = 0;
-        for row in entries.filter_map(|(_, entry)| entry.row()) {
+        for index in spread(delta.len(), count) {
+            let places = steps.iter().map(|&step| beside(index, step, delta.len()));
+            let found = places.map(|place| delta.select(place).and_then(|(_, entry)| entry.row()));
+            // What was deleted has no row.
+            let Some(found) = found.collect::<Option<Vec<_>>>() else { continue };
             rows += 1;
-            for (&column, builder) in projection.iter().zip(&mut builders) {
-                builder.push(row.get(def.layout(), column).unwrap_or_else(|| missing[column].borrow()));
+            for (row, builders) in found.into_iter().zip(&mut builders) {
+                for (&column, builder) in projection.iter().zip(builders) {
+                    builder.push(row.get(def.layout(), column).unwrap_or_else(|| missing[column].borrow()));
+                }
             }
         }
-        let columns = builders.iter_mut().map(ColumnBuilder::finish).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+        let batch = |builders: &mut Vec<ColumnBuilder>| {
+            batch_of(schema, builders.iter_mut().map(ColumnBuilder::finish).collect(), rows)
+        };
+        builders.iter_mut().map(batch).collect()
     }
+}
+
+fn batch_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, StoreError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
 /// Some rows of a table.
@@ -111,4 +162,9 @@ pub struct TableSample {
 /// `count` of `total` indexes, evenly spaced.
 fn spread(total: usize, count: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |index| index * total / count)
+}
+
+/// The index that stands so far behind this one of `total`, or before it if there is none.
+fn beside(index: usize, step: usize, total: usize) -> usize {
+    if index + step < total { index + step } else { index.saturating_sub(step) }
 }

@@ -546,3 +546,26 @@ fn a_short_chunk_has_its_share_of_a_sample() {
     assert!((20..=24).contains(&ids.len()), "{ids:?}");
     assert!(ids.iter().filter(|id| **id >= 100).count() <= 3, "{ids:?}");
 }
+
+/// Of 1,050 rows before they are in chunks of a hundred, and in these: some of them, and all that are looked at.
+#[test]
+fn rows_of_a_sample_stand_beside_their_neighbours() {
+    let mut fixture = Fixture::new(5, 100);
+    fixture.insert_all(0..1_050);
+    let ids = |batch: &RecordBatch| -> Vec<i64> {
+        (0..batch.num_rows()).map(|row| value_at(batch.column(0), row).as_i64().unwrap()).collect()
+    };
+    for place in ["new", "in chunks"] {
+        for count in [60, 2_000] {
+            let reader = fixture.store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+            let view = reader.view(fixture.def.id).unwrap();
+            let (sample, neighbours) = view.sample_with_neighbours(&[0], count).unwrap();
+            let (ids, others) = (ids(&sample.batch), ids(&neighbours));
+            assert_eq!(ids.len(), others.len(), "{count} {place}");
+            assert!(ids.len() >= 50, "{count} {place}: {ids:?}");
+            let are_beside = ids.iter().zip(&others).all(|(id, other)| id.abs_diff(*other) == 1);
+            assert!(are_beside, "{count} {place}: {ids:?} {others:?}");
+        }
+        fixture.checkpoint();
+    }
+}

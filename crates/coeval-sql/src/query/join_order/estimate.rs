@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How many rows a relation has and how many distinct values its columns, in the statement's snapshot.
+//!
+//! Of a table its filters are tried on a sample, and values are counted there where keys and bounds do not tell them. What a subquery gives
+//! is made of columns of tables (`value_origins`). Whatever was asked of a sample is known to the statement's scans, too.
 
 mod filtered;
+mod value_origins;
 
 use crate::carried::Carry;
 use crate::provider::{
-    Answers, CoevalTable, Question, StatementSnapshot, distinct_results, known_bounds, known_distinct_values,
-    selectivity,
+    Answers, CoevalTable, Question, StatementSnapshot, distinct_in_column, distinct_results, known_bounds,
+    known_distinct_values, selectivity,
 };
 use crate::query::generic_plan::SampleValues;
 use crate::stack::with_room;
@@ -32,6 +36,8 @@ const UNKNOWN_SELECTIVITY: f64 = 0.2;
 pub(in crate::query) struct Relation {
     /// Rows that its filters leave, at least one.
     pub(in crate::query) rows: f64,
+    /// See [`base_rows`](Self::base_rows).
+    base_rows: f64,
     table: Option<Table>,
 }
 
@@ -51,29 +57,35 @@ impl Relation {
     /// What is known of this relation with these filters on it.
     pub(in crate::query) fn of(plan: &LogicalPlan, filters: &[Expr], config: &dyn OptimizerConfig) -> Self {
         let Some(table) = Table::of(plan, config) else {
+            let base_rows = rows_of(plan, config).max(1.0);
             let share = UNKNOWN_SELECTIVITY.powi(i32::from(!filters.is_empty()));
-            return Self { rows: (rows_of(plan, config) * share).max(1.0), table: None };
+            return Self { rows: (base_rows * share).max(1.0), base_rows, table: None };
         };
-        let share = table.share(plan, filters, config);
-        let rows = table.summary.rows as f64 * share;
-        Self { rows: rows.max(1.0), table: Some(table) }
+        let base_rows = (table.summary.rows as f64).max(1.0);
+        let rows = table.summary.rows as f64 * table.share(plan, filters, config);
+        Self { rows: rows.max(1.0), base_rows, table: Some(table) }
     }
 
-    /// Distinct values of a column of this relation, which is `plan`, before any filter; a filter on the column itself is in
-    /// `rows`. By its bounds if it has any, otherwise by a sample; `None` if neither tells.
+    /// Whether it is a table of the snapshot, as it is or with filters.
+    pub(in crate::query) const fn is_table(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// Distinct values of a column of this relation, which is `plan`, before any filter of a table; a filter on the column itself is in
+    /// `rows`. By its bounds if it has any, otherwise by a sample, and of what is no table by those of the columns that it is made of.
+    /// `None` if nothing tells.
     pub(in crate::query) fn distinct(
         &self,
         column: &Column,
         plan: &LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Option<f64>> {
-        let Some(table) = &self.table else { return Ok(None) };
-        let index = table.columns[plan.schema().index_of_column(column)?];
-        let known = known_distinct_values(table.view.def(), &table.summary, index);
-        let found = known.map(|values| values as f64);
-        Ok(found
-            .or_else(|| self.distinct_results(&Expr::Column(column.clone()), plan, config))
-            .map(|values| values.max(1.0)))
+        let field = plan.schema().index_of_column(column)?;
+        let found = match &self.table {
+            Some(table) => table.values_of(field),
+            None => value_origins::values_of(plan, field, config).map(|values| values.min(self.base_rows)),
+        };
+        Ok(found.map(|values| values.max(1.0)))
     }
 
     /// Values of an expression over this relation, which is `plan`, before any filter; `None` if it cannot be tried.
@@ -97,9 +109,9 @@ impl Relation {
         known_bounds(&table.summary, table.columns[field])
     }
 
-    /// Rows before any filter.
-    pub(in crate::query) fn base_rows(&self) -> f64 {
-        self.table.as_ref().map_or(self.rows, |table| (table.summary.rows as f64).max(1.0))
+    /// Rows before any filter; of what is no table, before those over its plan.
+    pub(in crate::query) const fn base_rows(&self) -> f64 {
+        self.base_rows
     }
 
     /// Whether no two rows have the same values in these fields, none of them NULL, in whatever a statement sees. That cannot be
@@ -136,6 +148,16 @@ impl Table {
         };
         let (summary, answers) = (Arc::clone(view.summary()), Arc::clone(snapshot.answers()));
         Some(Self { view, summary, columns, all_columns: table.columns().to_vec(), answers })
+    }
+
+    /// About how many values a field of the relation has before any filter: by its bounds if it has any, otherwise by a sample.
+    fn values_of(&self, field: usize) -> Option<f64> {
+        let (def, column) = (self.view.def(), self.columns[field]);
+        let known = known_distinct_values(def, &self.summary, column).map(|values| values as f64);
+        known.or_else(|| {
+            let find = || distinct_in_column(&self.view, column);
+            self.answers.of(def.id, Question::ColumnValues(column), find)
+        })
     }
 
     /// What share of its rows passes these filters, which are over the relation, and those within it.
@@ -239,8 +261,11 @@ fn rows_of_node(plan: &LogicalPlan, config: &dyn OptimizerConfig) -> f64 {
             None => input(0) * UNKNOWN_SELECTIVITY,
         },
         LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => 1.0,
-        // Groups are fewer than rows, by how much is not known.
-        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => input(0).powf(0.75),
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => {
+            let rows = input(0);
+            // Groups are fewer than rows. Where it is not known what they are made of, it is not known by how much.
+            value_origins::groups_of(plan, config).map_or_else(|| rows.powf(0.75), |groups| groups.min(rows))
+        }
         LogicalPlan::Limit(_) => match plan.fetch() {
             Ok(Some(fetch)) => input(0).min(fetch as f64),
             Ok(None) | Err(_) => input(0),

@@ -241,3 +241,75 @@ fn what_a_join_by_a_whole_key_gives_is_built_and_not_the_larger_table() {
     // The side that is built is shown first.
     assert!(line > customer.max(orders), "{plan:#?}");
 }
+
+/// Whether each join of a plan on these columns has no more than one other below it.
+fn is_chain(plan: &[String], on: &str) -> bool {
+    let mut above: Vec<usize> = Vec::new();
+    let mut joins = 0;
+    plan.iter().all(|line| {
+        let depth = line.len() - line.trim_start().len();
+        above.retain(|join| *join < depth);
+        if !line.contains("JoinExec") || !line.contains(on) {
+            return true;
+        }
+        let is_below_all = above.len() == joins;
+        above.push(depth);
+        joins += 1;
+        is_below_all
+    })
+}
+
+/// Codes are texts that nobody has declared to be unique. Break: have `Relation::distinct` know nothing of what is no table.
+#[test]
+fn totals_of_clients_are_joined_by_codes_one_after_the_other() {
+    let mut session = session();
+    for sql in [
+        "CREATE TABLE clients (id int PRIMARY KEY, code text, name text, town text)",
+        "INSERT INTO clients SELECT n, 'code ' || n, 'name ' || n % 500, 'town ' || n % 90 FROM generate_series(0, 1999) AS s(n)",
+        "CREATE TABLE sales (id int PRIMARY KEY, client int, year int, amount int)",
+        "INSERT INTO sales SELECT n, n * 7 % 2000, n % 11 % 6, n % 97 FROM generate_series(1, 40000) AS s(n)",
+        "CHECKPOINT",
+    ] {
+        run(&mut session, sql);
+    }
+    let totals = "WITH totals AS (SELECT c.code, c.name, c.town, s.year, sum(s.amount) AS total FROM clients c, sales s \
+                  WHERE c.id = s.client GROUP BY c.code, c.name, c.town, s.year)";
+    let years = "a.year = 0 AND b.year = 1 AND c.year = 2 AND d.year = 3 AND e.year = 4 AND f.year = 5";
+    let codes =
+        "a.code = b.code AND a.code = c.code AND a.code = d.code AND a.code = e.code AND a.code = f.code";
+    for from in [
+        "totals a, totals b, totals c, totals d, totals e, totals f",
+        "totals f, totals d, totals b, totals e, totals c, totals a",
+    ] {
+        let sql =
+            format!("{totals} SELECT a.code, f.total FROM {from} WHERE {codes} AND {years} AND a.total > 0");
+        let plan = texts(&mut session, &format!("EXPLAIN {sql}"));
+        let joins = plan.iter().filter(|line| line.contains("on=[(code@")).count();
+        assert_eq!(joins, 5, "{plan:#?}");
+        assert!(is_chain(&plan, "on=[(code@"), "{plan:#?}");
+    }
+}
+
+/// The join by codes gives a row for each order. Break: have `statistics::of_view` ask no answers.
+#[test]
+fn what_a_join_by_texts_gives_is_built_and_not_the_larger_table() {
+    let mut session = session();
+    for sql in [
+        "CREATE TABLE clients (id int PRIMARY KEY, code text)",
+        "INSERT INTO clients SELECT n, 'code ' || n FROM generate_series(0, 1998) AS s(n)",
+        "CREATE TABLE orders (id int PRIMARY KEY, code text, number int)",
+        "INSERT INTO orders SELECT n, 'code ' || n * 7 % 1999, n FROM generate_series(0, 19999) AS s(n)",
+        "CREATE TABLE lines (id int PRIMARY KEY, number int)",
+        "INSERT INTO lines SELECT n, n % 20000 FROM generate_series(0, 49999) AS s(n)",
+        "CHECKPOINT",
+    ] {
+        run(&mut session, sql);
+    }
+    let plan = texts(
+        &mut session,
+        "EXPLAIN SELECT l.id FROM clients c, orders o, lines l WHERE c.code = o.code AND o.number = l.number",
+    );
+    let place = |table: &str| plan.iter().position(|line| line.contains(&format!("table={table},"))).unwrap();
+    // The side that is built is shown first.
+    assert!(place("lines") > place("clients").max(place("orders")), "{plan:#?}");
+}

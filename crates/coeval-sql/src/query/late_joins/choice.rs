@@ -190,13 +190,13 @@ impl<'t, 'c> Behind<'t, 'c> {
             Steps::Two if has_texts => ROWS_PER_GROUP_BEFORE_TEXTS_MIN,
             Steps::Two => ROWS_PER_GROUP_OF_TWO_STEPS_MIN,
         };
-        let mut groups = 1.0;
+        let mut places = Vec::with_capacity(self.groups.len());
         for value in &self.groups {
             let Expr::Column(column) = value else { return Ok(false) };
-            let Some(values) = joined.values_left(cluster.place(column)?, config)? else { return Ok(false) };
-            groups *= values;
+            places.push(cluster.place(column)?);
         }
-        Ok(groups * rows_per_group <= rows)
+        let groups = joined.combinations_left(&places, config)?;
+        Ok(groups.is_some_and(|groups| groups * rows_per_group <= rows))
     }
 
     /// The share of rows that find partners: of a table that its own filters leave, and of whole numbers those that are not beyond the

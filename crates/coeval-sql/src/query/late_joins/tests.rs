@@ -321,6 +321,29 @@ fn filters_count_by_what_they_leave_of_what_is_looked_up() {
     assert!(!joins_groups(&mut session, &none), "{none}");
 }
 
+/// A shop has one name, one label and one town. Break: multiply the values of all columns in `JoinedTables::combinations_left`.
+#[test]
+fn columns_that_follow_from_each_other_make_no_more_groups_than_their_table_has_rows() {
+    let mut session = session();
+    session
+        .execute(
+            "CREATE TABLE items (id int PRIMARY KEY, kind int);
+             INSERT INTO items SELECT g, g % 6 FROM generate_series(0, 199) g;
+             CREATE TABLE shops (number int, name text, label text, town text);
+             INSERT INTO shops SELECT g, 'name ' || g, 'label ' || g, 'town ' || g FROM generate_series(0, 19) g;
+             CREATE TABLE sales (id int PRIMARY KEY, item int, shop int, units int);
+             INSERT INTO sales SELECT g, g * 7 % 200, g * 11 % 20, g % 4 FROM generate_series(1, 24000) g;
+             CHECKPOINT;",
+        )
+        .unwrap();
+    let sql = "SELECT i.id, p.name, p.label, p.town, sum(s.units) FROM sales s JOIN items i ON s.item = i.id \
+               JOIN shops p ON s.shop = p.number GROUP BY i.id, p.name, p.label, p.town";
+    assert!(joins_groups(&mut session, sql), "{sql}");
+    let [late, early] = both_ways(&mut session, sql);
+    assert_eq!(late, early);
+    assert!(!early.is_empty());
+}
+
 /// Keys and years have 64 bits, of which nothing is divided. Quotients are asked of sums of halves in two steps, behind the join, and of
 /// deviations and means in one step, before it. Break: have `Condition::may_fail_of` look at all columns of an aggregate.
 #[test]

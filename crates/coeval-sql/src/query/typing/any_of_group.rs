@@ -25,6 +25,18 @@ pub(in crate::query) fn any_of_group(value: Expr) -> Expr {
     FUNCTION.call(vec![value])
 }
 
+/// The value of which an expression is such a one, under whatever name; `None` if it is something else.
+pub(in crate::query) fn value_of_any(expression: &Expr) -> Option<&Expr> {
+    match expression {
+        Expr::Alias(alias) => value_of_any(&alias.expr),
+        Expr::AggregateFunction(call) => {
+            call.func.inner().downcast_ref::<AnyOfGroup>()?;
+            call.params.args.first()
+        }
+        _ => None,
+    }
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct AnyOfGroup {
     signature: Signature,
