@@ -148,6 +148,7 @@ pub(crate) fn internal_name(declared: &str) -> String {
         "char" | "character" => "bpchar",
         "timestamp with time zone" => "timestamptz",
         "timestamp without time zone" => "timestamp",
+        "time with time zone" => "timetz",
         "time without time zone" => "time",
         other => other,
     }

@@ -36,6 +36,7 @@ use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::UnKnownColumn;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -153,6 +154,10 @@ impl PieceMaker<'_> {
         let is_ordered = order.is_some();
         let Some(shares) = SpreadShares::of(&following, order, plan, self)? else { return Ok(None) };
         let Some(Partitioning::Hash(keys, count)) = parts else { return Ok(Some(Arc::new(shares))) };
+        if keys.iter().any(|key| key.is::<UnKnownColumn>()) {
+            // A column that does not go out: nobody above can name it.
+            return Ok(Some(Arc::new(shares)));
+        }
         // The other side of a join is in parts by the same hash.
         let parts = RepartitionExec::try_new(Arc::new(shares), Partitioning::Hash(keys.clone(), *count))?;
         Ok(Some(Arc::new(if is_ordered { parts.with_preserve_order() } else { parts })))

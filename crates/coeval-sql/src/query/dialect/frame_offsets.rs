@@ -11,7 +11,7 @@ use super::{call, casts, text};
 use crate::parse::FRAME_OFFSET;
 use crate::query::subqueries::has_subquery;
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Function, Value, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+    DataType, Expr, Function, Interval, Value, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 
 /// Takes such offsets out of the frame of a call's window.
@@ -41,13 +41,34 @@ fn taken(end: &str, bound: &mut WindowFrameBound, units: WindowFrameUnits) -> Op
         return None;
     }
     let offset = match units {
-        WindowFrameUnits::Range => offset.clone(),
+        WindowFrameUnits::Range => as_written(offset).map_or_else(|| offset.clone(), text),
         WindowFrameUnits::Rows | WindowFrameUnits::Groups => {
             casts::cast(offset.clone(), DataType::BigInt(None))
         }
     };
     *bound = WindowFrameBound::CurrentRow;
     Some(call(FRAME_OFFSET, vec![text(end), text(side), offset]))
+}
+
+/// The text that an offset is, without a type: `RANGE '0.5' PRECEDING`. The parser reads each text here as an interval, as if that word stood in
+/// front of it, and the two cannot be told apart. So those that have a word for a unit stay intervals, which they are where they can be added.
+fn as_written(offset: &Expr) -> Option<&str> {
+    let Expr::Interval(interval) = offset else { return None };
+    let Interval {
+        value,
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    } = interval
+    else {
+        return None;
+    };
+    let Expr::Value(value) = value.as_ref() else { return None };
+    let Value::SingleQuotedString(written) = &value.value else { return None };
+    let is_length =
+        written.contains(|letter: char| letter.is_ascii_digit()) && written.parse::<f64>().is_err();
+    (!is_length).then_some(written)
 }
 
 /// Whether DataFusion takes the offset as it is written.

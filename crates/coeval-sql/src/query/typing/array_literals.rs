@@ -75,6 +75,11 @@ impl ScalarUDFImpl for MakeArray {
             let known = |ty: &DataType| if is_number(ty) { element.clone() } else { ty.clone() };
             return Ok(types.iter().map(known).collect());
         }
-        self.general.coerce_types(types)
+        // Of some types DataFusion does not know that NULL is one of them.
+        let mut known = types.iter().filter(|ty| !ty.is_null());
+        match known.next() {
+            Some(element) if known.all(|ty| ty == element) => Ok(vec![element.clone(); types.len()]),
+            _ => self.general.coerce_types(types),
+        }
     }
 }

@@ -262,7 +262,9 @@ fn of_the_dialect(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult
 fn distinguished(distinction: Distinction, mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<Expr> {
     let operator = distinction.operator();
     let (left, right) = (Box::new(raw.left.clone()), Box::new(raw.right.clone()));
-    let plain = Expr::BinaryExpr(BinaryExpr::new(left, operator, right));
+    let comparison = BinaryExpr::new(left, operator, right);
+    comparisons::require_of(&comparison, schema)?;
+    let plain = Expr::BinaryExpr(comparison);
     if plain.get_type(schema).is_ok() {
         return Ok(plain);
     }
