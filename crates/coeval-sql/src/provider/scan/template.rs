@@ -5,7 +5,7 @@
 
 use super::{Scan, is_moving};
 use crate::provider::StatementSnapshot;
-use crate::provider::answers::AskedScan;
+use crate::provider::answers::{Answers, AskedScan};
 use crate::provider::prune::SourceColumn;
 use arrow::datatypes::SchemaRef;
 use coeval_operators::over_no_input;
@@ -32,6 +32,7 @@ struct ScanTemplate {
     parts: usize,
     properties: Arc<PlanProperties>,
     statistics: Arc<OnceLock<Arc<Statistics>>>,
+    answers: Arc<Answers>,
     asked: Option<AskedScan>,
 }
 
@@ -54,6 +55,7 @@ pub(crate) fn template_of_scan(node: &dyn ExecutionPlan) -> Option<Arc<dyn Execu
         parts: scan.parts.len(),
         properties: Arc::clone(&scan.properties),
         statistics: Arc::clone(&scan.statistics),
+        answers: Arc::clone(&scan.answers),
         asked: scan.asked.clone(),
     }))
 }
@@ -95,6 +97,7 @@ impl ScanTemplate {
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
             statistics: Arc::clone(&self.statistics),
+            answers: Arc::clone(&self.answers),
             asked: self.asked.clone(),
         })
     }
