@@ -28,8 +28,7 @@ struct ScanTemplate {
     filters: Vec<Arc<dyn PhysicalExpr>>,
     rows_max: Option<usize>,
     limit: Option<usize>,
-    /// In so many parts its rows come.
-    parts: usize,
+    parts_max: usize,
     properties: Arc<PlanProperties>,
     statistics: Arc<OnceLock<Arc<Statistics>>>,
     asked: Option<AskedScan>,
@@ -51,7 +50,7 @@ pub(crate) fn template_of_scan(node: &dyn ExecutionPlan) -> Option<Arc<dyn Execu
         filters: scan.filters.clone(),
         rows_max: scan.rows_max,
         limit: scan.limit,
-        parts: scan.parts.len(),
+        parts_max: scan.parts_max,
         properties: Arc::clone(&scan.properties),
         statistics: Arc::clone(&scan.statistics),
         asked: scan.asked.clone(),
@@ -76,8 +75,9 @@ impl ScanTemplate {
         let Some(view) = snapshot.view(self.table).cloned() else {
             return internal_err!("a kept plan reads a table that the statement does not name");
         };
-        let parts: Arc<[_]> = view.partition(self.parts).into();
-        if parts.len() != self.parts {
+        // Not the number that there came to be: divided by that, there may be fewer again.
+        let parts: Arc<[_]> = view.partition(self.parts_max).into();
+        if parts.len() != self.properties.output_partitioning().partition_count() {
             return internal_err!("a kept plan reads another version of a table");
         }
         Ok(Scan {
@@ -91,6 +91,7 @@ impl ScanTemplate {
             join_keys: Vec::new(),
             rows_max: self.rows_max,
             limit: self.limit,
+            parts_max: self.parts_max,
             parts,
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
@@ -119,5 +120,52 @@ impl ExecutionPlan for ScanTemplate {
 
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         internal_err!("a kept plan is not run itself")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Engine;
+    use crate::provider::request::ScanRequest;
+    use coeval_store::{CheckpointPolicy, Store, StoreOptions, TableView};
+
+    /// A table of two chunks, and behind them new rows, more than either has.
+    fn view() -> TableView {
+        let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
+        let engine = Engine::new(Store::in_memory(options)).unwrap();
+        engine
+            .session()
+            .execute(
+                "CREATE TABLE t (id int PRIMARY KEY);
+                 INSERT INTO t SELECT i FROM generate_series(1, 98304) i;
+                 CHECKPOINT;
+                 INSERT INTO t SELECT i FROM generate_series(98305, 150000) i",
+            )
+            .unwrap();
+        let world = engine.store().world();
+        let table = world.tables().find(|table| table.def().name.name == "t").expect("it was made");
+        TableView::new(Arc::clone(table))
+    }
+
+    /// To break it: divide the rows by the number of parts that there came to be.
+    #[test]
+    fn a_table_is_divided_as_before() {
+        let view = view();
+        assert_eq!((view.partition(4).len(), view.partition(3).len()), (3, 2));
+        let request = ScanRequest {
+            def: Arc::clone(view.def()),
+            schema: view.schema(),
+            columns: vec![0],
+            projection: vec![0],
+            filters: Vec::new(),
+            limit: None,
+            partitions: 4,
+        };
+        let scan = Scan::try_new(view.clone(), request).unwrap();
+        let template = template_of_scan(&scan).expect("it is a scan");
+        let copy = scan_of_template(template.as_ref(), &StatementSnapshot::new([view])).unwrap().unwrap();
+        let rows = |scan: &Scan| scan.parts.iter().map(|part| part.base_rows()).collect::<Vec<_>>();
+        assert_eq!(rows(copy.downcast_ref::<Scan>().unwrap()), rows(&scan));
     }
 }
