@@ -123,25 +123,19 @@ impl KeptPhysical {
     }
 
     /// Keeps what an execution has made in this snapshot, with the scans that it noted. Gives the loan for as long as it runs.
-    pub(super) fn keep(
-        &self,
-        making: Making,
-        snapshot: &StatementSnapshot,
-        scans: &[PlannedScan],
-    ) -> Option<Loan> {
+    pub(super) fn keep(&self, making: Making, snapshot: &StatementSnapshot, scans: &[PlannedScan]) -> Loan {
         let Making { lent, loan, noted } = making;
-        let plan = noted.0.lock().take()?;
-        let template = template_of(&plan);
+        let plan = noted.0.lock().take();
+        let template = plan.and_then(|plan| template_of(&plan));
         let mut known = self.0.lock();
-        if known.versions != snapshot.versions() {
-            return Some(loan);
+        if known.versions == snapshot.versions() {
+            known.is_refused = template.is_none();
+            known.template = template.map(|plan| {
+                let is_lent = Arc::clone(&loan.is_lent);
+                Arc::new(Template { plan, scans: scans.to_vec(), lent, is_lent })
+            });
         }
-        known.is_refused = template.is_none();
-        known.template = template.map(|plan| {
-            let is_lent = Arc::clone(&loan.is_lent);
-            Arc::new(Template { plan, scans: scans.to_vec(), lent, is_lent })
-        });
-        Some(loan)
+        loan
     }
 
     /// Whether a template is kept.
