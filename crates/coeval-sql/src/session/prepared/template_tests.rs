@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Queries whose physical plan is kept for the versions of their tables: copies give the rows of a plan that is made, of no other version, and keep none.
 
-use super::Prepared;
+use super::{Plan, Prepared};
 use crate::engine::Engine;
 use crate::session::Session;
 use coeval_store::{Store, StoreOptions};
@@ -195,4 +195,22 @@ fn a_query_that_is_open_may_be_run_again() {
     let query = prepared(&mut session, sql);
     assert_eq!(rows(&mut session, &query), first);
     session.execute("FETCH 10 FROM c; COMMIT").unwrap();
+}
+
+/// To break it: count the template of no query.
+#[test]
+fn the_memory_of_a_template_counts_from_the_beginning() {
+    let engine = engine();
+    let mut session = session(&engine);
+    let mut bytes = |bound: &str| {
+        let sql = format!(
+            "SELECT county, sum(price) FROM sales JOIN shops ON shop = shops.id WHERE amount > {bound} GROUP BY county"
+        );
+        match &session.prepare(&sql).unwrap().planned.plan {
+            Plan::Query { plan, .. } => plan.bytes(),
+            Plan::Point(_) | Plan::General => panic!("it is a query"),
+        }
+    };
+    // Of a query with parameters no physical plan is kept.
+    assert!(bytes("3") * 4 > bytes("$1") * 5);
 }
