@@ -112,6 +112,39 @@ fn a_copy_is_of_the_versions_that_its_template_is_of() {
     }
 }
 
+/// Of a query that names neither `amount` nor `note`. A table of the session hides another one of that name.
+const BETWEEN_EXECUTIONS: [&str; 13] = [
+    "CHECKPOINT",
+    "BEGIN; SAVEPOINT one; DELETE FROM sales WHERE id % 7 = 0; SAVEPOINT two; UPDATE sales SET price = 0",
+    "ROLLBACK TO two",
+    "ROLLBACK TO one",
+    "COMMIT",
+    "CREATE INDEX sales_of_shops ON sales (shop)",
+    "ALTER TABLE sales ADD COLUMN note text DEFAULT 'none'",
+    "ALTER TABLE sales DROP COLUMN amount",
+    "SET TimeZone = 'Asia/Tokyo'",
+    "TRUNCATE shops",
+    "DROP TABLE shops; CREATE TABLE shops (id int PRIMARY KEY, name text, county text);
+     INSERT INTO shops SELECT i, 'shop', 'county ' || i % 2 FROM generate_series(1, 30) i",
+    "CREATE TEMP TABLE shops (id int, name text, county text); INSERT INTO shops VALUES (1, 'own', 'here')",
+    "DROP TABLE shops",
+];
+
+#[test]
+fn a_copy_gives_what_there_is_whatever_became_of_the_tables() {
+    let engine = engine();
+    let mut session = session(&engine);
+    let sql = "SELECT county, sum(price), count(*) FROM sales JOIN shops ON shop = shops.id GROUP BY county ORDER BY 1";
+    let query = prepared(&mut session, sql);
+    for change in BETWEEN_EXECUTIONS {
+        session.execute(change).unwrap();
+        for execution in 0..=BEFORE_A_COPY {
+            let now = expected(&mut session, sql);
+            assert_eq!(rows(&mut session, &query), now, "execution {execution} after {change}");
+        }
+    }
+}
+
 #[test]
 fn a_transaction_sees_its_own_rows_and_nobody_else_does() {
     let engine = engine();
