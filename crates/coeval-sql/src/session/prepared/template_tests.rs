@@ -3,7 +3,9 @@
 
 use super::{Plan, Prepared};
 use crate::engine::Engine;
-use crate::session::Session;
+use crate::memory::QueryMemory;
+use crate::session::{Execution, Session};
+use arrow::array::RecordBatch;
 use coeval_store::{Store, StoreOptions};
 use std::sync::Arc;
 
@@ -246,4 +248,44 @@ fn the_memory_of_a_template_counts_from_the_beginning() {
     };
     // Of a query with parameters no physical plan is kept.
     assert!(bytes("3") * 4 > bytes("$1") * 5);
+}
+
+/// To break it: let functions of a copy look at no statement.
+#[test]
+fn functions_of_a_copy_ask_for_the_memory_of_their_statement() {
+    let memory = QueryMemory { bytes: Some(64 << 20), ..QueryMemory::default() };
+    let engine = Engine::with_memory(Store::in_memory(StoreOptions::default()), &memory).unwrap();
+    let mut session = session(&engine);
+    for sql in [
+        "CREATE TABLE shops (id int PRIMARY KEY, name text)",
+        "INSERT INTO shops SELECT i, 'shop ' || i FROM generate_series(1, 40) i",
+    ] {
+        session.execute(sql).unwrap();
+    }
+    // Some 80 MB for the only batch.
+    let query = session.prepare("SELECT sum(length(repeat(name, 300000))) FROM shops").unwrap();
+    for execution in 0..=BEFORE_A_COPY {
+        let refused = session.run(&query, &[]).unwrap_err();
+        assert_eq!(refused.state.code(), "53200", "execution {execution}");
+    }
+    assert!(query.keeps_physical());
+}
+
+/// To break it: let two statements run copies at once.
+#[test]
+fn a_query_may_be_run_again_while_its_rows_are_read() {
+    let engine = engine();
+    let mut session = session(&engine);
+    let query = prepared(&mut session, "SELECT sales.id, upper(name) FROM sales JOIN shops ON shop = shops.id");
+    let Execution::Stream(mut stream) = session.start_prepared(&query, &[]).unwrap() else {
+        panic!("it is a query")
+    };
+    let count = |batches: &[RecordBatch]| batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+    let mut read = count(&[stream.next_blocking().unwrap().unwrap()]);
+    let meanwhile = session.run(&query, &[]).unwrap().rows.expect("it is a query");
+    while let Some(batch) = stream.next_blocking() {
+        read += count(&[batch.unwrap()]);
+    }
+    let behind = session.run(&query, &[]).unwrap().rows.expect("it is a query");
+    assert_eq!((count(&meanwhile.batches), count(&behind.batches)), (read, read));
 }
