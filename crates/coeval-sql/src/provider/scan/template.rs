@@ -134,15 +134,15 @@ mod tests {
     fn view() -> TableView {
         let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
         let engine = Engine::new(Store::in_memory(options)).unwrap();
-        engine
-            .session()
-            .execute(
-                "CREATE TABLE t (id int PRIMARY KEY);
-                 INSERT INTO t SELECT i FROM generate_series(1, 98304) i;
-                 CHECKPOINT;
-                 INSERT INTO t SELECT i FROM generate_series(98305, 150000) i",
-            )
-            .unwrap();
+        let mut session = engine.session();
+        for sql in [
+            "CREATE TABLE t (id int PRIMARY KEY)",
+            "INSERT INTO t SELECT i FROM generate_series(1, 98304) i",
+            "CHECKPOINT",
+            "INSERT INTO t SELECT i FROM generate_series(98305, 150000) i",
+        ] {
+            session.execute(sql).unwrap();
+        }
         let world = engine.store().world();
         let table = world.tables().find(|table| table.def().name.name == "t").expect("it was made");
         TableView::new(Arc::clone(table))
