@@ -130,16 +130,16 @@ mod tests {
     use crate::provider::request::ScanRequest;
     use coeval_store::{CheckpointPolicy, Store, StoreOptions, TableView};
 
-    /// A table of two chunks, and behind them new rows, more than either has.
+    /// A table of three chunks, of which the last has as many rows as the others: each was loaded by itself.
     fn view() -> TableView {
         let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
         let engine = Engine::new(Store::in_memory(options)).unwrap();
         let mut session = engine.session();
         for sql in [
             "CREATE TABLE t (id int PRIMARY KEY)",
-            "INSERT INTO t SELECT i FROM generate_series(1, 98304) i",
-            "CHECKPOINT",
-            "INSERT INTO t SELECT i FROM generate_series(98305, 150000) i",
+            "INSERT INTO t SELECT i FROM generate_series(1, 20000) i",
+            "INSERT INTO t SELECT i FROM generate_series(20001, 40000) i",
+            "INSERT INTO t SELECT i FROM generate_series(40001, 80000) i",
         ] {
             session.execute(sql).unwrap();
         }
