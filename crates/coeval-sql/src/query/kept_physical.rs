@@ -21,7 +21,8 @@
 //! execution that sees the versions that the one before saw.
 //!
 //! # Cost
-//! A template keeps operators and expressions, no version of a table and no rows: some kilobytes for each operator.
+//! A template keeps operators and expressions, no version of a table and no rows: some kilobytes for each operator, which are
+//! [estimated](super::plan::PlannedQuery::bytes) with the plan before there is one.
 
 use crate::allowance::{Allowance, LentAllowance};
 use crate::carried::Carry;
