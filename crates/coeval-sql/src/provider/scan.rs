@@ -75,6 +75,8 @@ pub(super) struct Scan {
     /// What it was planned with. It gives no more, whatever becomes of `limit`: of what is behind nothing was noted.
     rows_max: Option<usize>,
     limit: Option<usize>,
+    /// Into so many parts it was to be divided. There may be fewer: chunks are not cut.
+    parts_max: usize,
     parts: Arc<[ScanPart]>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -116,7 +118,8 @@ impl Scan {
             .map(|&field| SourceColumn { index: columns[field], ty: def.columns[columns[field]].ty })
             .collect();
         let worthwhile = usize::try_from(view.row_count() / ROWS_PER_PARTITION_MIN).unwrap_or(usize::MAX);
-        let parts: Arc<[ScanPart]> = view.partition(partitions.min(worthwhile.max(1))).into();
+        let parts_max = partitions.min(worthwhile.max(1));
+        let parts: Arc<[ScanPart]> = view.partition(parts_max).into();
         let properties = Arc::new(properties(&view, &output, &columns, parts.len()));
         Ok(Self {
             view,
@@ -129,6 +132,7 @@ impl Scan {
             join_keys: Vec::new(),
             rows_max: limit,
             limit,
+            parts_max,
             parts,
             properties,
             metrics: ExecutionPlanMetricsSet::new(),

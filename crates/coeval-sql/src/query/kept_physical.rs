@@ -9,9 +9,9 @@
 //! - Exact numbers of rows and bounds are part of the plan. They are those of the versions of the tables, and a template is used for the
 //!   same versions only. A version is known by its place in memory, which no other one takes as long as somebody remembers it
 //!   ([`Versions`]). What a transaction has written itself is in a version of its own.
-//! - Nothing has run in a template. A copy has operators of its own with nothing in them: the channels of exchanges, the sides that joins
-//!   collect, and the filters of sorts. Operators that are not known for that are in no template ([`is_copied_whole`]), nor are extremes that keep a filter in
-//!   each copy.
+//! - Nothing runs in a template. It shares nothing with the plan that it was made of, nor do copies with it, of what is run: the channels of
+//!   exchanges, the sides that joins collect, the filters of sorts, figures. Operators that are not known for that are in no template
+//!   ([`is_copied_whole`]), nor are extremes that keep a filter in each copy.
 //! - Functions have the options of the statement that the template was made in. In these is no snapshot, and the memory and the request to
 //!   end are [lent](LentAllowance) by the statement that runs. Two statements cannot lend at once: so one runs a copy, and others make plans.
 //! - Reads are noted as they were when the template was made, in statements that note reads as that one did.
@@ -21,7 +21,8 @@
 //! execution that sees the versions that the one before saw.
 //!
 //! # Cost
-//! A template keeps operators and expressions, no version of a table and no rows: some kilobytes for each operator.
+//! A template keeps operators and expressions, no version of a table and no rows: some kilobytes for each operator, which are
+//! [estimated](super::plan::PlannedQuery::bytes) with the plan before there is one.
 
 use crate::allowance::{Allowance, LentAllowance};
 use crate::carried::Carry;
@@ -123,25 +124,19 @@ impl KeptPhysical {
     }
 
     /// Keeps what an execution has made in this snapshot, with the scans that it noted. Gives the loan for as long as it runs.
-    pub(super) fn keep(
-        &self,
-        making: Making,
-        snapshot: &StatementSnapshot,
-        scans: &[PlannedScan],
-    ) -> Option<Loan> {
+    pub(super) fn keep(&self, making: Making, snapshot: &StatementSnapshot, scans: &[PlannedScan]) -> Loan {
         let Making { lent, loan, noted } = making;
-        let plan = noted.0.lock().take()?;
-        let template = template_of(&plan);
+        let plan = noted.0.lock().take();
+        let template = plan.and_then(|plan| template_of(&plan));
         let mut known = self.0.lock();
-        if known.versions != snapshot.versions() {
-            return Some(loan);
+        if known.versions == snapshot.versions() {
+            known.is_refused = template.is_none();
+            known.template = template.map(|plan| {
+                let is_lent = Arc::clone(&loan.is_lent);
+                Arc::new(Template { plan, scans: scans.to_vec(), lent, is_lent })
+            });
         }
-        known.is_refused = template.is_none();
-        known.template = template.map(|plan| {
-            let is_lent = Arc::clone(&loan.is_lent);
-            Arc::new(Template { plan, scans: scans.to_vec(), lent, is_lent })
-        });
-        Some(loan)
+        loan
     }
 
     /// Whether a template is kept.
@@ -272,13 +267,10 @@ fn copy_of(
         return scan;
     }
     let inputs = template.children().into_iter().map(|input| with_room(|| copy_of(input, snapshot)));
-    let copy = with_inputs(template, inputs.collect::<Result<Vec<_>>>()?)?;
-    let keeps_state = copy.is::<HashJoinExec>()
-        || copy.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some());
-    if keeps_state { copy.reset_state() } else { Ok(copy) }
+    with_inputs(template, inputs.collect::<Result<Vec<_>>>()?)
 }
 
-/// The node over these inputs, which say the same of their rows as those before.
+/// The node over these inputs, which say the same of their rows as those before, with nothing of what was or will be run in the one before.
 fn with_inputs(
     node: &Arc<dyn ExecutionPlan>,
     inputs: Vec<Arc<dyn ExecutionPlan>>,
@@ -287,11 +279,23 @@ fn with_inputs(
         return Ok(Arc::clone(node));
     }
     let keeping = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
-    Arc::clone(node).replace_children(inputs, keeping)
+    let made = Arc::clone(node).replace_children(inputs, keeping)?;
+    // Over other inputs a join has the side that the one before collects, and a sort its figures and what it takes for the limit.
+    if made.is::<HashJoinExec>() {
+        return made.reset_state();
+    }
+    match made.downcast_ref::<SortExec>().map(|sort| sort.fetch().is_some()) {
+        None => Ok(made),
+        Some(true) => made.reset_state(),
+        Some(false) => {
+            // Any sort has a filter then, which one without a limit never moves.
+            let reset = made.reset_state()?;
+            Ok(reset.with_fetch(None).unwrap_or(reset))
+        }
+    }
 }
 
-/// Whether a node is known to have nothing, once it has other inputs and was reset where [`copy_of`] does that, of what has run in the one
-/// that it was made of.
+/// Whether [`with_inputs`] is known to leave nothing in a node of what is run in the one that it was made of.
 fn is_copied_whole(node: &dyn ExecutionPlan) -> bool {
     if node.is::<AggregateExec>() {
         return node.dynamic_expressions_produced().is_empty();
@@ -313,4 +317,74 @@ fn is_copied_whole(node: &dyn ExecutionPlan) -> bool {
         || node.is::<SortPreservingMergeExec>()
         || node.is::<UnionExec>()
         || node.is::<UnorderedExec>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::RecordBatch;
+    use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::common::{JoinType, NullEquality};
+    use datafusion::execution::TaskContext;
+    use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
+    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+    use datafusion::physical_expr::expressions::{Column, lit};
+    use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+    use datafusion::physical_plan::joins::PartitionMode;
+    use datafusion::physical_plan::{PhysicalExpr, collect};
+
+    fn column() -> Arc<dyn PhysicalExpr> {
+        Arc::new(Column::new("n", 0))
+    }
+
+    fn copied(template: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        copy_of(template, &StatementSnapshot::new([])).unwrap()
+    }
+
+    fn figures(plan: &Arc<dyn ExecutionPlan>) -> usize {
+        plan.metrics().map_or(0, |figures| figures.iter().count())
+    }
+
+    /// To break it: reset no sort without a limit. Each execution would leave its figures in the template.
+    #[test]
+    fn sorts_have_figures_and_filters_of_their_own() {
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int32, true)]));
+        let order = LexOrdering::from([PhysicalSortExpr::new_default(column())]);
+        for limit in [None, Some(1)] {
+            let rows = Arc::new(PlaceholderRowExec::new(Arc::clone(&schema)));
+            let sort: Arc<dyn ExecutionPlan> = Arc::new(SortExec::new(order.clone(), rows).with_fetch(limit));
+            let template = template_of(&sort).expect("it can be one");
+            for run in [sort, copied(&template)] {
+                drop(run.execute(0, Arc::default()).unwrap());
+                assert!(figures(&run) > 0);
+            }
+            let next = copied(&template);
+            assert_eq!(figures(&next), 0);
+            assert_eq!(next.dynamic_expressions_produced().len(), usize::from(limit.is_some()));
+        }
+    }
+
+    /// To break it: make templates without resetting joins. What the first execution collects would stay, and its memory with it.
+    #[test]
+    fn a_template_keeps_no_rows_of_the_plan_that_it_was_made_of() {
+        let row = || {
+            let nothing = Arc::new(PlaceholderRowExec::new(Arc::new(Schema::empty())));
+            Arc::new(ProjectionExec::try_new([(lit(1_i64), "n".to_owned())], nothing).unwrap())
+        };
+        let (on, kind) = (vec![(column(), column())], JoinType::Inner);
+        let (mode, nulls) = (PartitionMode::CollectLeft, NullEquality::NullEqualsNothing);
+        let join = HashJoinExec::try_new(row(), row(), on, None, &kind, None, mode, nulls, false).unwrap();
+        let join: Arc<dyn ExecutionPlan> = Arc::new(join);
+        let template = template_of(&join).expect("it can be one");
+        let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        let environment = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(&memory)).build_arc().unwrap();
+        let task = Arc::new(TaskContext::default().with_runtime(environment));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let rows = runtime.block_on(collect(Arc::clone(&join), task)).unwrap();
+        assert_eq!(rows.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+        assert!(memory.reserved() > 0, "the join has the side that it has collected");
+        drop(join);
+        assert_eq!(memory.reserved(), 0);
+        assert!(template.is::<HashJoinExec>());
+    }
 }

@@ -100,9 +100,11 @@ impl PlannedQuery {
         &self.columns
     }
 
-    /// About what it takes in memory. Costs a look at each of its expressions.
+    /// About what it takes in memory, with all that may be kept for its next execution. Costs a look at each of its expressions.
     pub(crate) fn bytes(&self) -> usize {
-        plan_bytes(&self.logical)
+        // The plan, what comes of optimizing it, and without parameters the template of a physical plan.
+        let kept = if self.parameter_types.is_empty() { 3 } else { 2 };
+        plan_bytes(&self.logical).saturating_mul(kept)
     }
 
     /// Refuses words for days beside dates and times, whose value is another one in the next transaction.

@@ -362,7 +362,7 @@ fn physical_plan(context: &StatementContext<'_>, planned: &PlannedQuery) -> Resu
     }
     let mut loan = finished.loan;
     if let (Some(physical), Some(making)) = (physical, making) {
-        loan = physical.keep(making, &snapshot, &scans);
+        loan = Some(physical.keep(making, &snapshot, &scans));
     }
     Ok(Runnable { physical: finished.physical, task: task_context(&finished.state, environment), loan })
 }

@@ -218,8 +218,7 @@ pub(super) fn memory_of(
 ) -> Result<KeptPart, SqlError> {
     const WHAT: &str = "the plans of prepared statements";
     let kept = of_session.get_or_insert_with(|| Arc::new(queries.keep_nothing()));
-    // The plan, and what came of optimizing it.
-    KeptPart::of(kept, planned.bytes() * 2, WHAT).map_err(|error| {
+    KeptPart::of(kept, planned.bytes(), WHAT).map_err(|error| {
         let hint = "DEALLOCATE prepared statements that are not needed any more, or give queries more memory \
                     (coeval serve --query-memory).";
         error.with_hint(hint)

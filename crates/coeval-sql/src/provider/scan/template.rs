@@ -28,8 +28,7 @@ struct ScanTemplate {
     filters: Vec<Arc<dyn PhysicalExpr>>,
     rows_max: Option<usize>,
     limit: Option<usize>,
-    /// In so many parts its rows come.
-    parts: usize,
+    parts_max: usize,
     properties: Arc<PlanProperties>,
     statistics: Arc<OnceLock<Arc<Statistics>>>,
     answers: Arc<Answers>,
@@ -52,7 +51,7 @@ pub(crate) fn template_of_scan(node: &dyn ExecutionPlan) -> Option<Arc<dyn Execu
         filters: scan.filters.clone(),
         rows_max: scan.rows_max,
         limit: scan.limit,
-        parts: scan.parts.len(),
+        parts_max: scan.parts_max,
         properties: Arc::clone(&scan.properties),
         statistics: Arc::clone(&scan.statistics),
         answers: Arc::clone(&scan.answers),
@@ -78,8 +77,9 @@ impl ScanTemplate {
         let Some(view) = snapshot.view(self.table).cloned() else {
             return internal_err!("a kept plan reads a table that the statement does not name");
         };
-        let parts: Arc<[_]> = view.partition(self.parts).into();
-        if parts.len() != self.parts {
+        // Not the number that there came to be: divided by that, there may be fewer again.
+        let parts: Arc<[_]> = view.partition(self.parts_max).into();
+        if parts.len() != self.properties.output_partitioning().partition_count() {
             return internal_err!("a kept plan reads another version of a table");
         }
         Ok(Scan {
@@ -93,6 +93,7 @@ impl ScanTemplate {
             join_keys: Vec::new(),
             rows_max: self.rows_max,
             limit: self.limit,
+            parts_max: self.parts_max,
             parts,
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
@@ -124,3 +125,6 @@ impl ExecutionPlan for ScanTemplate {
         internal_err!("a kept plan is not run itself")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Queries whose physical plan is kept for the versions of their tables: copies give the rows of a plan that is made, of no other version, and keep none.
 
-use super::Prepared;
+use super::{Plan, Prepared};
 use crate::engine::Engine;
-use crate::session::Session;
+use crate::memory::QueryMemory;
+use crate::session::{Execution, Session};
+use arrow::array::RecordBatch;
 use coeval_store::{Store, StoreOptions};
 use std::sync::Arc;
 
@@ -112,6 +114,39 @@ fn a_copy_is_of_the_versions_that_its_template_is_of() {
     }
 }
 
+/// Of a query that names neither `amount` nor `note`. A table of the session hides another one of that name.
+const BETWEEN_EXECUTIONS: [&str; 13] = [
+    "CHECKPOINT",
+    "BEGIN; SAVEPOINT one; DELETE FROM sales WHERE id % 7 = 0; SAVEPOINT two; UPDATE sales SET price = 0",
+    "ROLLBACK TO two",
+    "ROLLBACK TO one",
+    "COMMIT",
+    "CREATE INDEX sales_of_shops ON sales (shop)",
+    "ALTER TABLE sales ADD COLUMN note text DEFAULT 'none'",
+    "ALTER TABLE sales DROP COLUMN amount",
+    "SET TimeZone = 'Asia/Tokyo'",
+    "TRUNCATE shops",
+    "DROP TABLE shops; CREATE TABLE shops (id int PRIMARY KEY, name text, county text);
+     INSERT INTO shops SELECT i, 'shop', 'county ' || i % 2 FROM generate_series(1, 30) i",
+    "CREATE TEMP TABLE shops (id int, name text, county text); INSERT INTO shops VALUES (1, 'own', 'here')",
+    "DROP TABLE shops",
+];
+
+#[test]
+fn a_copy_gives_what_there_is_whatever_became_of_the_tables() {
+    let engine = engine();
+    let mut session = session(&engine);
+    let sql = "SELECT county, sum(price), count(*) FROM sales JOIN shops ON shop = shops.id GROUP BY county ORDER BY 1";
+    let query = prepared(&mut session, sql);
+    for change in BETWEEN_EXECUTIONS {
+        session.execute(change).unwrap();
+        for execution in 0..=BEFORE_A_COPY {
+            let now = expected(&mut session, sql);
+            assert_eq!(rows(&mut session, &query), now, "execution {execution} after {change}");
+        }
+    }
+}
+
 #[test]
 fn a_transaction_sees_its_own_rows_and_nobody_else_does() {
     let engine = engine();
@@ -195,4 +230,62 @@ fn a_query_that_is_open_may_be_run_again() {
     let query = prepared(&mut session, sql);
     assert_eq!(rows(&mut session, &query), first);
     session.execute("FETCH 10 FROM c; COMMIT").unwrap();
+}
+
+/// To break it: count the template of no query.
+#[test]
+fn the_memory_of_a_template_counts_from_the_beginning() {
+    let engine = engine();
+    let mut session = session(&engine);
+    let mut bytes = |bound: &str| {
+        let sql = format!(
+            "SELECT county, sum(price) FROM sales JOIN shops ON shop = shops.id WHERE amount > {bound} GROUP BY county"
+        );
+        match &session.prepare(&sql).unwrap().planned.plan {
+            Plan::Query { plan, .. } => plan.bytes(),
+            Plan::Point(_) | Plan::General => panic!("it is a query"),
+        }
+    };
+    // Of a query with parameters no physical plan is kept.
+    assert!(bytes("3") * 4 > bytes("$1") * 5);
+}
+
+/// To break it: let functions of a copy look at no statement.
+#[test]
+fn functions_of_a_copy_ask_for_the_memory_of_their_statement() {
+    let memory = QueryMemory { bytes: Some(64 << 20), ..QueryMemory::default() };
+    let engine = Engine::with_memory(Store::in_memory(StoreOptions::default()), &memory).unwrap();
+    let mut session = session(&engine);
+    for sql in [
+        "CREATE TABLE shops (id int PRIMARY KEY, name text)",
+        "INSERT INTO shops SELECT i, 'shop ' || i FROM generate_series(1, 40) i",
+    ] {
+        session.execute(sql).unwrap();
+    }
+    // Some 80 MB for the only batch.
+    let query = session.prepare("SELECT sum(length(repeat(name, 300000))) FROM shops").unwrap();
+    for execution in 0..=BEFORE_A_COPY {
+        let refused = session.run(&query, &[]).unwrap_err();
+        assert_eq!(refused.state.code(), "53200", "execution {execution}");
+    }
+    assert!(query.keeps_physical());
+}
+
+/// To break it: let two statements run copies at once.
+#[test]
+fn a_query_may_be_run_again_while_its_rows_are_read() {
+    let engine = engine();
+    let mut session = session(&engine);
+    let query = prepared(&mut session, "SELECT sales.id, upper(name) FROM sales JOIN shops ON shop = shops.id");
+    let Execution::Stream(mut stream) = session.start_prepared(&query, &[]).unwrap() else {
+        panic!("it is a query")
+    };
+    let count = |batches: &[RecordBatch]| batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+    let mut read = count(&[stream.next_blocking().unwrap().unwrap()]);
+    let meanwhile = session.run(&query, &[]).unwrap().rows.expect("it is a query");
+    while let Some(batch) = stream.next_blocking() {
+        read += count(&[batch.unwrap()]);
+    }
+    let behind = session.run(&query, &[]).unwrap().rows.expect("it is a query");
+    assert_eq!((count(&meanwhile.batches), count(&behind.batches)), (read, read));
 }
