@@ -27,6 +27,7 @@
 mod candidates;
 mod copies;
 mod joined;
+mod not_among;
 mod only_row;
 mod pulled;
 mod relaxed;
@@ -223,6 +224,14 @@ fn replaced(
         || (question != Question::Value && counts_rows(&subquery.subquery)?);
     // DataFusion takes what a LATERAL subquery depends on for what the subquery around it does.
     let has_lateral = subquery.subquery.exists(|node| Ok(matches!(node, LogicalPlan::Subquery(_))))?;
+    if let Expr::InSubquery(within) = &expression
+        && within.negated
+        && place == Place::Condition
+        && !(is_correlated || has_lateral)
+        && let Some(counted) = not_among::counted_once(&within.expr, &within.subquery.subquery)?
+    {
+        return Ok(Transformed::yes(counted));
+    }
     if !(is_other || has_lateral || (is_correlated && runs_alone)) {
         return Ok(Transformed::no(expression));
     }
@@ -243,8 +252,8 @@ fn replaced(
 ///
 /// - of `< ANY` and its like with a value of a query further out: it compares within an EXISTS of its own, from where that value is one query
 ///   too far away;
-/// - of NOT IN whose value is not made of columns of the row (`9 NOT IN (SELECT v FROM s)`): a join without a key of the row does not know that
-///   a NULL leaves the answer open.
+/// - of NOT IN whose value is not made of columns of the row, as of one of a query further out: a join without a key of the row does not know
+///   that a NULL leaves the answer open. Where the value is the same for all rows, [it is looked for once](not_among).
 fn is_misjoined(expression: &Expr) -> bool {
     match expression {
         Expr::SetComparison(comparison) => comparison.expr.contains_outer(),
