@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a query's syntax to a logical plan without a snapshot.
 
-use super::apply::{applied, has_correlated};
+use super::apply::{applied, has_correlated, runs_for_rows};
 use super::dialect::in_dialect;
 use super::doubled;
 use super::expansion::bounded;
@@ -383,8 +383,9 @@ fn plan_query(
     let (logical, runs_subqueries) = length.work(&engine, move || {
         let settled = settled(with_counted_rows(with_computed_sets(bounded(logical)?)?)?)?;
         let applied = applied(settled, settling.planning(), extent)?;
+        let runs_subqueries = applied.transformed && runs_for_rows(&applied.data)?;
         let written = with_written_vectors(applied.data, settling.template())?;
-        Ok((with_numbers_behind_order(written)?, applied.transformed))
+        Ok((with_numbers_behind_order(written)?, runs_subqueries))
     })?;
     let mut dependencies = planner.into_dependencies();
     // Whoever changes a type gives its tables new definitions; a plan without any would not notice.
