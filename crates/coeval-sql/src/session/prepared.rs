@@ -15,6 +15,7 @@ use crate::hand_over::aside;
 use crate::memory::{Kept, KeptPart, QueryEnvironment};
 use crate::names::fold;
 use crate::parameters::{resolved_types, stated_types};
+use crate::parse::given_to_column;
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, StatementResult};
@@ -495,7 +496,11 @@ impl Session {
         if arguments.is_empty() {
             return Ok(Vec::new());
         }
-        let list: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        let given = arguments.iter().enumerate().map(|(place, argument)| match types.get(place) {
+            Some(ty) => given_to_column(argument, *ty).to_string(),
+            None => argument.to_string(),
+        });
+        let list: Vec<String> = given.collect();
         let parsed = parse(&format!("SELECT {}", list.join(", ")))?;
         let [Parsed::Statement(statement)] = &parsed[..] else {
             return Err(SqlError::syntax("the arguments of EXECUTE are expressions"));
