@@ -121,7 +121,10 @@ pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<
             settled => settled,
         },
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) => exact(left, right, schema),
-        Expr::BinaryExpr(_) => heeding_at_once(&expression, schema)?,
+        Expr::BinaryExpr(operation) => match jsonb::concatenated(operation, schema)? {
+            None => heeding_at_once(&expression, schema)?,
+            documents => documents,
+        },
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
         Expr::Case(case) => settle_case(case, schema)?,
