@@ -180,6 +180,12 @@ impl SqlError {
             || (self.state == SqlState::UndefinedTable && self.message.starts_with(MISSING_FROM))
     }
 
+    /// Whether it is about values: about one, or about how many there are.
+    pub(crate) fn is_of_values(&self) -> bool {
+        let code = self.state.code();
+        code.starts_with("21") || code.starts_with("22")
+    }
+
     /// The same error, because a node has gone with a part of the answer.
     #[must_use]
     pub(crate) fn of_lost_node(mut self) -> Self {

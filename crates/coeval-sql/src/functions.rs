@@ -16,6 +16,7 @@
 //! | [`time_pattern`] | `to_char` of times |
 //! | [`zoned_times`] | times with a zone, an interval later or on a date |
 //! | [`regular`] | the `regexp_` functions, patterns of `SIMILAR TO`, lists of patterns |
+//! | [`raised`] | errors of what was computed before it was asked for |
 //! | [`row_counts`] | how many rows LIMIT and OFFSET count |
 //! | [`sizes`] | `pg_size_bytes` |
 //! | [`texts`] | `format`, `string_to_array` ... |
@@ -52,6 +53,7 @@ mod number_pattern;
 mod numbers;
 mod ordered_sets;
 mod places;
+mod raised;
 mod regular;
 mod row_counts;
 mod search;
@@ -96,6 +98,7 @@ pub(crate) use normal_forms::IS_NORMALIZED;
 pub(crate) use numbers::{NULL_ELEMENTS, OTHER_ELEMENTS};
 pub(crate) use ordered_sets::{MODE, ORDERED_SET, PERCENTILE_CONT, PERCENTILE_DISC};
 pub(crate) use places::{PLACE_AFTER, PLACE_BEFORE, PLACE_DISTANCE};
+pub(crate) use raised::RAISED;
 pub(crate) use regular::{
     HAS_MATCH, LIKE_FUNCTION, MATCHES_ALL, MATCHES_ANY, Pattern, REGEX_FUNCTION, ROWS_OF_MATCHES,
     compiled_for_operator, escape_letter, initial_for_operator, initial_of_like, initial_of_regular,
@@ -120,6 +123,11 @@ impl Entry {
     const fn stable(self) -> Self {
         Self { volatility: Volatility::Stable, ..self }
     }
+
+    /// The same as a function that is called where its value is asked for, and never before.
+    const fn volatile(self) -> Self {
+        Self { volatility: Volatility::Volatile, ..self }
+    }
 }
 
 const fn strict(name: &'static str, forms: &'static [Form]) -> Entry {
@@ -143,7 +151,7 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 21] = [
+    let lists: [&[Entry]; 22] = [
         any_numbers::ENTRIES,
         arrays::ENTRIES,
         bit_strings::ENTRIES,
@@ -157,6 +165,7 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
         number_pattern::ENTRIES,
         numbers::ENTRIES,
         places::ENTRIES,
+        raised::ENTRIES,
         regular::ENTRIES,
         regular::LIST_ENTRIES,
         row_counts::ENTRIES,

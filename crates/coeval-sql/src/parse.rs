@@ -20,6 +20,7 @@ mod deferrable;
 mod depth;
 mod descendants;
 mod element_targets;
+mod empty_lists;
 mod fetch_counts;
 mod frame_exclusions;
 mod frame_offsets;
@@ -95,6 +96,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Wor
 use deferrable::take_deferrable;
 use descendants::take_stars;
 use element_targets::{put_elements, spell_elements};
+use empty_lists::spell_empty_lists;
 use fetch_counts::spell_fetch;
 use frame_exclusions::take_exclusions;
 use frame_offsets::enclose_offsets;
@@ -207,7 +209,7 @@ fn whole_piece_of<O>(tokens: &[TokenWithSpan], sql: &str, own: ReadOwn<O>) -> Re
 /// # Errors
 /// As [`pieces`].
 fn piece_of<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
-    let mut tokens = join_texts(tokens, sql)?;
+    let mut tokens = spell_empty_lists(join_texts(tokens, sql)?);
     spell_synonyms(&mut tokens);
     spell_named(&mut tokens);
     let deferrable = take_deferrable(&mut tokens);

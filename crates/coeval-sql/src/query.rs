@@ -42,6 +42,7 @@ mod matching;
 mod mistakes;
 mod named_columns;
 mod names_beside_stars;
+mod no_columns;
 mod number_ranges;
 mod operator_rules;
 mod ordered_names;

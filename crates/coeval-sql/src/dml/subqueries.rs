@@ -2,18 +2,21 @@
 //! Subqueries in clauses that are evaluated row by row: RETURNING and ON CONFLICT DO UPDATE.
 //!
 //! They see the data as it was before the statement, and those that do not refer to the row give the same for all
-//! rows. So each is run once, before the first row is written, and its result stands in its place.
+//! rows. So each is run once, before the first row is written, and its result stands in its place. If it fails by values,
+//! [what raises its error](RAISED) stands there: no row may ask for it, as where a CASE goes another way.
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::query::{self, has_subquery};
+use crate::functions::RAISED;
+use crate::query::{self, PlannedQuery, has_subquery};
 use crate::result::RowSet;
 use crate::types::{column_type_of_arrow, format_value};
 use crate::walk::{WalkMut, step};
+use arrow::datatypes::Field;
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, value_at};
 use datafusion::sql::sqlparser::ast::{
-    Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, VisitorMut, With,
+    DataType, Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, VisitorMut, With,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -80,15 +83,8 @@ impl VisitorMut for Evaluation<'_, '_> {
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
         let replaced = match expression {
             Expr::Subquery(query) => self.scalar(query),
-            Expr::Exists { subquery, negated } => {
-                self.rows(subquery).map(|rows| Expr::value(Value::Boolean((rows.rows() > 0) != *negated)))
-            }
-            Expr::InSubquery { expr, subquery, negated } => self.list(subquery).map(|list| {
-                if list.is_empty() {
-                    return Expr::value(Value::Boolean(*negated));
-                }
-                Expr::InList { expr: expr.clone(), list, negated: *negated }
-            }),
+            Expr::Exists { subquery, negated } => self.exists(subquery, *negated),
+            Expr::InSubquery { expr, subquery, negated } => self.is_among(expr, subquery, *negated),
             _ => return ControlFlow::Continue(()),
         };
         step(replaced.map(|replaced| *expression = replaced))
@@ -96,10 +92,11 @@ impl VisitorMut for Evaluation<'_, '_> {
 }
 
 impl Evaluation<'_, '_> {
-    fn rows(&mut self, query: &Query) -> Result<RowSet, SqlError> {
+    fn planned(&mut self, query: &Query) -> Result<PlannedQuery, SqlError> {
         let mut query = query.clone();
         query.with = merged(self.with, query.with);
-        query::collect(self.context, &query).map_err(|error| {
+        let types: Vec<_> = self.context.parameter_types.iter().copied().map(Some).collect();
+        query::plan(self.context, &query, &types).map_err(|error| {
             if error.may_name_outer_row() {
                 return SqlError::unsupported("a subquery that refers to the row in this clause")
                     .with_detail(error.message);
@@ -108,24 +105,83 @@ impl Evaluation<'_, '_> {
         })
     }
 
-    /// The values of the only column.
-    fn list(&mut self, query: &Query) -> Result<Vec<Expr>, SqlError> {
-        let rows = self.rows(query)?;
-        let [field] = rows.schema.fields().as_ref() else {
-            return Err(SqlError::syntax("subquery must return only one column"));
-        };
-        literals(&rows, 0, self.context.settings.zone())?
-            .ok_or_else(|| SqlError::unsupported(format_args!("a value of type {}", field.data_type())))
+    /// What is made of the rows of a query, which is of this type; if it fails by values, what raises the error.
+    fn answered(
+        &mut self,
+        planned: &PlannedQuery,
+        ty: ColumnType,
+        answer: impl FnOnce(&RowSet, Tz) -> Result<Expr, SqlError>,
+    ) -> Result<Expr, SqlError> {
+        let zone = self.context.settings.zone();
+        match query::collect_planned(self.context, planned).and_then(|rows| answer(&rows, zone)) {
+            Err(error) if error.is_of_values() => raised(error, ty),
+            answered => answered,
+        }
+    }
+
+    fn exists(&mut self, query: &Query, negated: bool) -> Result<Expr, SqlError> {
+        let planned = self.planned(query)?;
+        self.answered(&planned, ColumnType::Boolean, |rows, _| {
+            Ok(Expr::value(Value::Boolean((rows.rows() > 0) != negated)))
+        })
+    }
+
+    fn is_among(&mut self, value: &Expr, query: &Query, negated: bool) -> Result<Expr, SqlError> {
+        let planned = self.planned(query)?;
+        only_column(&planned)?;
+        self.answered(&planned, ColumnType::Boolean, |rows, zone| {
+            let list = values(rows, zone)?;
+            if list.is_empty() {
+                return Ok(Expr::value(Value::Boolean(negated)));
+            }
+            Ok(Expr::InList { expr: Box::new(value.clone()), list, negated })
+        })
     }
 
     fn scalar(&mut self, query: &Query) -> Result<Expr, SqlError> {
-        let mut list = self.list(query)?;
-        match (list.pop(), list.is_empty()) {
-            (Some(only), true) => Ok(only),
-            (None, _) => Ok(Expr::Value(Value::Null.into())),
-            (Some(_), false) => Err(SqlError::several_rows()),
-        }
+        let planned = self.planned(query)?;
+        let ty = only_column(&planned)?;
+        self.answered(&planned, ty, |rows, zone| {
+            let mut list = values(rows, zone)?;
+            match (list.pop(), list.is_empty()) {
+                (Some(only), true) => Ok(only),
+                (None, _) => Ok(Expr::Value(Value::Null.into())),
+                (Some(_), false) => Err(SqlError::several_rows()),
+            }
+        })
     }
+}
+
+/// The type of the only column.
+///
+/// # Errors
+/// `42601` if there are others; `0A000` if its values are not written.
+fn only_column(planned: &PlannedQuery) -> Result<ColumnType, SqlError> {
+    let [field] = planned.columns().fields().as_ref() else {
+        return Err(SqlError::syntax("subquery must return only one column"));
+    };
+    column_type_of_arrow(field.data_type()).ok_or_else(|| no_literal(field))
+}
+
+/// The values of the only column.
+fn values(rows: &RowSet, zone: Tz) -> Result<Vec<Expr>, SqlError> {
+    literals(rows, 0, zone)?.ok_or_else(|| no_literal(rows.schema.field(0)))
+}
+
+fn no_literal(field: &Field) -> SqlError {
+    SqlError::unsupported(format_args!("a value of type {}", field.data_type()))
+}
+
+/// What raises this error where a value of this type is asked for.
+fn raised(error: SqlError, ty: ColumnType) -> Result<Expr, SqlError> {
+    let text = |text: Option<String>| Expr::value(text.map_or(Value::Null, Value::SingleQuotedString));
+    let arguments = vec![
+        text(Some(error.state.code().to_owned())),
+        text(Some(error.message)),
+        text(error.detail),
+        text(error.hint.map(String::from)),
+    ];
+    Ok(crate::select::cast(crate::select::call(RAISED, arguments), data_type(ty)?))
 }
 
 /// The common table expressions in front of the statement and those in front of its query.
@@ -165,10 +221,14 @@ pub(super) fn literals(rows: &RowSet, column: usize, zone: Tz) -> Result<Option<
 
 /// A value as it is written, with its type.
 pub(super) fn literal(text: Option<String>, ty: ColumnType) -> Result<Expr, SqlError> {
-    let declared = Parser::new(&PostgreSqlDialect {})
+    let value = text.map_or(Value::Null, Value::SingleQuotedString);
+    Ok(crate::select::cast(Expr::Value(value.into()), data_type(ty)?))
+}
+
+/// A type as it is written.
+fn data_type(ty: ColumnType) -> Result<DataType, SqlError> {
+    Parser::new(&PostgreSqlDialect {})
         .try_with_sql(&ty.to_string())
         .and_then(|mut parser| parser.parse_data_type())
-        .map_err(|error| SqlError::internal(error.to_string()))?;
-    let value = text.map_or(Value::Null, Value::SingleQuotedString);
-    Ok(crate::select::cast(Expr::Value(value.into()), declared))
+        .map_err(|error| SqlError::internal(error.to_string()))
 }

@@ -27,6 +27,7 @@
 mod candidates;
 mod copies;
 mod joined;
+mod not_among;
 mod only_row;
 mod pulled;
 mod relaxed;
@@ -36,7 +37,7 @@ pub(super) use joined::joined;
 use super::join_conditions::subquery_of;
 use super::ordering::with_columns_of_subqueries;
 use super::origins::catalog_type;
-use super::rewriting::{Below, has_concern, rewrite_node, rewrite_plan};
+use super::rewriting::{Below, has_concern, has_concern_anywhere, rewrite_node, rewrite_plan};
 use super::run::{StatementEnvironment, StatementTime};
 use super::watched::{lifeline_of, watched};
 use crate::cancel::Lifeline;
@@ -57,12 +58,12 @@ use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::logical_expr::expr::{ScalarFunction, SetQuantifier};
+use datafusion::logical_expr::expr::{Exists, ScalarFunction, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{merge_schema, split_conjunction};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, JoinType, LogicalPlan, Operator, Projection, ReturnFieldArgs,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility, lit,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, TypeSignature, Volatility, lit,
 };
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
@@ -111,7 +112,7 @@ pub(super) enum Question {
     Rows,
 }
 
-/// The plan with subqueries of this extent as functions of the columns they depend on, and whether there are any.
+/// The plan with subqueries of this extent as functions of the columns they depend on, and whether it is another one.
 ///
 /// # Errors
 /// What DataFusion finds wrong while it rebuilds the plan.
@@ -146,6 +147,14 @@ pub(super) fn applied(
         })
     };
     rewrite_plan(plan.data, &mut apply)
+}
+
+/// Whether a plan has subqueries that run for each row.
+///
+/// # Errors
+/// If a node cannot be looked at: a bug.
+pub(super) fn runs_for_rows(plan: &LogicalPlan) -> Result<bool> {
+    has_concern_anywhere(plan, |part| matches!(part, Expr::ScalarFunction(call) if call.func.name() == NAME))
 }
 
 /// Whether a plan has subqueries that may have to run for each row, in its expressions or in FROM.
@@ -223,8 +232,21 @@ fn replaced(
         || (question != Question::Value && counts_rows(&subquery.subquery)?);
     // DataFusion takes what a LATERAL subquery depends on for what the subquery around it does.
     let has_lateral = subquery.subquery.exists(|node| Ok(matches!(node, LogicalPlan::Subquery(_))))?;
+    if let Expr::InSubquery(within) = &expression
+        && within.negated
+        && place == Place::Condition
+        && !(is_correlated || has_lateral)
+        && let Some(counted) = not_among::counted_once(&within.expr, &within.subquery.subquery)?
+    {
+        return Ok(Transformed::yes(counted));
+    }
     if !(is_other || has_lateral || (is_correlated && runs_alone)) {
-        return Ok(Transformed::no(expression));
+        return match expression {
+            Expr::Exists(exists) if computes_outputs(&exists.subquery.subquery) => {
+                of_rows_alone(exists).map(Transformed::yes)
+            }
+            other => Ok(Transformed::no(other)),
+        };
     }
     let (asked, OuterArguments { outer, columns }) = match question {
         Question::Exists if computes_outputs(&subquery.subquery) => {
@@ -243,8 +265,8 @@ fn replaced(
 ///
 /// - of `< ANY` and its like with a value of a query further out: it compares within an EXISTS of its own, from where that value is one query
 ///   too far away;
-/// - of NOT IN whose value is not made of columns of the row (`9 NOT IN (SELECT v FROM s)`): a join without a key of the row does not know that
-///   a NULL leaves the answer open.
+/// - of NOT IN whose value is not made of columns of the row, as of one of a query further out: a join without a key of the row does not know
+///   that a NULL leaves the answer open. Where the value is the same for all rows, [it is looked for once](not_among).
 fn is_misjoined(expression: &Expr) -> bool {
     match expression {
         Expr::SetComparison(comparison) => comparison.expr.contains_outer(),
@@ -259,10 +281,13 @@ fn is_of_row(value: &Expr) -> bool {
     !value.column_refs().is_empty() && !value.contains_outer() && !has_subquery()
 }
 
-/// Whether what is selected in a subquery is more than columns and constants, or more is done with it.
+/// Whether what is selected in a subquery is more than columns and constants, or more is done with its rows than to find them.
 fn computes_outputs(plan: &LogicalPlan) -> bool {
     match plan {
-        LogicalPlan::Projection(selected) => !selected.expr.iter().all(is_given),
+        LogicalPlan::Projection(selected) => {
+            let rows = selected.input.as_ref();
+            !selected.expr.iter().all(is_given) || !std::ptr::eq(joined::rows_of_exists(rows), rows)
+        }
         _ => true,
     }
 }
@@ -279,6 +304,14 @@ fn is_given(output: &Expr) -> bool {
 fn without_outputs(plan: &LogicalPlan) -> Result<LogicalPlan> {
     let rows = Arc::new(joined::rows_of_exists(plan).clone());
     Ok(LogicalPlan::Projection(Projection::try_new(vec![lit(true)], rows)?))
+}
+
+/// EXISTS of which DataFusion makes a join. That would compute what is made distinct, and beside OR what is selected.
+fn of_rows_alone(exists: Exists) -> Result<Expr> {
+    let rows = without_outputs(&exists.subquery.subquery)?;
+    let outer_ref_columns = rows.all_out_ref_exprs();
+    let subquery = Subquery { subquery: Arc::new(rows), outer_ref_columns, spans: exists.subquery.spans };
+    Ok(Expr::Exists(Exists::new(subquery, exists.negated)))
 }
 
 /// What a subquery depends on, and the same as arguments in a query around it.

@@ -203,16 +203,13 @@ fn several_rows() -> SqlError {
     SqlError::new(SqlState::CardinalityViolation, message)
 }
 
-/// The classes of errors that say something of values: of one, and of how many there are.
-const OF_VALUES: [&str; 2] = ["22", "21"];
-
 /// The error of a subquery, if it waits until its value is asked for.
 ///
 /// # Errors
 /// The error itself, if it does not.
 fn if_it_waits(error: Arc<DataFusionError>) -> Result<Arc<DataFusionError>, Arc<DataFusionError>> {
-    let code = SqlError::from(DataFusionError::Shared(Arc::clone(&error))).state.code();
-    if OF_VALUES.iter().any(|class| code.starts_with(class)) { Ok(error) } else { Err(error) }
+    let is_of_values = SqlError::from(DataFusionError::Shared(Arc::clone(&error))).is_of_values();
+    if is_of_values { Ok(error) } else { Err(error) }
 }
 
 /// The error of who asked for a value that is not there, as that of the subquery which has no value; any other as it is. DataFusion calls

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outputs of subqueries in FROM that are columns of the queries around them, as `a` in `FROM t, LATERAL (SELECT t.a, s.b FROM s) l`.
+//! Outputs of subqueries in FROM that are columns of the queries around them, as `a` in `FROM t, LATERAL (SELECT t.a, s.b FROM s) l` and in
+//! `SELECT (SELECT max(l.a) FROM (SELECT t.a) l) FROM t`.
 //!
 //! DataFusion names such a column after what it is in a plan, and `l.a` would find nothing. So it gets its name as an alias.
 
@@ -7,12 +8,12 @@ use super::scopes::{FindRelation, Owner, Scopes};
 use crate::column_name::column_name;
 use crate::select::quoted;
 use crate::walk::{Walk, WalkMut};
-use datafusion::sql::sqlparser::ast::{Query, Select, SelectItem, TableFactor, Visitor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, TableFactor, Visitor, VisitorMut};
 use std::ops::ControlFlow;
 
-/// Gives such outputs their names. Costs a walk over a query without LATERAL subqueries.
+/// Gives such outputs their names. Costs a walk over a query without subqueries in FROM that may have some.
 pub(super) fn named(query: &mut Query, find: FindRelation<'_>) {
-    if query.walk(&mut HasLateral).is_continue() {
+    if query.walk(&mut HasSeeing { depth: 0 }).is_continue() {
         return;
     }
     let mut naming = Naming { scopes: Scopes::of_statement(find), around: Vec::new() };
@@ -20,15 +21,31 @@ pub(super) fn named(query: &mut Query, find: FindRelation<'_>) {
     let _ = query.walk_mut(&mut naming);
 }
 
-/// Breaks off where there is a LATERAL subquery.
-struct HasLateral;
+/// Breaks off where there is a subquery in FROM that sees columns of queries around it: one that is LATERAL, or in the FROM of a subquery in an
+/// expression.
+struct HasSeeing {
+    /// How many expressions there are around the place.
+    depth: usize,
+}
 
-impl Visitor for HasLateral {
+impl Visitor for HasSeeing {
     type Break = ();
 
+    fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-        let is_lateral = matches!(factor, TableFactor::Derived { lateral: true, .. });
-        if is_lateral { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        match factor {
+            TableFactor::Derived { lateral, .. } if *lateral || self.depth > 0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a query's syntax to a logical plan without a snapshot.
 
-use super::apply::{applied, has_correlated};
+use super::apply::{Extent, applied, has_correlated, runs_for_rows};
 use super::dialect::in_dialect;
 use super::doubled;
 use super::expansion::bounded;
@@ -9,6 +9,7 @@ use super::generic_plan::{ForAllValues, is_for_all_values};
 use super::grouped_parameters::with_computed_sets;
 use super::kept_plan::{Circumstances, KeptPlan, Reused, is_due, is_timeless};
 use super::mistakes::{Asks, Refused, has_misplaced_call};
+use super::no_columns;
 use super::ordered_names;
 use super::origins::{special_parameters, with_origins};
 use super::outer_aggregates::{computed_outside, refuse_outer_aggregates};
@@ -296,6 +297,7 @@ pub(crate) fn plan(
 ) -> Result<PlannedQuery, SqlError> {
     aside(|| {
         refuse_too_large(query)?;
+        no_columns::refuse(query)?;
         refuse_doubled(query, context)?;
         ordered_names::refuse_ambiguous(query).map_err(|error| place_in(error, context.sql))?;
         plan_query(context, query, types, HiddenColumns::Left)
@@ -313,6 +315,7 @@ pub(crate) fn plan_with_hidden(
 ) -> Result<PlannedQuery, SqlError> {
     aside(|| {
         refuse_too_large(query)?;
+        no_columns::refuse(query)?;
         plan_query(context, query, types, HiddenColumns::Shown)
     })
 }
@@ -384,9 +387,7 @@ fn plan_query(
     let (extent, settling) = (planner.extent(), Arc::clone(&engine));
     let (logical, runs_subqueries) = length.work(&engine, move || {
         let settled = settled(with_counted_rows(with_computed_sets(bounded(logical)?)?)?)?;
-        let applied = applied(settled, settling.planning(), extent)?;
-        let written = with_written_vectors(applied.data, settling.template())?;
-        Ok((with_numbers_behind_order(written)?, applied.transformed))
+        with_subqueries_applied(settled, &settling, extent)
     })?;
     let mut dependencies = planner.into_dependencies();
     // Whoever changes a type gives its tables new definitions; a plan without any would not notice.
@@ -416,6 +417,21 @@ fn plan_query(
         search_path: context.settings.shared_search_path(),
         optimized: Mutex::new(None),
     })
+}
+
+/// A settled plan whose subqueries run for each row where DataFusion makes no join of them, and whether there are such.
+///
+/// # Errors
+/// What DataFusion finds wrong while it rebuilds the plan.
+fn with_subqueries_applied(
+    settled: LogicalPlan,
+    engine: &Engine,
+    extent: Extent,
+) -> Result<(LogicalPlan, bool), SqlError> {
+    let applied = applied(settled, engine.planning(), extent)?;
+    let runs_subqueries = applied.transformed && runs_for_rows(&applied.data)?;
+    let written = with_written_vectors(applied.data, engine.template())?;
+    Ok((with_numbers_behind_order(written)?, runs_subqueries))
 }
 
 /// A query in a form that DataFusion plans.

@@ -10,11 +10,12 @@ use super::{NamedStatement, Session, State, description, statement_context};
 use crate::clock::Clock;
 use crate::context::StatementContext;
 use crate::dml;
-use crate::error::{SqlError, place_in};
+use crate::error::{SqlError, SqlState, place_in};
 use crate::hand_over::aside;
 use crate::memory::{Kept, KeptPart, QueryEnvironment};
 use crate::names::fold;
 use crate::parameters::{resolved_types, stated_types};
+use crate::parse::given_to_column;
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, StatementResult};
@@ -24,9 +25,9 @@ use crate::session::execution::is_query_statement;
 use crate::settings::PointPath;
 use crate::statement;
 use crate::tique;
-use crate::types::{ParameterType, without_length};
+use crate::types::{ParameterType, column_type_of_field, type_in_words, type_name, without_length};
 use crate::user_types::{self, declared_type};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::{ColumnType, Value};
 use coeval_txn::Isolation;
 use datafusion::sql::sqlparser::ast::{DataType, Query, Statement};
@@ -142,6 +143,25 @@ impl Prepared {
         };
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         Arc::new(Self { number, sql: sql.into(), parsed, planned, compares_with_lists, is_query, source })
+    }
+
+    /// Refuses other columns than those that clients were told when it was prepared.
+    ///
+    /// # Errors
+    /// `0A000` for others. What is wrong with the statement by now is said when it runs.
+    fn require_columns(
+        &self,
+        context: &mut StatementContext<'_>,
+        statement: &Statement,
+    ) -> Result<(), SqlError> {
+        let Some(told) = self.columns().filter(|_| self.source == Source::Prepare) else { return Ok(()) };
+        match columns_by_now(context, statement) {
+            Some(columns) if !are_alike(told, &columns) => {
+                let message = "cached plan must not change result type";
+                Err(SqlError::new(SqlState::FeatureNotSupported, message))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Its text.
@@ -376,7 +396,10 @@ impl Session {
             let plan = newer.as_deref().unwrap_or(&prepared.planned.plan);
             if !plan.is_current(context, prepared.source) {
                 stale = true;
-                return aside(|| run_unplanned(context, statement));
+                return aside(|| {
+                    prepared.require_columns(context, statement)?;
+                    run_unplanned(context, statement)
+                });
             }
             match plan {
                 Plan::Point(plan) => match T::of_point(plan, context)? {
@@ -472,7 +495,11 @@ impl Session {
         if arguments.is_empty() {
             return Ok(Vec::new());
         }
-        let list: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        let given = arguments.iter().enumerate().map(|(place, argument)| match types.get(place) {
+            Some(ty) => given_to_column(argument, *ty).to_string(),
+            None => argument.to_string(),
+        });
+        let list: Vec<String> = given.collect();
         let parsed = parse(&format!("SELECT {}", list.join(", ")))?;
         let [Parsed::Statement(statement)] = &parsed[..] else {
             return Err(SqlError::syntax("the arguments of EXECUTE are expressions"));
@@ -484,6 +511,30 @@ impl Session {
             self.in_transaction(sql, &[], &[], IsQuery::No, |context| query::collect(context, body))?;
         query::single_row(&rows, types, self.settings.zone())
     }
+}
+
+/// The columns that a statement has in this transaction; `None` if it has none, or is wrong.
+fn columns_by_now(context: &mut StatementContext<'_>, statement: &Statement) -> Option<SchemaRef> {
+    let types = context.parameter_types;
+    let resolved = user_types::resolved(statement, context.settings, context.transaction);
+    if context.settings.point_path() == PointPath::On
+        && matches!(resolved, Cow::Borrowed(_))
+        && let Some(plan) = PointPlan::compile(context, statement, types.iter().copied().map(Some).collect())
+    {
+        return plan.columns().cloned();
+    }
+    description::columns_of(context, statement, types)
+}
+
+/// Whether columns have the same names and types. Lengths and digits may be others: nobody relies on them.
+fn are_alike(some: &Schema, others: &Schema) -> bool {
+    let name_of = |field: &Field| match column_type_of_field(field) {
+        Some(ty) => type_name(ty),
+        None => type_in_words(field.data_type()),
+    };
+    let mut pairs = some.fields().iter().zip(others.fields());
+    some.fields().len() == others.fields().len()
+        && pairs.all(|(one, other)| one.name() == other.name() && name_of(one) == name_of(other))
 }
 
 /// Runs a statement by key, from its syntax; also its plan, if it would run the same way again. `None` if that is no way to run it.

@@ -388,6 +388,8 @@ pub(super) fn rows_of_exists(plan: &LogicalPlan) -> &LogicalPlan {
     match plan {
         LogicalPlan::Projection(selected) => rows_of_exists(&selected.input),
         LogicalPlan::Distinct(Distinct::All(selected)) => rows_of_exists(selected),
+        LogicalPlan::Distinct(Distinct::On(selected)) => rows_of_exists(&selected.input),
+        LogicalPlan::Aggregate(grouped) if is_grouping_alone(grouped) => rows_of_exists(&grouped.input),
         LogicalPlan::Sort(sort) if sort.fetch.is_none() => rows_of_exists(&sort.input),
         LogicalPlan::Limit(limit) => match counts_of(limit) {
             Some((0, fetch)) if fetch != Some(0) => rows_of_exists(&limit.input),
@@ -395,6 +397,12 @@ pub(super) fn rows_of_exists(plan: &LogicalPlan) -> &LogicalPlan {
         },
         _ => plan,
     }
+}
+
+/// Whether rows are grouped and nothing is computed of the groups, of which there are some if there are rows, and none otherwise.
+fn is_grouping_alone(grouped: &Aggregate) -> bool {
+    let is_set = |group: &Expr| matches!(group, Expr::GroupingSet(_));
+    grouped.aggr_expr.is_empty() && !grouped.group_expr.is_empty() && !grouped.group_expr.iter().any(is_set)
 }
 
 /// Each key once.

@@ -91,10 +91,11 @@ fn argument_with_one_zero(argument: ColumnarValue) -> Result<ColumnarValue> {
     })
 }
 
-/// Whether one of two types is that of numbers without digits and the other one of other exact numbers: these become such numbers once the
-/// plan is settled.
+/// Whether one of two types is that of numbers without digits and the other one of other numbers: once the plan is settled, exact ones become
+/// such numbers, and both are floats beside floats.
 fn are_settled_as_numbers(member: &DataType, sought: &DataType) -> bool {
-    (is_any_numeric(member) && is_other_exact(sought)) || (is_other_exact(member) && is_any_numeric(sought))
+    let is_other = |ty: &DataType| is_other_exact(ty) || ty.is_floating();
+    (is_any_numeric(member) && is_other(sought)) || (is_other(member) && is_any_numeric(sought))
 }
 
 /// Types of a list and an element of other numbers, as one: DataFusion looks for no integer among decimals.

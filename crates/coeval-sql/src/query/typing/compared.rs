@@ -12,7 +12,7 @@
 use super::any_numeric::is_any_numeric;
 use super::arrays;
 use super::comparisons::{Operand, is_text_literal, written};
-use super::settle::{beside, comparable, settle};
+use super::settle::{beside, comparable, is_real, settle};
 use crate::query::float_zeros::without_sign;
 use crate::scalar::cast_function::called;
 use crate::types::{arrow_type_gives_way, require_common_type};
@@ -88,7 +88,7 @@ pub(super) fn settle_list(list: &InList, schema: &DFSchema) -> Result<Option<Exp
     Ok(apart(settled.as_ref().unwrap_or(list)).or_else(|| settled.map(Expr::InList)))
 }
 
-/// The list with `numeric` constants as `real`, if that is the type that several of them and the operand have in common: one of them is, and none
+/// The list with constants as `real`, if that is the type that several of them and the operand have in common: one of them is, and none
 /// is a `double precision`. `None` of others. A single constant is compared as what it is.
 fn with_reals(list: &InList, schema: &DFSchema) -> Result<Option<InList>> {
     let constants = || list.list.iter().filter(|member| !member.any_column_refs());
@@ -98,17 +98,17 @@ fn with_reals(list: &InList, schema: &DFSchema) -> Result<Option<InList>> {
     let operands = std::iter::once(list.expr.as_ref()).chain(constants());
     let types: Vec<DataType> = operands.filter_map(|operand| operand.get_type(schema).ok()).collect();
     let is_number = |ty: &DataType| ty.is_numeric() || ty.is_null() || is_any_numeric(ty);
-    let is_real = types.iter().all(is_number)
+    let are_reals = types.iter().all(is_number)
         && types.contains(&DataType::Float32)
         && !types.contains(&DataType::Float64);
-    if !is_real {
+    if !are_reals {
         return Ok(None);
     }
     let mut changed = None;
     for (place, member) in list.list.iter().enumerate().filter(|(_, member)| !member.any_column_refs()) {
-        // Of integers DataFusion makes them.
-        let is_numeric = member.get_type(schema).is_ok_and(|ty| ty.is_decimal() || is_any_numeric(&ty));
-        if is_numeric {
+        let is_exact = |ty: DataType| ty.is_decimal() || is_any_numeric(&ty) || ty.is_integer();
+        // Of integers that are the same as a `real` DataFusion makes them.
+        if member.get_type(schema).is_ok_and(is_exact) && !is_real(member) {
             let real = called(member.clone(), ColumnType::Real)?;
             changed.get_or_insert_with(|| list.clone()).list[place] = real;
         }

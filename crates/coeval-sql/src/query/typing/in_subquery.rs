@@ -66,8 +66,8 @@ fn both(value: &Expr, subquery: &Subquery, schema: &DFSchema) -> Result<Option<(
         any_numeric::comparable_sides((value, schema), (&row, plan.schema().as_ref()))?
     {
         numbers
-    } else if (ty.is_floating() && row_type.is_decimal()) || (ty.is_decimal() && row_type.is_floating()) {
-        // DataFusion would make decimals of the floats, which are others, or none.
+    } else if is_compared_as_double(&ty, &row_type) || is_compared_as_double(&row_type, &ty) {
+        // DataFusion would make decimals of the floats, which are others, or none, and a `real` of integers.
         (cast(value.clone(), DataType::Float64), cast(row, DataType::Float64))
     } else if let Some(trimmed) = trimmed::comparable_sides((value, schema), (&row, plan.schema().as_ref()))?
     {
@@ -89,4 +89,9 @@ fn both(value: &Expr, subquery: &Subquery, schema: &DFSchema) -> Result<Option<(
     };
     let plan = LogicalPlanBuilder::from(plan.as_ref().clone()).project([row])?.build()?;
     Ok(Some((value, subquery.with_plan(Arc::new(plan)))))
+}
+
+/// Whether a float is compared with an exact number as `double precision` where DataFusion has another type for both.
+fn is_compared_as_double(float: &DataType, exact: &DataType) -> bool {
+    (float.is_floating() && exact.is_decimal()) || (*float == DataType::Float32 && exact.is_integer())
 }

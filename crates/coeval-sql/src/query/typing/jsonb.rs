@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `jsonb` in comparisons and ORDER BY: by the order of documents, not of the text that they are kept as.
+//! `jsonb` in comparisons and ORDER BY: by the order of documents, not of the text that they are kept as; `||` of what is known late to be one.
 
 use super::choice_by_key::Choice;
 use crate::error::SqlError;
@@ -9,7 +9,7 @@ use datafusion::common::DFSchema;
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::expr::{ScalarFunction, Sort, WindowFunction};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit, when};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit, when};
 
 /// Whether an expression is a `jsonb`.
 pub(super) fn is_jsonb(expression: &Expr, schema: &DFSchema) -> bool {
@@ -30,6 +30,20 @@ pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<
         return Ok(None);
     }
     Ok(Some(operands.iter().cloned().map(ordered).collect::<Result<_, SqlError>>()?))
+}
+
+/// `||` of documents; `None` if it is of texts. When the operator was planned it was not known of a CASE, and of a column of a subquery that
+/// is one, that it gives a document.
+pub(super) fn concatenated(operation: &BinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let BinaryExpr { left, op: Operator::StringConcat, right } = operation else { return Ok(None) };
+    let (left_is, right_is) = (is_jsonb(left, schema), is_jsonb(right, schema));
+    // What has no type by itself takes that of the other side.
+    let is_open = |side: &Expr| matches!(side, Expr::Literal(..) | Expr::Placeholder(_));
+    if (left_is && (right_is || is_open(right))) || (right_is && is_open(left)) {
+        let documents = vec![left.as_ref().clone(), right.as_ref().clone()];
+        return Ok(Some(crate::json::function("coeval_jsonb_concat")?.call(documents)));
+    }
+    Ok(None)
 }
 
 /// Casts literals without a type among documents to theirs: what an array of them is made of. Whether there are any.

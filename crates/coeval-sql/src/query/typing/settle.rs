@@ -31,7 +31,7 @@ use crate::types::{
     require_common_type, type_in_words,
 };
 use arrow::datatypes::{DataType, Field};
-use coeval_store::{ColumnType, EnumType, NUMERIC_PRECISION_MAX, Value};
+use coeval_store::{ColumnType, ElementType, EnumType, NUMERIC_PRECISION_MAX, Value};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
@@ -121,7 +121,10 @@ pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<
             settled => settled,
         },
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) => exact(left, right, schema),
-        Expr::BinaryExpr(_) => heeding_at_once(&expression, schema)?,
+        Expr::BinaryExpr(operation) => match jsonb::concatenated(operation, schema)? {
+            None => heeding_at_once(&expression, schema)?,
+            documents => documents,
+        },
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
         Expr::Case(case) => settle_case(case, schema)?,
@@ -315,8 +318,8 @@ pub(super) fn comparable_pair(left: &Expr, right: &Expr, schema: &DFSchema) -> R
     Ok(settled.and_then(|operands| <[Expr; 2]>::try_from(operands).ok()).map(Into::into))
 }
 
-/// Operands of one comparison, of one type: what stands beside a `char(n)` without blanks at its end, floats beside `numeric` as `double precision`, intervals by their
-/// length, local times beside those with a zone as times of the session's zone. `None` if they are right as they
+/// Operands of one comparison, of one type: what stands beside a `char(n)` without blanks at its end, floats beside `numeric` and a `real` beside
+/// integers as `double precision`, intervals by their length, local times beside those with a zone as times of the session's zone. `None` if they are right as they
 /// are.
 pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     if let Some(documents) = jsonb::comparable(operands, schema)? {
@@ -328,7 +331,7 @@ pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<
     if let Some(trimmed) = trimmed::comparable(operands, schema)? {
         return Ok(Some(trimmed));
     }
-    if mixes_float_and_numeric(operands, schema) {
+    if mixes_float_and_numeric(operands, schema) || mixes_real_and_integer(operands, schema) {
         return Ok(Some(doubles(operands, schema)));
     }
     let types: Vec<DataType> = operands.iter().filter_map(|operand| operand.get_type(schema).ok()).collect();
@@ -427,6 +430,30 @@ fn mixes_float_and_numeric<'a>(expressions: impl IntoIterator<Item = &'a Expr>, 
         decimals |= ty.is_decimal() || any_numeric::is_any_numeric(&ty);
     }
     floats && decimals
+}
+
+/// Whether there is a `real` among the expressions, and an integer that may be none: DataFusion would round it to one.
+fn mixes_real_and_integer(expressions: &[Expr], schema: &DFSchema) -> bool {
+    let (mut reals, mut integers) = (false, false);
+    for expression in expressions {
+        let Ok(ty) = expression.get_type(schema) else { continue };
+        reals |= ty == DataType::Float32;
+        integers |= ty.is_integer() && !is_real(expression);
+    }
+    reals && integers
+}
+
+/// A `real` has all integers that are not above this one.
+const REAL_INTEGER_MAX: u64 = 1 << 24;
+
+/// Whether an expression is a constant integer that is the same as a `real`.
+pub(super) fn is_real(integer: &Expr) -> bool {
+    let literal = match integer {
+        Expr::Cast(Cast { expr, .. }) => expr.as_literal(),
+        other => other.as_literal(),
+    };
+    let value = literal.and_then(|literal| literal.cast_to(&DataType::Int64).ok());
+    matches!(value, Some(ScalarValue::Int64(Some(value))) if value.unsigned_abs() <= REAL_INTEGER_MAX)
 }
 
 /// The expressions, each as a `double precision`.
@@ -599,7 +626,7 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     let call =
         |arguments| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments));
     if let ("array_has", [list, element]) = (function.name(), &function.args[..]) {
-        return Ok(read_element(list, element, schema)?.map(call));
+        return Ok(sought(list, element, schema)?.map(call));
     }
     comparisons::require_sought(function, schema)?;
     if function.name() == "make_array" {
@@ -663,6 +690,14 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     Ok((is_changed || is_shorter || has_read).then(|| call(arguments)))
 }
 
+/// An array and what is looked for in it, of types that compare; `None` if they are right as they are.
+fn sought(list: &Expr, element: &Expr, schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
+    match read_element(list, element, schema)? {
+        None => among_doubles(list, element, schema),
+        read => Ok(read),
+    }
+}
+
 /// A text literal that is looked for in an array as a value of its elements' type; `None` of all else, which is right as it is.
 ///
 /// # Errors
@@ -705,6 +740,34 @@ fn among_decimals(list: &Expr, ty: &DataType, number: &Expr) -> Result<Vec<Expr>
     }
     let lists = DataType::List(Arc::new(Field::new_list_field(common, true)));
     Ok(vec![cast(list.clone(), lists), number])
+}
+
+/// An array and a number that is looked for in it, of which one is of floats and the other one of exact numbers, both as `double precision`;
+/// `None` of others.
+fn among_doubles(list: &Expr, element: &Expr, schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
+    let (DataType::List(item), ty) = (list.get_type(schema)?, element.get_type(schema)?) else {
+        return Ok(None);
+    };
+    let is_exact = |ty: &DataType| any_numeric::is_any_numeric(ty) || any_numeric::is_other_exact(ty);
+    let member = item.data_type();
+    if !((member.is_floating() && is_exact(&ty)) || (is_exact(member) && ty.is_floating())) {
+        return Ok(None);
+    }
+    let list = match member {
+        DataType::Float64 => list.clone(),
+        member if any_numeric::is_any_numeric(member) => {
+            called(list.clone(), ColumnType::Array(ElementType::Double))?
+        }
+        _ => {
+            let doubles = DataType::List(Arc::new(Field::new_list_field(DataType::Float64, true)));
+            cast(list.clone(), doubles)
+        }
+    };
+    let element = match any_numeric::is_any_numeric(&ty) {
+        true => called(element.clone(), ColumnType::Double)?,
+        false => as_type(element.clone(), &DataType::Float64, schema),
+    };
+    Ok(Some(vec![list, element]))
 }
 
 /// The call with text literals as values of the type that its other arguments have.

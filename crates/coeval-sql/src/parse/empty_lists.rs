@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! SELECT of nothing without FROM, as in `EXISTS (SELECT)` and `SELECT WHERE false`: the parser knows `SELECT FROM t` alone. There is one
+//! row, as of any SELECT without FROM.
+
+use super::{is_space, is_word, quoted_word};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Words that may follow a list of nothing. None of them begins an expression.
+const BEHIND: [&str; 11] = [
+    "where",
+    "group",
+    "having",
+    "window",
+    "union",
+    "intersect",
+    "except",
+    "order",
+    "limit",
+    "offset",
+    "fetch",
+];
+
+/// Writes a FROM of one row behind each such SELECT.
+pub(super) fn spell_empty_lists(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_one = |&place: &usize| is_word(&tokens[place], "select") && is_alone(&tokens, place);
+    let places: Vec<usize> = (0..tokens.len()).filter(is_one).collect();
+    if places.is_empty() {
+        return tokens;
+    }
+    let row = one_row();
+    let mut spelled = Vec::with_capacity(tokens.len() + places.len() * row.len());
+    let mut places = places.into_iter().peekable();
+    for (place, token) in tokens.into_iter().enumerate() {
+        let span = token.span;
+        spelled.push(token);
+        if places.next_if_eq(&place).is_some() {
+            spelled.extend(row.iter().map(|word| TokenWithSpan { token: word.clone(), span }));
+        }
+    }
+    spelled
+}
+
+/// Whether nothing is selected by the SELECT at a place, and it is no name: behind AS it may be one.
+fn is_alone(tokens: &[TokenWithSpan], place: usize) -> bool {
+    let before = tokens[..place].iter().rev().find(|token| !is_space(token));
+    let is_name = before.is_some_and(|before| before.token == Token::Period || is_word(before, "as"));
+    let behind = tokens[place + 1..].iter().find(|token| !is_space(token));
+    let ends = |next: &TokenWithSpan| {
+        matches!(next.token, Token::RParen | Token::EOF) || BEHIND.iter().any(|word| is_word(next, word))
+    };
+    !is_name && behind.is_none_or(ends)
+}
+
+/// `FROM (SELECT 1) AS "coeval row"`.
+fn one_row() -> [Token; 7] {
+    [
+        Token::make_keyword("FROM"),
+        Token::LParen,
+        Token::make_keyword("SELECT"),
+        Token::Number("1".to_owned(), false),
+        Token::RParen,
+        Token::make_keyword("AS"),
+        quoted_word("coeval row"),
+    ]
+}
