@@ -48,6 +48,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -103,6 +104,11 @@ pub(super) enum Turn {
 }
 
 impl KeptPhysical {
+    /// Of a plan that was optimized in an execution in this snapshot.
+    pub(super) fn begun(snapshot: &StatementSnapshot) -> Self {
+        Self(Mutex::new(Known { versions: snapshot.versions(), ..Known::default() }))
+    }
+
     /// What an execution in this snapshot does, whose functions may take this.
     pub(super) fn turn(&self, snapshot: &StatementSnapshot, allowance: &Allowance) -> Turn {
         let Some(versions) = snapshot.versions() else { return Turn::Neither };
@@ -300,7 +306,8 @@ fn is_copied_whole(node: &dyn ExecutionPlan) -> bool {
     if node.is::<AggregateExec>() {
         return node.dynamic_expressions_produced().is_empty();
     }
-    node.is::<CoalescePartitionsExec>()
+    node.is::<BoundedWindowAggExec>()
+        || node.is::<CoalescePartitionsExec>()
         || node.is::<CooperativeExec>()
         || node.is::<CrossJoinExec>()
         || node.is::<EmptyExec>()
@@ -317,6 +324,7 @@ fn is_copied_whole(node: &dyn ExecutionPlan) -> bool {
         || node.is::<SortPreservingMergeExec>()
         || node.is::<UnionExec>()
         || node.is::<UnorderedExec>()
+        || node.is::<WindowAggExec>()
 }
 
 #[cfg(test)]

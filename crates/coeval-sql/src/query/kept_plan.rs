@@ -91,10 +91,11 @@ enum Stage {
 }
 
 impl KeptPlan {
-    /// Keeps the plan of a query without parameters, with the answers that it was made by.
-    pub(super) fn new(plan: LogicalPlan, answers: Arc<Answers>, made_for: Circumstances) -> Self {
-        let physical = Some(Arc::default());
-        let reused = Reused { plan: Arc::new(plan), answers: Some(answers), physical };
+    /// Keeps the plan of a query without parameters, which was made in this snapshot, with the answers that it was made by.
+    pub(super) fn new(plan: LogicalPlan, snapshot: &StatementSnapshot, made_for: Circumstances) -> Self {
+        let physical = Some(Arc::new(KeptPhysical::begun(snapshot)));
+        let answers = Some(Arc::clone(snapshot.answers()));
+        let reused = Reused { plan: Arc::new(plan), answers, physical };
         Self { made_for, stage: Stage::Kept(reused) }
     }
 
@@ -255,7 +256,7 @@ mod tests {
     fn a_plan_is_for_the_settings_that_it_was_made_with() {
         let mut settings = Settings::default();
         let snapshot = StatementSnapshot::new([]);
-        let kept = KeptPlan::new(plan(1), Arc::default(), Circumstances::new(&settings, &[], &snapshot));
+        let kept = KeptPlan::new(plan(1), &snapshot, Circumstances::new(&settings, &[], &snapshot));
         assert!(kept.is_for(&settings, &snapshot));
         settings.set("TimeZone", "Asia/Tokyo").unwrap();
         assert!(!kept.is_for(&settings, &snapshot));

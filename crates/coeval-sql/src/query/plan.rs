@@ -249,7 +249,7 @@ impl PlannedQuery {
         let kept = if !self.can_be_used_again() {
             KeptPlan::never(made_for)
         } else if self.parameter_types.is_empty() {
-            KeptPlan::new(plan, Arc::clone(snapshot.answers()), made_for)
+            KeptPlan::new(plan, snapshot, made_for)
         } else {
             KeptPlan::begun(&plan, for_all, made_for)
         };
