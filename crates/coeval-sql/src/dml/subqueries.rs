@@ -16,7 +16,8 @@ use arrow::datatypes::Field;
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, value_at};
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, VisitorMut, With,
+    DataType, Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, UnaryOperator, Value,
+    VisitorMut, With,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -71,6 +72,10 @@ fn returned(list: &mut Option<Vec<SelectItem>>, evaluation: &mut Evaluation<'_, 
     })
 }
 
+fn not(condition: Expr) -> Expr {
+    Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(condition))) }
+}
+
 struct Evaluation<'e, 'c> {
     context: &'e mut StatementContext<'c>,
     /// What is in front of the statement.
@@ -83,8 +88,10 @@ impl VisitorMut for Evaluation<'_, '_> {
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
         let replaced = match expression {
             Expr::Subquery(query) => self.scalar(query),
-            Expr::Exists { subquery, negated } => self.exists(subquery, *negated),
-            Expr::InSubquery { expr, subquery, negated } => self.is_among(expr, subquery, *negated),
+            Expr::Exists { subquery, negated: true } => self.exists(subquery).map(not),
+            Expr::Exists { subquery, .. } => self.exists(subquery),
+            Expr::InSubquery { expr, subquery, negated: true } => self.is_among(expr, subquery).map(not),
+            Expr::InSubquery { expr, subquery, .. } => self.is_among(expr, subquery),
             _ => return ControlFlow::Continue(()),
         };
         step(replaced.map(|replaced| *expression = replaced))
@@ -119,22 +126,22 @@ impl Evaluation<'_, '_> {
         }
     }
 
-    fn exists(&mut self, query: &Query, negated: bool) -> Result<Expr, SqlError> {
+    fn exists(&mut self, query: &Query) -> Result<Expr, SqlError> {
         let planned = self.planned(query)?;
         self.answered(&planned, ColumnType::Boolean, |rows, _| {
-            Ok(Expr::value(Value::Boolean((rows.rows() > 0) != negated)))
+            Ok(Expr::value(Value::Boolean(rows.rows() > 0)))
         })
     }
 
-    fn is_among(&mut self, value: &Expr, query: &Query, negated: bool) -> Result<Expr, SqlError> {
+    fn is_among(&mut self, value: &Expr, query: &Query) -> Result<Expr, SqlError> {
         let planned = self.planned(query)?;
         only_column(&planned)?;
         self.answered(&planned, ColumnType::Boolean, |rows, zone| {
             let list = values(rows, zone)?;
             if list.is_empty() {
-                return Ok(Expr::value(Value::Boolean(negated)));
+                return Ok(Expr::value(Value::Boolean(false)));
             }
-            Ok(Expr::InList { expr: Box::new(value.clone()), list, negated })
+            Ok(Expr::InList { expr: Box::new(value.clone()), list, negated: false })
         })
     }
 
