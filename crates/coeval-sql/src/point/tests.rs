@@ -345,8 +345,10 @@ fn the_first_place_says_what_a_parameter_is() {
 #[test]
 fn a_plan_is_made_anew_when_a_definition_changes() {
     let mut session = filled();
-    let prepared = session.prepare("SELECT * FROM t WHERE a = 2").unwrap();
-    assert_eq!(show(&session.run(&prepared, &[]).unwrap()), "2|1|NULL|-3.00|2.5|z|ab|12");
+    let prepared = session.prepare("SELECT a, n, c FROM t WHERE a = 2").unwrap();
+    let all = session.prepare("SELECT * FROM t WHERE a = 2").unwrap();
+    let before = show(&session.run(&prepared, &[]).unwrap());
+    assert_eq!(show(&session.run(&all, &[]).unwrap()), "2|1|NULL|-3.00|2.5|z|ab|12");
     let store = session.engine().store().clone();
     let mut transaction = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     let mut def = (*transaction.resolve_table(&QualifiedName::new("public", "t")).unwrap()).clone();
@@ -354,8 +356,11 @@ fn a_plan_is_made_anew_when_a_definition_changes() {
     transaction.change_catalog(CatalogChange::PutTable(Box::new(def))).unwrap();
     transaction.commit().unwrap();
     for _ in 0..2 {
-        assert_eq!(show(&session.run(&prepared, &[]).unwrap()), "2|1|NULL|-3.00|2.5|z|ab|12|NULL");
+        assert_eq!(show(&session.run(&prepared, &[]).unwrap()), before);
+        // Its rows would have a column more than was said when it was prepared.
+        assert_eq!(session.run(&all, &[]).unwrap_err().state.code(), "0A000");
     }
+    check(&mut session, "SELECT * FROM t WHERE a = 2", "2|1|NULL|-3.00|2.5|z|ab|12|NULL");
 }
 
 /// One of few rows does not look.

@@ -175,7 +175,8 @@ mod tests {
             .unwrap();
         session.execute("CHECKPOINT").unwrap();
         assert_eq!(values(&store), 2.0);
-        session.execute("DELETE FROM t; CHECKPOINT").unwrap();
+        session.execute("DELETE FROM t").unwrap();
+        session.execute("CHECKPOINT").unwrap();
         assert_eq!(values(&store), 1.0, "there are no rows");
     }
 }
