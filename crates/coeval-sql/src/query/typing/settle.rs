@@ -452,7 +452,8 @@ pub(super) fn is_real(integer: &Expr) -> bool {
         Expr::Cast(Cast { expr, .. }) => expr.as_literal(),
         other => other.as_literal(),
     };
-    let value = literal.and_then(|literal| literal.cast_to(&DataType::Int64).ok());
+    let integer = literal.filter(|literal| literal.data_type().is_integer());
+    let value = integer.and_then(|integer| integer.cast_to(&DataType::Int64).ok());
     matches!(value, Some(ScalarValue::Int64(Some(value))) if value.unsigned_abs() <= REAL_INTEGER_MAX)
 }
 
