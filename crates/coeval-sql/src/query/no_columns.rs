@@ -9,6 +9,12 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::ops::ControlFlow;
 
+/// What is wrong where a value is asked for.
+const NO_VALUE: &str = "subquery must return only one column";
+
+/// What is wrong where a value is looked for.
+const NO_LIST: &str = "subquery has too few columns";
+
 /// Refuses such a subquery in any part of a query. Costs a second walk over a query with subqueries of which all columns are taken.
 ///
 /// # Errors
@@ -33,8 +39,9 @@ impl Visitor for Subqueries<'_> {
     keeping_scopes!(&);
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<SqlError> {
-        let has_none = |subquery: &Query| has_none(subquery) || self.scopes.width_of_query(subquery) == Some(0);
-        match valued(expression).filter(|(subquery, _)| has_none(subquery)) {
+        let has_none =
+            |subquery: &Query| has_none(subquery) || self.scopes.width_of_query(subquery) == Some(0);
+        match valued(expression).filter(|&(subquery, _)| has_none(subquery)) {
             Some((_, message)) => ControlFlow::Break(SqlError::syntax(message)),
             None => ControlFlow::Continue(()),
         }
@@ -44,12 +51,12 @@ impl Visitor for Subqueries<'_> {
 /// The subquery whose rows are the values that an expression is or compares with, and what is wrong if it has no columns.
 fn valued(expression: &Expr) -> Option<(&Query, &'static str)> {
     match expression {
-        Expr::Subquery(query) => Some((query.as_ref(), "subquery must return only one column")),
+        Expr::Subquery(query) => Some((query.as_ref(), NO_VALUE)),
         Expr::Function(function) => match &function.args {
-            FunctionArguments::Subquery(query) => Some((query.as_ref(), "subquery must return only one column")),
+            FunctionArguments::Subquery(query) => Some((query.as_ref(), NO_VALUE)),
             FunctionArguments::List(_) | FunctionArguments::None => None,
         },
-        Expr::InSubquery { subquery, .. } => Some((subquery.as_ref(), "subquery has too few columns")),
+        Expr::InSubquery { subquery, .. } => Some((subquery.as_ref(), NO_LIST)),
         _ => None,
     }
 }
