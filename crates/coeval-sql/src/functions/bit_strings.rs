@@ -5,6 +5,7 @@ use super::call::{Call, invalid};
 use super::choice::{Form, Takes};
 use super::{Entry, strict};
 use crate::error::{SqlError, SqlState};
+use crate::types::require_length;
 use coeval_store::{ColumnType, Value, bits_length, bits_of, kept_bits};
 use std::iter::repeat_n;
 
@@ -37,12 +38,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict(BITS_NOT, &[Form::new(&[BITS], BIT, |call| Ok(value(bits_of(call.bytes(0)).map(|bit| !bit))))]),
     strict(BITS_LEFT, &[Form::new(&[BITS, INT], BIT, |call| shifted(call, call.int(1)))]),
     strict(BITS_RIGHT, &[Form::new(&[BITS, INT], BIT, |call| shifted(call, -call.int(1)))]),
-    strict(
-        BITS_JOINED,
-        &[Form::new(&[BITS, BITS], ColumnType::Varbit(None), |call| {
-            Ok(value(bits_of(call.bytes(0)).chain(bits_of(call.bytes(1)))))
-        })],
-    ),
+    strict(BITS_JOINED, &[Form::new(&[BITS, BITS], ColumnType::Varbit(None), joined)]),
     strict(BITS_LENGTH, &[Form::new(&[BITS], ColumnType::Int, length)]),
 ];
 
@@ -90,6 +86,13 @@ fn value(bits: impl IntoIterator<Item = bool>) -> Value {
 
 fn paired(call: &Call<'_>, operation: BitOperation) -> Result<Value, SqlError> {
     Ok(Value::Bytes(operation.of_strings(call.bytes(0), call.bytes(1))?.into()))
+}
+
+/// The bits of one string and, behind them, those of the other.
+fn joined(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (one, other) = (call.bytes(0), call.bytes(1));
+    require_length(bits_length(one) + bits_length(other))?;
+    Ok(value(bits_of(one).chain(bits_of(other))))
 }
 
 /// The bits moved so many places to the left, or to the right if the number is negative; zeros come after them, and what is moved beyond
@@ -140,9 +143,14 @@ pub(super) fn place(call: &Call<'_>) -> Result<Value, SqlError> {
 }
 
 /// The bits with those between two places replaced by the other argument's; from 0 on.
-pub(super) fn overlaid(call: &Call<'_>, start: usize, end: usize) -> Value {
-    let all = call.bytes(0);
-    value(bits_of(all).take(start).chain(bits_of(call.bytes(1))).chain(bits_of(all).skip(end)))
+///
+/// # Errors
+/// `54000` for more bits than there may be in a string.
+pub(super) fn overlaid(call: &Call<'_>, start: usize, end: usize) -> Result<Value, SqlError> {
+    let (all, other) = (call.bytes(0), call.bytes(1));
+    let length = bits_length(all);
+    require_length(start.min(length) + bits_length(other) + length.saturating_sub(end))?;
+    Ok(value(bits_of(all).take(start).chain(bits_of(other)).chain(bits_of(all).skip(end))))
 }
 
 /// `get_bit(bits, place)`, from 0 on.
