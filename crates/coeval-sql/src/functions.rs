@@ -88,7 +88,8 @@ pub(crate) use any_numbers::{
     NUMBER_SHORTEST, NUMBER_SUM,
 };
 pub(crate) use bit_strings::{
-    BITS_AND, BITS_JOINED, BITS_LEFT, BITS_LENGTH, BITS_NOT, BITS_OR, BITS_RIGHT, BITS_XOR, BitOperation,
+    BIGINT_XOR, BITS_AND, BITS_JOINED, BITS_LEFT, BITS_LENGTH, BITS_NOT, BITS_OR, BITS_RIGHT, BITS_XOR,
+    BitOperation, INT_XOR, SMALLINT_XOR,
 };
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use delimited::{DELIMITED, JOINED};

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Functions of bit strings, and those behind their operators. Those that there are of texts or bytes, too, are listed with these.
+//! Functions of bit strings, and those behind their operators and behind `#` of integers. Those that there are of texts or bytes, too, are
+//! listed with these.
 
 use super::call::{Call, invalid};
 use super::choice::{Form, Takes};
 use super::{Entry, strict};
 use crate::error::{SqlError, SqlState};
+use crate::types::require_length;
 use coeval_store::{ColumnType, Value, bits_length, bits_of, kept_bits};
 use std::iter::repeat_n;
 
 pub(super) const BITS: Takes = Takes::Type(BIT);
 /// What most functions give.
 pub(super) const BIT: ColumnType = ColumnType::Bit(None);
+const SMALLINT: Takes = Takes::Type(ColumnType::SmallInt);
 const INT: Takes = Takes::Type(ColumnType::Int);
+const BIGINT: Takes = Takes::Type(ColumnType::BigInt);
 
 /// The function behind `&`.
 pub(crate) const BITS_AND: &str = "bitand";
@@ -19,6 +23,12 @@ pub(crate) const BITS_AND: &str = "bitand";
 pub(crate) const BITS_OR: &str = "bitor";
 /// The function behind `#`.
 pub(crate) const BITS_XOR: &str = "bitxor";
+/// The function behind `#` of two `smallint`.
+pub(crate) const SMALLINT_XOR: &str = "int2xor";
+/// The function behind `#` of two `integer`.
+pub(crate) const INT_XOR: &str = "int4xor";
+/// The function behind `#` of two `bigint`.
+pub(crate) const BIGINT_XOR: &str = "int8xor";
 /// The function behind `~`.
 pub(crate) const BITS_NOT: &str = "bitnot";
 /// The function behind `<<`.
@@ -34,15 +44,13 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict(BITS_AND, &[Form::new(&[BITS, BITS], BIT, |call| paired(call, BitOperation::And))]),
     strict(BITS_OR, &[Form::new(&[BITS, BITS], BIT, |call| paired(call, BitOperation::Or))]),
     strict(BITS_XOR, &[Form::new(&[BITS, BITS], BIT, |call| paired(call, BitOperation::Xor))]),
+    strict(SMALLINT_XOR, &[Form::new(&[SMALLINT, SMALLINT], ColumnType::SmallInt, exclusive_or)]),
+    strict(INT_XOR, &[Form::new(&[INT, INT], ColumnType::Int, exclusive_or)]),
+    strict(BIGINT_XOR, &[Form::new(&[BIGINT, BIGINT], ColumnType::BigInt, exclusive_or)]),
     strict(BITS_NOT, &[Form::new(&[BITS], BIT, |call| Ok(value(bits_of(call.bytes(0)).map(|bit| !bit))))]),
     strict(BITS_LEFT, &[Form::new(&[BITS, INT], BIT, |call| shifted(call, call.int(1)))]),
     strict(BITS_RIGHT, &[Form::new(&[BITS, INT], BIT, |call| shifted(call, -call.int(1)))]),
-    strict(
-        BITS_JOINED,
-        &[Form::new(&[BITS, BITS], ColumnType::Varbit(None), |call| {
-            Ok(value(bits_of(call.bytes(0)).chain(bits_of(call.bytes(1)))))
-        })],
-    ),
+    strict(BITS_JOINED, &[Form::new(&[BITS, BITS], ColumnType::Varbit(None), joined)]),
     strict(BITS_LENGTH, &[Form::new(&[BITS], ColumnType::Int, length)]),
 ];
 
@@ -90,6 +98,23 @@ fn value(bits: impl IntoIterator<Item = bool>) -> Value {
 
 fn paired(call: &Call<'_>, operation: BitOperation) -> Result<Value, SqlError> {
     Ok(Value::Bytes(operation.of_strings(call.bytes(0), call.bytes(1))?.into()))
+}
+
+/// The bits that one of two integers of a type has, which another one of it has.
+fn exclusive_or(call: &Call<'_>) -> Result<Value, SqlError> {
+    let bits = call.int(0) ^ call.int(1);
+    Ok(match call.result {
+        ColumnType::SmallInt => Value::Int16(bits as i16),
+        ColumnType::Int => Value::Int32(bits as i32),
+        _ => Value::Int64(bits),
+    })
+}
+
+/// The bits of one string and, behind them, those of the other.
+fn joined(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (one, other) = (call.bytes(0), call.bytes(1));
+    require_length(bits_length(one) + bits_length(other))?;
+    Ok(value(bits_of(one).chain(bits_of(other))))
 }
 
 /// The bits moved so many places to the left, or to the right if the number is negative; zeros come after them, and what is moved beyond
@@ -140,9 +165,14 @@ pub(super) fn place(call: &Call<'_>) -> Result<Value, SqlError> {
 }
 
 /// The bits with those between two places replaced by the other argument's; from 0 on.
-pub(super) fn overlaid(call: &Call<'_>, start: usize, end: usize) -> Value {
-    let all = call.bytes(0);
-    value(bits_of(all).take(start).chain(bits_of(call.bytes(1))).chain(bits_of(all).skip(end)))
+///
+/// # Errors
+/// `54000` for more bits than there may be in a string.
+pub(super) fn overlaid(call: &Call<'_>, start: usize, end: usize) -> Result<Value, SqlError> {
+    let (all, other) = (call.bytes(0), call.bytes(1));
+    let length = bits_length(all);
+    require_length(start.min(length) + bits_length(other) + length.saturating_sub(end))?;
+    Ok(value(bits_of(all).take(start).chain(bits_of(other)).chain(bits_of(all).skip(end))))
 }
 
 /// `get_bit(bits, place)`, from 0 on.

@@ -474,7 +474,7 @@ fn overlaid_bytes(call: &Call<'_>) -> Result<Value, SqlError> {
 fn overlaid_bits(call: &Call<'_>) -> Result<Value, SqlError> {
     let (start, end) = replaced_part(call, || Ok(bits_length(call.bytes(1))))?;
     let before = |place: i64| usize::try_from(place - 1).unwrap_or(0);
-    Ok(bit_strings::overlaid(call, before(start), before(end)))
+    bit_strings::overlaid(call, before(start), before(end))
 }
 
 /// Where the part begins that is replaced, and what is behind it. It is as long as the other one if nothing is said.

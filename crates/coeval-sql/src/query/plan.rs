@@ -297,7 +297,7 @@ pub(crate) fn plan(
 ) -> Result<PlannedQuery, SqlError> {
     aside(|| {
         refuse_too_large(query)?;
-        no_columns::refuse(query)?;
+        refuse_without_columns(query, context)?;
         refuse_doubled(query, context)?;
         ordered_names::refuse_ambiguous(query).map_err(|error| place_in(error, context.sql))?;
         plan_query(context, query, types, HiddenColumns::Left)
@@ -315,7 +315,7 @@ pub(crate) fn plan_with_hidden(
 ) -> Result<PlannedQuery, SqlError> {
     aside(|| {
         refuse_too_large(query)?;
-        no_columns::refuse(query)?;
+        refuse_without_columns(query, context)?;
         plan_query(context, query, types, HiddenColumns::Shown)
     })
 }
@@ -325,6 +325,13 @@ fn refuse_doubled(query: &Query, context: &StatementContext<'_>) -> Result<(), S
     let find =
         |name: &ObjectName| found(name, context.settings, context.transaction, context.parts.as_deref());
     doubled::refuse(query, &find).map_err(|error| place_in(error, context.sql))
+}
+
+/// `42601` for a subquery without columns where a value is asked for.
+fn refuse_without_columns(query: &Query, context: &StatementContext<'_>) -> Result<(), SqlError> {
+    let find =
+        |name: &ObjectName| found(name, context.settings, context.transaction, context.parts.as_deref());
+    no_columns::refuse(query, &find)
 }
 
 /// The query, whose columns have the names that PostgreSQL gives them.

@@ -11,10 +11,13 @@ use coeval_store::{ColumnType, bits_length, bits_of, kept_bits};
 /// Bits that are read between two looks whether the statement is to end.
 const BITS_PIECE: usize = 1 << 20;
 
+/// How many bits a string has at most, as in PostgreSQL: an integer counts them.
+const BITS_MAX: usize = 2_147_483_640;
+
 /// The bits that a text stands for, as they are kept: digits of base two, or of base sixteen behind an `x`.
 ///
 /// # Errors
-/// `22P02` for what is no such digit; that of a cancelled statement.
+/// `22P02` for what is no such digit, `54000` for too many; that of a cancelled statement.
 pub(crate) fn read_bits(text: &str) -> Result<Vec<u8>, SqlError> {
     let (digits, is_hexadecimal) = match text.as_bytes().first() {
         Some(b'b' | b'B') => (&text[1..], false),
@@ -22,18 +25,31 @@ pub(crate) fn read_bits(text: &str) -> Result<Vec<u8>, SqlError> {
         _ => (text, false),
     };
     let (base, kind, places) = if is_hexadecimal { (16, "hexadecimal", 4) } else { (2, "binary", 1) };
-    let mut bits = Vec::with_capacity(digits.len() * places);
+    require_length(digits.len().saturating_mul(places))?;
     for (number, digit) in digits.chars().enumerate() {
         if number.is_multiple_of(BITS_PIECE) {
             cancel::check()?;
         }
-        let value = digit.to_digit(base).ok_or_else(|| {
+        if !digit.is_digit(base) {
             let message = format!("\"{digit}\" is not a valid {kind} digit");
-            SqlError::new(SqlState::InvalidTextRepresentation, message)
-        })?;
-        bits.extend((0..places).rev().map(|place| value >> place & 1 == 1));
+            return Err(SqlError::new(SqlState::InvalidTextRepresentation, message));
+        }
     }
-    Ok(kept_bits(bits))
+    // The bits of a long text are never all there, each with a byte of its own.
+    let values = digits.chars().filter_map(|digit| digit.to_digit(base));
+    Ok(kept_bits(values.flat_map(|value| (0..places).rev().map(move |place| value >> place & 1 == 1))))
+}
+
+/// Refuses more bits than there may be in a string.
+///
+/// # Errors
+/// `54000`.
+pub(crate) fn require_length(bits: usize) -> Result<(), SqlError> {
+    if bits <= BITS_MAX {
+        return Ok(());
+    }
+    let message = format!("bit string length exceeds the maximum allowed ({BITS_MAX})");
+    Err(SqlError::new(SqlState::ProgramLimitExceeded, message))
 }
 
 /// Appends the digits of base two.
@@ -116,11 +132,11 @@ pub(crate) fn encode_bits(kept: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError
 
 /// The bits, eight in a byte and zeros behind the last one.
 fn packed(kept: &[u8]) -> Vec<u8> {
-    let bits: Vec<bool> = bits_of(kept).collect();
-    let byte = |bits: &[bool]| {
-        bits.iter().enumerate().fold(0, |byte, (place, &bit)| byte | u8::from(bit) << (7 - place))
-    };
-    bits.chunks(8).map(byte).collect()
+    let mut packed = vec![0; bits_length(kept).div_ceil(8)];
+    for (place, bit) in bits_of(kept).enumerate() {
+        packed[place / 8] |= u8::from(bit) << (7 - place % 8);
+    }
+    packed
 }
 
 /// What [`encode_bits`] has written; `None` for other bytes.
@@ -155,6 +171,14 @@ mod tests {
         ] {
             assert_eq!(read_bits(given).unwrap_err().message, message);
         }
+    }
+
+    #[test]
+    fn an_integer_counts_the_bits_of_a_string() {
+        assert!(require_length(2_147_483_640).is_ok());
+        let error = require_length(2_147_483_641).unwrap_err();
+        assert_eq!(error.state, SqlState::ProgramLimitExceeded);
+        assert_eq!(error.message, "bit string length exceeds the maximum allowed (2147483640)");
     }
 
     #[test]

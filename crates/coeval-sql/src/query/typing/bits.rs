@@ -4,11 +4,15 @@
 //! | operator | here |
 //! |---|---|
 //! | `&`, `\|`, `#`, `~`, `<<`, `>>`, `\|\|` of bit strings | a call of the function that does it |
-//! | `a # b` of integers | `(a \| b) - (a & b)`: DataFusion's is zero of `a # a`, also where `a` is NULL |
+//! | `a # b` of integers | a call of such a function: DataFusion's is zero of `a # a`, also where `a` is NULL |
+//! | the same where a type is not known yet | `(a \| b) - (a & b)` |
 //! | `~ a` of an integer | `-1 - a`, which of the least integer of a type is the greatest |
 
 use super::operators::no_operator;
-use crate::functions::{BITS_AND, BITS_JOINED, BITS_LEFT, BITS_NOT, BITS_OR, BITS_RIGHT, BITS_XOR, function};
+use crate::functions::{
+    BIGINT_XOR, BITS_AND, BITS_JOINED, BITS_LEFT, BITS_NOT, BITS_OR, BITS_RIGHT, BITS_XOR, INT_XOR,
+    SMALLINT_XOR, function,
+};
 use crate::scalar::cast_function::literal_as;
 use crate::types::{no_prefix_operator, type_in_words};
 use arrow::datatypes::DataType;
@@ -93,7 +97,20 @@ pub(super) fn joined(
     Ok(Some(function(BITS_JOINED)?.call(sides)))
 }
 
-/// `a # b` of integers; `None` of another operation, and if the type of a side is not known yet.
+/// The function that does `#` with integers of these types; `None` of others.
+const fn exclusive_or_of(left: &DataType, right: &DataType) -> Option<&'static str> {
+    match (left, right) {
+        (DataType::Int16, DataType::Int16) => Some(SMALLINT_XOR),
+        (DataType::Int16 | DataType::Int32, DataType::Int16 | DataType::Int32) => Some(INT_XOR),
+        (
+            DataType::Int16 | DataType::Int32 | DataType::Int64,
+            DataType::Int16 | DataType::Int32 | DataType::Int64,
+        ) => Some(BIGINT_XOR),
+        _ => None,
+    }
+}
+
+/// `a # b` of integers; `None` of another operation.
 ///
 /// # Errors
 /// `42883` for other types.
@@ -109,6 +126,12 @@ pub(super) fn exclusive_or(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<Opt
             let (left, right) = (raw.left.get_type(schema)?, raw.right.get_type(schema)?);
             return Err(no_operator(&left, &raw.op, &right).into());
         }
+    }
+    if let (Ok(left), Ok(right)) = (raw.left.get_type(schema), raw.right.get_type(schema))
+        && let Some(name) = exclusive_or_of(&left, &right)
+    {
+        // Each side is there once: it may draw from a sequence, or be such an operation itself.
+        return Ok(Some(function(name)?.call(vec![raw.left.clone(), raw.right.clone()])));
     }
     let both = |op| binary(raw.left.clone(), op, raw.right.clone());
     Ok(Some(binary(both(Operator::BitwiseOr), Operator::Minus, both(Operator::BitwiseAnd))))

@@ -5,16 +5,23 @@
 //!
 //! While a query is planned such a literal is still a text; [`settle`](super::settle) makes an array, a label or a number of it then, and
 //! refuses texts that are no literals.
+//!
+//! DataFusion makes of `coalesce(a, b)` a CASE that names `a` twice, which would be computed twice: `coalesce(nextval('s'), 0)` is left a call.
 
 use super::any_numeric::is_any_numeric;
 use crate::types::{column_type_of_field, common_arrow_type, require_common_type};
 use crate::wrapped::as_wrapped;
+use arrow::compute::is_not_null;
+use arrow::compute::kernels::zip::zip;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{ColumnType, EnumType};
-use datafusion::common::Result;
+use datafusion::common::{Result, internal_err};
 use datafusion::functions::core;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::{Expr, ReturnFieldArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    TypeSignature,
+};
 use std::sync::{Arc, LazyLock};
 
 /// The functions, for the engine's registry.
@@ -59,10 +66,39 @@ impl Coalesce {
         }
         Self { general, signature }
     }
+
+    /// Whether a call stays one, since its first argument may be another value when it is computed again. Others than constants and columns
+    /// behind it are computed only where they are asked for, so that a CASE is made of these.
+    fn stays(&self, arguments: &[Expr]) -> bool {
+        let is_given = |argument: &Expr| matches!(argument, Expr::Literal(..) | Expr::Column(_));
+        match arguments {
+            [first, others @ ..] => {
+                self.name() == "coalesce" && first.is_volatile() && others.iter().all(is_given)
+            }
+            [] => false,
+        }
+    }
+}
+
+/// Of each row the first of its values that is not NULL.
+fn first_known(arguments: &[ColumnarValue], rows: usize) -> Result<ColumnarValue> {
+    let [first, others @ ..] = arguments else { return internal_err!("coalesce has an argument") };
+    let mut known = first.to_array(rows)?;
+    for other in others {
+        known = zip(&is_not_null(&known)?, &known, &other.to_array(rows)?)?;
+    }
+    Ok(ColumnarValue::Array(known))
 }
 
 impl ScalarUDFImpl for Coalesce {
-    as_wrapped!(general: name, return_type, invoke_with_args);
+    as_wrapped!(general: name, return_type);
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match self.name() {
+            "coalesce" => first_known(&arguments.args, arguments.number_rows),
+            _ => self.general.invoke_with_args(arguments),
+        }
+    }
 
     fn signature(&self) -> &Signature {
         &self.signature
@@ -135,6 +171,9 @@ impl ScalarUDFImpl for Coalesce {
     }
 
     fn simplify(&self, arguments: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        if self.stays(&arguments) {
+            return Ok(ExprSimplifyResult::Original(arguments));
+        }
         self.general.simplify(arguments, info)
     }
 
