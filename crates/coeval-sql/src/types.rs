@@ -37,7 +37,9 @@ pub(crate) use abbreviations::{Meaning as ZoneMeaning, abbreviations as zone_abb
 pub(crate) use array_text::array_elements;
 pub(crate) use assign::{assign, assign_array, decimal_to_float};
 pub use binary::{decode_binary, encode_binary, utf8};
-pub(crate) use bits::{bits_of_integer, fit_bits, integer_of_bits, read_bits, require_length, without_length};
+pub(crate) use bits::{
+    bits_of_integer, fit_bits, integer_of_bits, read_bits, require_length, without_length,
+};
 pub(crate) use casts::{
     CastContext, cannot_assign, cannot_cast, has_cast, is_text, no_condition, no_document, require_cast,
 };
