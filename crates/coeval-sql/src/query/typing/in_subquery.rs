@@ -26,6 +26,10 @@ pub(super) fn settle_in(within: &InSubquery, schema: &DFSchema) -> Result<Option
 /// What the column of a subquery is called behind ANY and ALL: no name of a user's.
 const ROW: &str = "\u{1}row";
 
+/// What it is called where it is cast. A cast has the name of what it is of, which DataFusion would take for two columns where the rows are
+/// marked (`IN (SELECT ...) OR ...`).
+const VALUE: &str = "\u{1}value";
+
 /// `= ANY (SELECT ...)` and its like, likewise. DataFusion puts the comparison into the subquery: its column gets a name of
 /// its own, or that of the value would be taken for it where both are of tables that have the same name.
 ///
@@ -87,7 +91,7 @@ fn both(value: &Expr, subquery: &Subquery, schema: &DFSchema) -> Result<Option<(
             _ => return Ok(None),
         }
     };
-    let plan = LogicalPlanBuilder::from(plan.as_ref().clone()).project([row])?.build()?;
+    let plan = LogicalPlanBuilder::from(plan.as_ref().clone()).project([row.alias(VALUE)])?.build()?;
     Ok(Some((value, subquery.with_plan(Arc::new(plan)))))
 }
 
