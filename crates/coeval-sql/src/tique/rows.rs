@@ -6,7 +6,7 @@ use crate::error::SqlError;
 use crate::parameters::index_of_name;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::scalar::cast_function::cast_array;
-use crate::types::{column_type_of_arrow, column_type_of_field, format_value};
+use crate::types::{column_type_of_arrow, column_type_of_field, column_type_of_given, format_value};
 use crate::walk::try_change_expressions;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::compute::cast;
@@ -156,7 +156,7 @@ pub(super) fn row_set(rows: &Rows, told: Option<&SchemaRef>) -> Result<RowSet, S
     let fields = rows.schema.fields().iter().enumerate().map(|(at, field)| match told {
         Some(told) => told.field(at).clone().with_nullable(true),
         None => {
-            let ty = column_type_of_arrow(field.data_type());
+            let ty = column_type_of_given(field);
             let ty = ty.map_or_else(|| field.data_type().clone(), ColumnType::arrow);
             Field::new(field.name(), ty, true)
         }
