@@ -98,13 +98,28 @@ impl LentAllowance {
         Self(Arc::default())
     }
 
-    /// From now on functions look at this; at nothing if it is `None`.
-    pub(crate) fn lend(&self, allowance: Option<Allowance>) {
-        *self.0.lock() = allowance;
+    /// Functions look at this as long as the loan lives; `None` if another statement lends already.
+    pub(crate) fn lend(&self, allowance: &Allowance) -> Option<Loan> {
+        let mut lent = self.0.lock();
+        if lent.is_some() {
+            return None;
+        }
+        *lent = Some(allowance.clone());
+        Some(Loan(self.clone()))
     }
 
     fn lent(&self) -> Option<Allowance> {
         self.0.lock().clone()
+    }
+}
+
+/// That functions of a plan look at what one statement hands them, as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Loan(LentAllowance);
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        self.0.0.lock().take();
     }
 }
 

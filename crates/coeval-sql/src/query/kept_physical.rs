@@ -24,7 +24,7 @@
 //! A template keeps operators and expressions, no version of a table and no rows: some kilobytes for each operator, which are
 //! [estimated](super::plan::PlannedQuery::bytes) with the plan before there is one.
 
-use crate::allowance::{Allowance, LentAllowance};
+use crate::allowance::{Allowance, LentAllowance, Loan};
 use crate::carried::Carry;
 use crate::plan_rule::PlanRule;
 use crate::provider::{PlannedScan, StatementSnapshot, Versions, scan_of_template, template_of_scan};
@@ -52,7 +52,6 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The setting that switches it off.
 pub(super) const KEPT_PLANS_SETTING: &str = "coeval.kept_plans";
@@ -121,8 +120,8 @@ impl KeptPhysical {
             return Turn::Neither;
         }
         match &known.template {
-            None => Turn::Makes(Making::begin(allowance)),
-            Some(template) => match Loan::begin(&template.lent, &template.is_lent, allowance) {
+            None => Making::begin(allowance).map_or(Turn::Neither, Turn::Makes),
+            Some(template) => match template.lent.lend(allowance) {
                 Some(loan) => Turn::Copies(Copied { template: Arc::clone(template), loan }),
                 None => Turn::Neither,
             },
@@ -137,10 +136,7 @@ impl KeptPhysical {
         let mut known = self.0.lock();
         if known.versions == snapshot.versions() {
             known.is_refused = template.is_none();
-            known.template = template.map(|plan| {
-                let is_lent = Arc::clone(&loan.is_lent);
-                Arc::new(Template { plan, scans: scans.to_vec(), lent, is_lent })
-            });
+            known.template = template.map(|plan| Arc::new(Template { plan, scans: scans.to_vec(), lent }));
         }
         loan
     }
@@ -159,32 +155,6 @@ struct Template {
     /// What its scans read, as far as that is noted.
     scans: Vec<PlannedScan>,
     lent: LentAllowance,
-    is_lent: Arc<AtomicBool>,
-}
-
-/// That functions of a template look at what one statement hands them, as long as this lives.
-#[derive(Debug)]
-pub(crate) struct Loan {
-    lent: LentAllowance,
-    is_lent: Arc<AtomicBool>,
-}
-
-impl Loan {
-    /// `None` if another statement lends already.
-    fn begin(lent: &LentAllowance, is_lent: &Arc<AtomicBool>, allowance: &Allowance) -> Option<Self> {
-        if is_lent.swap(true, Ordering::Acquire) {
-            return None;
-        }
-        lent.lend(Some(allowance.clone()));
-        Some(Self { lent: lent.clone(), is_lent: Arc::clone(is_lent) })
-    }
-}
-
-impl Drop for Loan {
-    fn drop(&mut self) {
-        self.lent.lend(None);
-        self.is_lent.store(false, Ordering::Release);
-    }
 }
 
 /// An execution that makes a template.
@@ -195,11 +165,10 @@ pub(super) struct Making {
 }
 
 impl Making {
-    fn begin(allowance: &Allowance) -> Self {
-        let (lent, is_lent) = (LentAllowance::new(), Arc::new(AtomicBool::new(true)));
-        lent.lend(Some(allowance.clone()));
-        let loan = Loan { lent: lent.clone(), is_lent };
-        Self { lent, loan, noted: Noted::default() }
+    fn begin(allowance: &Allowance) -> Option<Self> {
+        let lent = LentAllowance::new();
+        let loan = lent.lend(allowance)?;
+        Some(Self { lent, loan, noted: Noted::default() })
     }
 
     /// Puts what it takes into the options that rules see, and into those that functions keep, which have no snapshot then.
@@ -301,7 +270,8 @@ fn with_inputs(
     }
 }
 
-/// Whether [`with_inputs`] is known to leave nothing in a node of what is run in the one that it was made of.
+/// Whether [`with_inputs`] is known to leave nothing in a node of what is run in the one that it was made of. That is another question than whether
+/// [parts can be compared](super::shared_subplans), though the answers are alike today: each kind was read for it.
 fn is_copied_whole(node: &dyn ExecutionPlan) -> bool {
     if node.is::<AggregateExec>() {
         return node.dynamic_expressions_produced().is_empty();

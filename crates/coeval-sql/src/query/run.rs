@@ -3,7 +3,7 @@
 
 use super::apply::{Extent, applied, has_correlated, joined};
 use super::generic_plan::{ForAllValues, for_all_values, with_values};
-use super::kept_physical::{Copied, KEPT_PLANS_SETTING, Loan, Making, Turn};
+use super::kept_physical::{Copied, KEPT_PLANS_SETTING, Making, Turn};
 use super::late_joins::LATE_JOINS_SETTING;
 use super::mistakes::explained_plan;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
@@ -12,7 +12,7 @@ use super::row_order::{RowOrder, execute_in};
 use super::shared_subplans::SHARED_SUBPLANS_SETTING;
 use super::short_groups::SHORT_GROUPS_SETTING;
 use super::watched::{lifeline_of, watched};
-use crate::allowance::Allowance;
+use crate::allowance::{Allowance, Loan};
 use crate::cancel::{self, Lifeline};
 use crate::carried::Carry;
 use crate::catalog::CatalogAccess;

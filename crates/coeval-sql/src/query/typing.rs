@@ -61,6 +61,7 @@ mod outer_tables;
 mod padded;
 mod percentages;
 mod places;
+mod reals;
 mod regressions;
 mod rounding;
 mod row_offsets;

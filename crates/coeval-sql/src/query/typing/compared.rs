@@ -12,7 +12,8 @@
 use super::any_numeric::is_any_numeric;
 use super::arrays;
 use super::comparisons::{Operand, is_text_literal, written};
-use super::settle::{beside, comparable, is_real, settle};
+use super::reals::is_real;
+use super::settle::{beside, comparable, settle};
 use crate::query::float_zeros::without_sign;
 use crate::scalar::cast_function::called;
 use crate::types::{arrow_type_gives_way, require_common_type};

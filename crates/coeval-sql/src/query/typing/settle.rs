@@ -10,6 +10,7 @@ use super::declared::{is_char, without_blanks};
 use super::instants::{midnight_of, settle_choices, settle_nullif};
 use super::intervals::length;
 use super::numbers::{nullable, quotient};
+use super::reals::mixes_real_and_integer;
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::zoned_times::is_zoned_time;
@@ -430,31 +431,6 @@ fn mixes_float_and_numeric<'a>(expressions: impl IntoIterator<Item = &'a Expr>, 
         decimals |= ty.is_decimal() || any_numeric::is_any_numeric(&ty);
     }
     floats && decimals
-}
-
-/// Whether there is a `real` among the expressions, and an integer that may be none: DataFusion would round it to one.
-fn mixes_real_and_integer(expressions: &[Expr], schema: &DFSchema) -> bool {
-    let (mut reals, mut integers) = (false, false);
-    for expression in expressions {
-        let Ok(ty) = expression.get_type(schema) else { continue };
-        reals |= ty == DataType::Float32;
-        integers |= ty.is_integer() && !is_real(expression);
-    }
-    reals && integers
-}
-
-/// A `real` has all integers that are not above this one.
-const REAL_INTEGER_MAX: u64 = 1 << 24;
-
-/// Whether an expression is a constant integer that is the same as a `real`.
-pub(super) fn is_real(integer: &Expr) -> bool {
-    let literal = match integer {
-        Expr::Cast(Cast { expr, .. }) => expr.as_literal(),
-        other => other.as_literal(),
-    };
-    let integer = literal.filter(|literal| literal.data_type().is_integer());
-    let value = integer.and_then(|integer| integer.cast_to(&DataType::Int64).ok());
-    matches!(value, Some(ScalarValue::Int64(Some(value))) if value.unsigned_abs() <= REAL_INTEGER_MAX)
 }
 
 /// The expressions, each as a `double precision`.
