@@ -119,7 +119,8 @@ pub(crate) struct Loan(LentAllowance);
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        self.0.0.lock().take();
+        // It goes when the lock is free again.
+        let _lent = self.0.0.lock().take();
     }
 }
 
