@@ -362,10 +362,15 @@ fn a_first_statement_that_moved_on_is_not_taken_back_by_a_savepoint_before_it() 
 
 #[test]
 fn blocks_beside_spanning_commits_never_see_half_of_one() {
+    const LOOKS: usize = 8;
     let (database, mut client) = three_places();
-    let mut looks = 0;
+    let looks = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        let writing = scope.spawn(|| (0..40).for_each(|_| run(&mut client, COUNT_UP)));
+        // Until there were enough looks beside it, however slow the machine is; the bound is for a reader that panics.
+        let writing = scope.spawn(|| {
+            let has_more = |count: &usize| *count < 40 || looks.load(Ordering::Relaxed) < LOOKS;
+            (0..4_000).take_while(has_more).for_each(|_| run(&mut client, COUNT_UP));
+        });
         let mut reader = at("read committed", &database);
         while !writing.is_finished() {
             run(&mut reader, "BEGIN");
@@ -379,13 +384,14 @@ fn blocks_beside_spanning_commits_never_see_half_of_one() {
                         let [first, stock, second, far] = numbers[..] else { panic!("{look:?}") };
                         assert!(first == stock && second == far && first >= second, "{look:?}");
                     }
-                    looks += 1;
+                    looks.fetch_add(1, Ordering::Relaxed);
                 }
             }
             run(&mut reader, "ROLLBACK");
         }
     });
-    assert!(looks > 3, "{looks} looks");
+    let looks = looks.into_inner();
+    assert!(looks >= LOOKS, "{looks} looks");
 }
 
 /// Clients commit a number in one place and then in the other; whoever looks at both meanwhile sees the first place with at
