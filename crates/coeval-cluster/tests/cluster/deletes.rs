@@ -139,15 +139,18 @@ fn a_node_that_was_away_does_not_bring_back_what_was_deleted() {
 /// What a snapshot has: its epochs, and the loads that are read by it.
 type Read = (EpochSet, Vec<u64>);
 
-/// Reads on all nodes, as long as something lasts.
+/// Reads on all nodes, as long as something lasts; once in any case.
 fn read_while(cluster: &Cluster, reads: &mut Vec<Read>, lasts: impl Fn() -> bool) {
-    while lasts() {
+    loop {
         for node in cluster.running() {
             let read = cluster.runtime.block_on(async {
                 let snapshot = node.snapshot().await.unwrap();
                 (snapshot.epochs().clone(), seen_at(&snapshot).await.unwrap())
             });
             reads.push(read);
+        }
+        if !lasts() {
+            return;
         }
     }
 }
@@ -173,11 +176,11 @@ fn deletes_beside_loads_add_up_in_every_snapshot() {
         deletes.push(cluster.runtime.block_on(deleting).unwrap());
     }
     let acknowledged = loading.stop(&cluster);
-    assert!(acknowledged.len() > 80 && reads.len() > 24, "{} loads", acknowledged.len());
+    assert!(acknowledged.len() >= 80 && reads.len() > 24, "{} loads", acknowledged.len());
     for (epochs, seen) in &reads {
         let (with, without): (Vec<_>, Vec<_>) =
             deletes.iter().partition(|(delete, _)| epochs.contains(*delete));
-        for (_, label, number) in &acknowledged {
+        for (label, number) in &acknowledged {
             let is_in = epochs.contains(*label);
             let is_deleted = with.iter().any(|(_, seen)| seen.contains(*label));
             assert_eq!(seen.contains(number), is_in && !is_deleted, "load {label} in {epochs}");
@@ -186,8 +189,8 @@ fn deletes_beside_loads_add_up_in_every_snapshot() {
         }
     }
     let is_kept = |label: Epoch| !deletes.iter().any(|(_, seen)| seen.contains(label));
-    let kept = acknowledged.iter().filter(|(_, label, _)| is_kept(*label));
-    let mut kept: Vec<u64> = kept.map(|(.., number)| *number).collect();
+    let kept = acknowledged.iter().filter(|(label, _)| is_kept(*label));
+    let mut kept: Vec<u64> = kept.map(|(_, number)| *number).collect();
     kept.sort_unstable();
     all_see(&cluster, &kept);
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads whose labels and times are remembered.
+//! Loads whose labels are remembered.
 
 use crate::nodes::Cluster;
 use crate::sums::fill;
 use coeval_cluster::{CommitWait, Epoch, LoadError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 use tokio::task::JoinHandle;
 
-/// A load that was acknowledged: when, its label, and its number.
-pub(crate) type Acknowledged = (Instant, Epoch, u64);
+/// A load that was acknowledged: its label, and its number.
+pub(crate) type Acknowledged = (Epoch, u64);
 
 /// One load after the other on each of some nodes.
 pub(crate) struct Loading {
@@ -37,7 +36,7 @@ impl Loading {
                     let Ok(number) = fill(&mut load).await else { continue };
                     let epoch = load.epoch();
                     if load.commit(CommitWait::Decided).await.is_ok() {
-                        acknowledged.lock().unwrap().push((Instant::now(), epoch, number));
+                        acknowledged.lock().unwrap().push((epoch, number));
                     }
                 }
             }));

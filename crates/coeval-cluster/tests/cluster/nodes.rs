@@ -20,6 +20,40 @@ use tokio::runtime::{Builder, Runtime};
 /// After which a node counts as gone.
 pub(crate) const SILENCE: Duration = Duration::from_millis(700);
 
+/// After which something is asked again.
+pub(crate) const RESEND: Duration = Duration::from_millis(60);
+
+/// How long nodes wait for each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waits {
+    /// Until a node serves, and until an owner of a dictionary answers.
+    serve: Duration,
+    /// Until something is asked again.
+    pub(crate) resend: Duration,
+    /// Until a node counts as gone.
+    silence: Duration,
+    transport: Timeouts,
+}
+
+impl Waits {
+    /// Those of most tests: who is gone is soon missed.
+    const fn short(serve: Duration) -> Self {
+        Self { serve, resend: RESEND, silence: SILENCE, transport: transport_timeouts() }
+    }
+
+    /// Nobody is taken for gone, and hardly anything is asked again, though a thread gets no core for seconds.
+    pub(crate) const fn long() -> Self {
+        let transport = Timeouts {
+            connect: Duration::from_secs(10),
+            silence: Duration::from_secs(20),
+            call: Duration::from_secs(20),
+            ..transport_timeouts()
+        };
+        let (resend, silence) = (Duration::from_secs(2), Duration::from_secs(6));
+        Self { serve: Duration::from_secs(20), resend, silence, transport }
+    }
+}
+
 /// Of a load's rows, about; but 64 appends may be unanswered however large.
 const APPEND_WINDOW_BYTES: usize = 64 << 10;
 
@@ -42,8 +76,7 @@ pub(crate) struct Cluster {
     /// How many that were to join have a place.
     joiners: u32,
     replicas: usize,
-    /// How long a node waits until it serves, and until an owner of a dictionary answers.
-    serve: Duration,
+    waits: Waits,
     /// How fast bricks come to nodes that start from now on.
     pub(crate) copied_bytes_a_second: Option<NonZeroU64>,
     /// Whether readers come with ages of rows to nodes that start from now on.
@@ -74,7 +107,7 @@ fn ask_options(place: &Place) -> AskOptions {
     options
 }
 
-fn transport_timeouts() -> Timeouts {
+const fn transport_timeouts() -> Timeouts {
     Timeouts {
         connect: Duration::from_millis(300),
         silence: Duration::from_millis(600),
@@ -107,7 +140,7 @@ impl Cluster {
         Self::start_with(nodes, replicas, Duration::from_secs(20))
     }
 
-    fn without_nodes(replicas: usize, serve: Duration) -> Self {
+    fn without_nodes(replicas: usize, waits: Waits) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         tables().declare(texts::TABLE, texts::schema()).unwrap();
         Self {
@@ -115,7 +148,7 @@ impl Cluster {
             told: 0,
             joiners: 0,
             replicas,
-            serve,
+            waits,
             copied_bytes_a_second: None,
             expects_ages: false,
             directory: tempfile::tempdir().unwrap(),
@@ -125,7 +158,7 @@ impl Cluster {
 
     /// One node that has founded a cluster, and was told of no other.
     pub(crate) fn found(replicas: usize) -> Self {
-        let mut cluster = Self::without_nodes(replicas, Duration::from_secs(20));
+        let mut cluster = Self::without_nodes(replicas, Waits::short(Duration::from_secs(20)));
         let directory = cluster.directory.path().join("n1");
         std::fs::create_dir_all(&directory).unwrap();
         let mut first = place(1, directory.clone());
@@ -140,7 +173,12 @@ impl Cluster {
 
     /// As [`start`](Self::start), of nodes that wait so long for others.
     pub(crate) fn start_with(nodes: u32, replicas: usize, serve: Duration) -> Self {
-        let mut cluster = Self::without_nodes(replicas, serve);
+        Self::start_waiting(nodes, replicas, Waits::short(serve))
+    }
+
+    /// As [`start`](Self::start), of nodes that wait so long for each other.
+    pub(crate) fn start_waiting(nodes: u32, replicas: usize, waits: Waits) -> Self {
+        let mut cluster = Self::without_nodes(replicas, waits);
         for number in 1..=nodes {
             let directory = cluster.directory.path().join(format!("n{number}"));
             cluster.places.push(place(number, directory));
@@ -185,23 +223,23 @@ impl Cluster {
         let (node, address) = known[number as usize - 1].clone();
         let formats = Formats::up_to(FormatVersion::new(1));
         let mut transport = TransportOptions::new(node, address, CLUSTER, formats);
-        transport.timeouts = transport_timeouts();
+        transport.timeouts = self.waits.transport;
         let mut options = NodeOptions::new(transport, known, tables());
         options.replicas = self.replicas;
-        self.with_short_times(options)
+        self.with_own_times(options)
     }
 
-    fn with_short_times(&self, mut options: NodeOptions) -> NodeOptions {
+    fn with_own_times(&self, mut options: NodeOptions) -> NodeOptions {
         options.dictionaries = vec![CITY];
         options.copied_bytes_a_second = self.copied_bytes_a_second;
         options.expects_ages = self.expects_ages;
         options.append_window_bytes = APPEND_WINDOW_BYTES;
         options.rounds = RoundOptions { log_bytes: 0, pause: Duration::ZERO };
         options.timeouts = ClusterTimeouts {
-            resend: Duration::from_millis(60),
+            resend: self.waits.resend,
             alive: Duration::from_millis(60),
-            silence: SILENCE,
-            serve: self.serve,
+            silence: self.waits.silence,
+            serve: self.waits.serve,
             read: Duration::from_secs(20),
         };
         options
@@ -237,10 +275,10 @@ impl Cluster {
 
     fn begin_member(&mut self, number: u32, membership: &Membership) {
         let mut transport = membership.transport(&ask_options(self.at(number)));
-        transport.timeouts = transport_timeouts();
+        transport.timeouts = self.waits.transport;
         let options = NodeOptions::of_member(membership, transport, tables());
         assert_eq!(options.replicas, self.replicas, "it is told how many there are");
-        self.begin_with(number, self.with_short_times(options));
+        self.begin_with(number, self.with_own_times(options));
     }
 
     /// A place for a node that is to join.

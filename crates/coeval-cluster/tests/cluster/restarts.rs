@@ -5,6 +5,7 @@ use crate::nodes::{Cluster, SILENCE, wait_until};
 use crate::rows::rows_of;
 use crate::sums::{Traffic, check, load, loads, seen};
 use coeval_cluster::{BrickAddress, CommitWait, Founding};
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 #[test]
@@ -70,6 +71,8 @@ fn purge_waits_for_copies() {
     let traffic = Traffic::start(&cluster, &[1, 2]);
     cluster.proxy(1).set_delay_ms(15);
     cluster.proxy(2).set_delay_ms(15);
+    // For longer than a thread may get no core: who looks has to see it.
+    cluster.copied_bytes_a_second = NonZeroU64::new(200_000);
     cluster.begin(3);
     let (mut moving, mut waited) = (None, 0);
     wait_until("its bricks have come", || {

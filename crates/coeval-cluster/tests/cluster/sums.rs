@@ -6,7 +6,7 @@ use crate::nodes::{Cluster, wait_until};
 use crate::rows::{self, BRICKS, brick, values_of};
 use coeval_cluster::{CommitWait, Load, LoadError, Node, ReadError, Snapshot};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 static NEXT_LOAD: AtomicU64 = AtomicU64::new(1);
 
@@ -51,49 +51,61 @@ pub(crate) fn loads(cluster: &Cluster, count: usize) -> Vec<u64> {
 pub(crate) struct Traffic {
     loading: Loading,
     ends: Arc<AtomicBool>,
-    reading: Vec<tokio::task::JoinHandle<usize>>,
+    /// How often readers have read all.
+    reads: Arc<AtomicUsize>,
+    reading: Vec<tokio::task::JoinHandle<()>>,
 }
 
 impl Traffic {
     /// Two loads at a time and one reader on each of these nodes. Those that a node refuses, since it is gone, are left.
     pub(crate) fn start(cluster: &Cluster, nodes: &[u32]) -> Self {
         let loading = Loading::start(cluster, &[nodes, nodes].concat());
-        let (ends, mut reading) = (Arc::new(AtomicBool::new(false)), Vec::new());
+        let (ends, reads, mut reading) = (Arc::new(AtomicBool::new(false)), Arc::default(), Vec::new());
         for number in nodes {
             let (node, ends) = (cluster.node(*number).clone(), Arc::clone(&ends));
+            let reads: Arc<AtomicUsize> = Arc::clone(&reads);
             reading.push(cluster.runtime.spawn(async move {
-                let mut reads = 0;
                 while !ends.load(Ordering::Relaxed) {
-                    let Ok(snapshot) = node.snapshot().await else { break };
+                    let snapshot = match node.snapshot().await {
+                        Ok(snapshot) => snapshot,
+                        Err(ReadError::Ended(_)) => break,
+                        // It has waited for that.
+                        Err(_) => continue,
+                    };
                     // Twice: what a snapshot sees stays what it is.
                     let (Ok(first), Ok(again)) = (seen_at(&snapshot).await, seen_at(&snapshot).await) else {
                         tokio::task::yield_now().await;
                         continue;
                     };
                     assert_eq!(first, again, "{snapshot:?} has changed");
-                    reads += 1;
+                    reads.fetch_add(1, Ordering::Relaxed);
                     // Where all bricks are here, a reader waits for nothing; others want to run too.
                     tokio::task::yield_now().await;
                 }
-                reads
             }));
         }
-        Self { loading, ends, reading }
+        Self { loading, ends, reads, reading }
     }
 
-    /// Waits until some loads more were acknowledged.
+    /// Waits until some loads more were acknowledged, and all was read once more.
     pub(crate) fn go_on(&self) {
-        let count = self.loading.count();
-        wait_until("loads run", || self.loading.count() >= count + 20);
+        self.has_had(self.loading.count() + 20, self.reads.load(Ordering::Relaxed) + 1);
+    }
+
+    /// Waits until so many loads were acknowledged, and all was read so often.
+    pub(crate) fn has_had(&self, loads: usize, reads: usize) {
+        wait_until("loads and readers run", || {
+            self.loading.count() >= loads && self.reads.load(Ordering::Relaxed) >= reads
+        });
     }
 
     /// Ends it; gives the loads that were acknowledged, and how often readers have read all.
     pub(crate) fn stop(mut self, cluster: &Cluster) -> (Vec<u64>, usize) {
         self.ends.store(true, Ordering::Relaxed);
-        let acknowledged = self.loading.stop(cluster).into_iter().map(|(.., number)| number).collect();
-        let reading = std::mem::take(&mut self.reading);
-        let reads = reading.into_iter().map(|task| cluster.runtime.block_on(task).unwrap());
-        (acknowledged, reads.sum())
+        let acknowledged = self.loading.stop(cluster).into_iter().map(|(_, number)| number).collect();
+        let reading = std::mem::take(&mut self.reading).into_iter();
+        reading.for_each(|task| cluster.runtime.block_on(task).unwrap());
+        (acknowledged, self.reads.load(Ordering::Relaxed))
     }
 }
 

@@ -163,27 +163,33 @@ fn check(cluster: &Cluster, acknowledged: &[u64]) {
 struct TextTraffic {
     ends: Arc<AtomicBool>,
     count: Arc<AtomicUsize>,
+    /// How often readers have read all.
+    reads: Arc<AtomicUsize>,
     loading: Vec<JoinHandle<Vec<u64>>>,
-    reading: Vec<JoinHandle<usize>>,
+    reading: Vec<JoinHandle<()>>,
 }
 
 impl TextTraffic {
     fn start(cluster: &Cluster, nodes: &[u32]) -> Self {
         let (ends, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let reads = Arc::new(AtomicUsize::new(0));
         let (mut loading, mut reading) = (Vec::new(), Vec::new());
         for number in nodes {
             let node = cluster.node(*number).clone();
             loading.push(cluster.runtime.spawn(load_until(node, Arc::clone(&ends), Arc::clone(&count))));
             let node = cluster.node(*number).clone();
-            reading.push(cluster.runtime.spawn(read_until(node, Arc::clone(&ends))));
+            reading.push(cluster.runtime.spawn(read_until(node, Arc::clone(&ends), Arc::clone(&reads))));
         }
-        Self { ends, count, loading, reading }
+        Self { ends, count, reads, loading, reading }
     }
 
-    /// Waits until some loads more were acknowledged.
+    /// Waits until some loads more were acknowledged, and all was read once more.
     fn go_on(&self) {
-        let count = self.count.load(Ordering::Relaxed);
-        wait_until("loads run", || self.count.load(Ordering::Relaxed) >= count + 10);
+        let loads = self.count.load(Ordering::Relaxed) + 10;
+        let reads = self.reads.load(Ordering::Relaxed) + 1;
+        wait_until("loads and readers run", || {
+            self.count.load(Ordering::Relaxed) >= loads && self.reads.load(Ordering::Relaxed) >= reads
+        });
     }
 
     /// Ends it; gives the loads that were acknowledged, and how often readers have read all.
@@ -192,7 +198,8 @@ impl TextTraffic {
         let loading = std::mem::take(&mut self.loading).into_iter();
         let acknowledged = loading.flat_map(|task| cluster.runtime.block_on(task).unwrap()).collect();
         let reading = std::mem::take(&mut self.reading).into_iter();
-        (acknowledged, reading.map(|task| cluster.runtime.block_on(task).unwrap()).sum())
+        reading.for_each(|task| cluster.runtime.block_on(task).unwrap());
+        (acknowledged, self.reads.load(Ordering::Relaxed))
     }
 }
 
@@ -219,17 +226,20 @@ async fn load_until(node: Node, ends: Arc<AtomicBool>, count: Arc<AtomicUsize>) 
     acknowledged
 }
 
-async fn read_until(node: Node, ends: Arc<AtomicBool>) -> usize {
-    let mut reads = 0;
+async fn read_until(node: Node, ends: Arc<AtomicBool>, reads: Arc<AtomicUsize>) {
     while !ends.load(Ordering::Relaxed) {
-        let Ok(snapshot) = node.snapshot().await else { break };
+        let snapshot = match node.snapshot().await {
+            Ok(snapshot) => snapshot,
+            Err(ReadError::Ended(_)) => break,
+            // It has waited for that.
+            Err(_) => continue,
+        };
         if let Ok(rows) = read(&snapshot, TABLE).await {
             whole(rows);
-            reads += 1;
+            reads.fetch_add(1, Ordering::Relaxed);
         }
         tokio::task::yield_now().await;
     }
-    reads
 }
 
 /// With one replica, most of what a node reads is on another one, and it has seen none of the texts.
@@ -241,12 +251,12 @@ fn every_node_reads_texts_that_it_has_never_seen() {
             load_number(cluster.node(1), number).await.unwrap();
         }
     });
-    check(&cluster, &[1, 2, 3, 4, 5, 6]);
-    // What is on its way arrives.
-    std::thread::sleep(Duration::from_millis(300));
-    let before = sent(&cluster);
-    check(&cluster, &[1, 2, 3, 4, 5, 6]);
-    assert_eq!(sent(&cluster), before, "who reads asks no owner");
+    // What is on its way at first, however slow the machine is, has arrived at last.
+    wait_until("who reads asks no owner", || {
+        let before = sent(&cluster);
+        check(&cluster, &[1, 2, 3, 4, 5, 6]);
+        sent(&cluster) == before
+    });
     for number in 1..=3 {
         assert_eq!(cluster.status(number).unwrap().messages.refused, 0);
     }
@@ -256,20 +266,23 @@ fn every_node_reads_texts_that_it_has_never_seen() {
 fn a_load_whose_texts_are_known_asks_nobody() {
     let cluster = Cluster::start(3, 2);
     let at_first = sent(&cluster);
+    let mut loads = 1;
     cluster.runtime.block_on(load_number(cluster.node(2), 5)).unwrap();
-    // What is on its way arrives.
-    std::thread::sleep(Duration::from_millis(300));
-    let before = sent(&cluster);
-    assert!(before > at_first, "the first one asks");
-    for _ in 0..20 {
-        cluster.runtime.block_on(load_number(cluster.node(2), 5)).unwrap();
-    }
-    assert_eq!(sent(&cluster), before);
+    assert!(sent(&cluster) > at_first, "the first one asks");
+    // What is on its way at first, however slow the machine is, has arrived at last.
+    wait_until("nobody is asked", || {
+        let before = sent(&cluster);
+        for _ in 0..20 {
+            cluster.runtime.block_on(load_number(cluster.node(2), 5)).unwrap();
+            loads += 1;
+        }
+        sent(&cluster) == before
+    });
     cluster.quiet();
     for node in cluster.running() {
         let rows =
             cluster.runtime.block_on(async { read(&node.snapshot().await.unwrap(), TABLE).await.unwrap() });
-        assert_eq!(rows.len(), 21 * rows_of(5).len());
+        assert_eq!(rows.len(), loads * rows_of(5).len());
     }
 }
 
