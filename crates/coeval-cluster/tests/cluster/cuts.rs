@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A node that is cut off and comes back.
 
-use crate::nodes::{Cluster, RESEND, Waits, wait_until};
+use crate::nodes::{Cluster, Waits, wait_until};
 use crate::sums::{Traffic, check, load};
 use coeval_txn::cluster::NodeId;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn a_node_that_nothing_reaches_leaves_the_view_and_comes_back() {
 /// Connections are cut now and then: messages are lost and asked for again, and nobody leaves the view.
 #[test]
 fn cut_connections_lose_nothing() {
-    let cluster = Cluster::start_waiting(3, 2, Waits { resend: RESEND, ..Waits::long() });
+    let cluster = Cluster::start_waiting(3, 2, Waits::long().asking_again_soon());
     let view = cluster.status(1).unwrap().view;
     let traffic = Traffic::start(&cluster, &[1, 2, 3]);
     for round in 0..12 {

@@ -39,7 +39,7 @@ fn all_see(cluster: &Cluster, expected: &[u64]) {
 /// What was open when the delete began stays; also when purge has dropped what is deleted, and after a crash of all.
 #[test]
 fn a_delete_takes_what_it_sees_and_nothing_else() {
-    let mut cluster = Cluster::start(3, 2);
+    let mut cluster = Cluster::start_patient(3, 2);
     cluster.runtime.block_on(load(cluster.node(3))).unwrap();
     let (open, number) = open_load(&cluster);
     let epoch = cluster.runtime.block_on(async {
@@ -64,7 +64,7 @@ fn a_delete_takes_what_it_sees_and_nothing_else() {
 /// The load was decided after the delete had begun, and the delete does not see it: who sees the load sees the delete too.
 #[test]
 fn no_snapshot_has_what_an_open_delete_lacks() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     let before = cluster.runtime.block_on(load(cluster.node(3))).unwrap();
     let (open, number) = open_load(&cluster);
     let epoch = open.epoch();
@@ -89,7 +89,7 @@ fn no_snapshot_has_what_an_open_delete_lacks() {
 
 #[test]
 fn a_delete_that_is_rolled_back_or_dropped_takes_nothing() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     let kept = cluster.runtime.block_on(load(cluster.node(2))).unwrap();
     cluster.runtime.block_on(async {
         delete_all(cluster.node(1)).await.unwrap().roll_back().await.unwrap();
@@ -100,7 +100,7 @@ fn a_delete_that_is_rolled_back_or_dropped_takes_nothing() {
 
 #[test]
 fn deletes_run_on_one_node_and_one_after_the_other() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     cluster.runtime.block_on(async {
         let refused = cluster.node(2).begin_delete().await.map(|delete| delete.epoch());
         let elsewhere = LoadError::NotPrimary { keeper: NodeId::new(1), address: Some(cluster.address(1)) };
@@ -158,7 +158,7 @@ fn read_while(cluster: &Cluster, reads: &mut Vec<Read>, lasts: impl Fn() -> bool
 /// Beside loads from all nodes: each snapshot has just what its epochs say, and there is a serial order of all.
 #[test]
 fn deletes_beside_loads_add_up_in_every_snapshot() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     let mut loading = Loading::start(&cluster, &[1, 2, 3]);
     let (mut deletes, mut reads): (Vec<(Epoch, EpochSet)>, Vec<Read>) = (Vec::new(), Vec::new());
     for _ in 0..8 {

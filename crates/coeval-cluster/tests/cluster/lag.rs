@@ -29,7 +29,7 @@ fn follow(loading: &Loading, cluster: &Cluster, nodes: &[Node]) {
 /// With loads from all nodes that never cease, no node falls behind.
 #[test]
 fn snapshots_follow_what_is_decided() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     let mut loading = Loading::start(&cluster, &[1, 2, 3, 1, 2, 3]);
     for _ in 0..20 {
         let count = loading.count();

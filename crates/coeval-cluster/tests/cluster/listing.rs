@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which bricks a table has, asked on any node; and tables that are gone for good.
 
-use crate::nodes::{Cluster, Waits};
+use crate::nodes::Cluster;
 use crate::rows::{BRICKS, brick, rows_of, values_of};
 use crate::sums::{loads, seen_at};
 use coeval_cluster::{BrickAddress, CommitWait, Founding, LoadError, Node, ReadError, RowsRefused};
@@ -38,7 +38,7 @@ fn every_node_knows_of_all_bricks() {
 /// view then.
 #[test]
 fn a_node_that_says_nothing_is_not_waited_for() {
-    let cluster = Cluster::start_waiting(3, 2, Waits::long());
+    let cluster = Cluster::start_patient(3, 2);
     loads(&cluster, 30);
     let view = cluster.status(1).unwrap().view;
     cluster.proxy(3).stall();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loads from every node, while all are there.
 
-use crate::nodes::{Cluster, Waits};
+use crate::nodes::Cluster;
 use crate::rows::{BRICKS, ROWS, batch_in_all_bricks, brick, rows_of, schema, values_of};
 use crate::sums::{Traffic, check, fill, load, seen};
 use arrow::compute::concat_batches;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 fn loads_add_up(nodes: u32, replicas: usize) {
-    let cluster = Cluster::start(nodes, replicas);
+    let cluster = Cluster::start_patient(nodes, replicas);
     let all: Vec<u32> = (1..=nodes).collect();
     let traffic = Traffic::start(&cluster, &all);
     std::thread::sleep(Duration::from_millis(700));
@@ -41,7 +41,7 @@ fn loads_from_five_nodes_add_up_in_every_snapshot() {
 
 #[test]
 fn what_is_rolled_back_or_dropped_is_seen_nowhere() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     let node = cluster.node(2);
     let kept = cluster.runtime.block_on(async {
         let mut rolled_back = node.begin().await.unwrap();
@@ -62,7 +62,7 @@ fn what_is_rolled_back_or_dropped_is_seen_nowhere() {
 
 #[test]
 fn a_local_commit_returns_at_once_and_commits_all_the_same() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     let number = cluster.runtime.block_on(async {
         let mut load = cluster.node(3).begin().await.unwrap();
         let number = fill(&mut load).await.unwrap();
@@ -74,7 +74,7 @@ fn a_local_commit_returns_at_once_and_commits_all_the_same() {
 
 #[test]
 fn whoever_gives_up_waiting_for_a_commit_has_it_all_the_same() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     let number = cluster.runtime.block_on(async {
         let mut load = cluster.node(1).begin().await.unwrap();
         let number = fill(&mut load).await.unwrap();
@@ -90,7 +90,7 @@ fn whoever_gives_up_waiting_for_a_commit_has_it_all_the_same() {
 
 #[test]
 fn rows_that_are_too_many_for_a_message_are_refused_and_the_load_goes_on() {
-    let cluster = Cluster::start(2, 1);
+    let cluster = Cluster::start_patient(2, 1);
     let number = cluster.runtime.block_on(async {
         let mut load = cluster.node(1).begin().await.unwrap();
         let refused = load.append(brick(0), Bytes::from(vec![0; 16 << 20])).await;
@@ -105,7 +105,7 @@ fn rows_that_are_too_many_for_a_message_are_refused_and_the_load_goes_on() {
 /// A row is where its dimensions say; and what is no rows at all is not sent either.
 #[test]
 fn what_is_no_rows_of_the_brick_is_refused_and_the_load_goes_on() {
-    let cluster = Cluster::start(2, 1);
+    let cluster = Cluster::start_patient(2, 1);
     let number = cluster.runtime.block_on(async {
         let mut load = cluster.node(1).begin().await.unwrap();
         let unknown = BrickAddress { table: 9, brick: 0 };
@@ -132,7 +132,7 @@ fn what_is_no_rows_of_the_brick_is_refused_and_the_load_goes_on() {
 /// Nobody takes what is sent to the holder: the appends wait, and the memory for them is bounded.
 #[test]
 fn a_slow_holder_slows_its_loads() {
-    let cluster = Cluster::start(2, 2);
+    let cluster = Cluster::start_patient(2, 2);
     cluster.proxy(2).set_delay_ms(20);
     cluster.runtime.block_on(async {
         let mut load = cluster.node(1).begin().await.unwrap();
@@ -152,7 +152,7 @@ fn a_slow_holder_slows_its_loads() {
 #[test]
 fn small_appends_wait_for_no_answer_until_they_are_many() {
     const BATCHES: u64 = 200;
-    let cluster = Cluster::start(2, 2);
+    let cluster = Cluster::start_patient(2, 2);
     cluster.runtime.block_on(async {
         let mut load = cluster.node(1).begin().await.unwrap();
         // Without it nobody is taken for gone: who waits for an answer waits until it comes.
@@ -183,7 +183,7 @@ fn sent(cluster: &Cluster, from: u32, to: u32, kind: &str) -> (u64, u64, Counter
 #[test]
 fn rows_of_a_batch_for_the_same_nodes_are_one_append() {
     const BATCHES: u64 = 40;
-    let cluster = Cluster::start_waiting(2, 2, Waits::long());
+    let cluster = Cluster::start_patient(2, 2);
     let before = [sent(&cluster, 1, 2, "append"), sent(&cluster, 2, 1, "appended")];
     let numbers: Vec<u64> = cluster.runtime.block_on(async {
         let mut load = cluster.node(1).begin().await.unwrap();
@@ -225,7 +225,7 @@ fn appends_of_a_batch_go_together_and_so_do_their_answers() {
     const BATCHES: u64 = 10;
     /// So many that those of each brick are an append of their own.
     const ROWS_OF_BRICK: usize = 5_000;
-    let cluster = Cluster::start_waiting(2, 2, Waits::long());
+    let cluster = Cluster::start_patient(2, 2);
     let before = [sent(&cluster, 1, 2, "append"), sent(&cluster, 2, 1, "appended")];
     cluster.runtime.block_on(async {
         let mut load = cluster.node(1).begin().await.unwrap();
@@ -251,7 +251,7 @@ fn appends_of_a_batch_go_together_and_so_do_their_answers() {
 
 #[test]
 fn one_sync_of_the_log_is_for_many() {
-    let cluster = Cluster::start(1, 1);
+    let cluster = Cluster::start_patient(1, 1);
     let before = cluster.status(1).unwrap().syncs;
     let loads = cluster.runtime.block_on(async {
         let loads: Vec<_> = (0..200)

@@ -21,7 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 pub(crate) const SILENCE: Duration = Duration::from_millis(700);
 
 /// After which something is asked again.
-pub(crate) const RESEND: Duration = Duration::from_millis(60);
+const RESEND: Duration = Duration::from_millis(60);
 
 /// How long nodes wait for each other.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Waits {
     /// Until a node serves, and until an owner of a dictionary answers.
     serve: Duration,
     /// Until something is asked again.
-    pub(crate) resend: Duration,
+    resend: Duration,
     /// Until a node counts as gone.
     silence: Duration,
     transport: Timeouts,
@@ -51,6 +51,11 @@ impl Waits {
         };
         let (resend, silence) = (Duration::from_secs(2), Duration::from_secs(6));
         Self { serve: Duration::from_secs(20), resend, silence, transport }
+    }
+
+    /// What is lost is asked again soon.
+    pub(crate) const fn asking_again_soon(self) -> Self {
+        Self { resend: RESEND, ..self }
     }
 }
 
@@ -174,6 +179,11 @@ impl Cluster {
     /// As [`start`](Self::start), of nodes that wait so long for others.
     pub(crate) fn start_with(nodes: u32, replicas: usize, serve: Duration) -> Self {
         Self::start_waiting(nodes, replicas, Waits::short(serve))
+    }
+
+    /// As [`start`](Self::start), where nobody is to be taken for gone.
+    pub(crate) fn start_patient(nodes: u32, replicas: usize) -> Self {
+        Self::start_waiting(nodes, replicas, Waits::long())
     }
 
     /// As [`start`](Self::start), of nodes that wait so long for each other.

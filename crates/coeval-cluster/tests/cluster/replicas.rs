@@ -23,7 +23,7 @@ async fn agreed(snapshot: &Snapshot) -> Result<BTreeMap<u64, BrickSum>, ReadErro
 /// To break it: ask the holders for what they have, in place of what the snapshot sees; or leave out a row of what `Incoming` gives.
 #[test]
 fn replicas_agree_while_loads_go_on_and_a_row_more_is_seen() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     let traffic = Traffic::start(&cluster, &[1, 2, 3]);
     for number in [1, 2, 3] {
         traffic.go_on();

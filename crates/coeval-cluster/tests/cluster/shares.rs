@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What of the bricks each node has, asked on any node.
 
-use crate::nodes::{Cluster, Waits, wait_until};
+use crate::nodes::{Cluster, wait_until};
 use crate::rows::{BRICKS, ROWS, brick, rows_of};
 use crate::sums::loads;
 use coeval_cluster::{BrickAddress, CommitWait, Founding, Node, NodeId, NodeShare};
@@ -42,7 +42,7 @@ fn every_node_tells_of_all_what_they_have() {
 /// To break it: wait for all answers. It takes twenty seconds then, until the call is given up.
 #[test]
 fn who_says_nothing_is_left_out() {
-    let cluster = Cluster::start_waiting(3, 2, Waits::long());
+    let cluster = Cluster::start_patient(3, 2);
     loads(&cluster, 10);
     // Without it nobody is taken for gone.
     cluster.node(1).stop_keeper();
