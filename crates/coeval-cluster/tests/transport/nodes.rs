@@ -29,14 +29,15 @@ pub(crate) fn place(node: NodeId) -> Place {
     Place { node, address, listener }
 }
 
-/// What a node at this place is told: short timeouts.
+/// What a node at this place is told. Nothing takes too long because a thread gets no core for seconds; tests of what does take shorter
+/// times.
 pub(crate) fn options(place: &Place) -> TransportOptions {
     let formats = Formats::up_to(FormatVersion::new(9));
     let mut options = TransportOptions::new(place.node, place.address.clone(), ClusterId::new(77), formats);
     options.timeouts = Timeouts {
         connect: Duration::from_secs(2),
-        silence: Duration::from_millis(600),
-        call: Duration::from_millis(1_500),
+        silence: Duration::from_secs(20),
+        call: Duration::from_secs(20),
         pause_min: Duration::from_millis(10),
         pause_max: Duration::from_millis(200),
     };

@@ -2,7 +2,7 @@
 //! Other protocols on the port, and nodes that reach the port of another program.
 
 use crate::authority::Authority;
-use crate::nodes::{Node, ONE, TWO, options, pair, place, wait_until};
+use crate::nodes::{Node, ONE, TWO, options, pair_with, place, wait_until};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ fn answer_to(node: &Node, port: u16, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();
-    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let _ = stream.read_to_end(&mut answer);
     drop(stream);
     wait_until("it is refused", || node.peers().status().refused_connections > before);
@@ -38,12 +38,13 @@ fn last_refusal(node: &Node) -> String {
 
 #[test]
 fn other_protocols_are_named_and_let_no_node_wait() {
-    let (one, two) = pair();
+    // Whoever waited for a greeting would do so for this long.
+    let (one, two) = pair_with(|options| options.timeouts.connect = Duration::from_secs(60));
     for (bytes, what) in STRANGERS {
         let begin = Instant::now();
         answer_to(&one, two.shown(ONE).address.port(), bytes);
         assert!(last_refusal(&one).contains(what), "{}", last_refusal(&one));
-        assert!(begin.elapsed() < Duration::from_millis(400), "{what}: {:?}", begin.elapsed());
+        assert!(begin.elapsed() < Duration::from_secs(10), "{what}: {:?}", begin.elapsed());
     }
     two.peers().send(ONE, "x").unwrap();
     wait_until("nodes talk as ever", || one.recorder.count() == 1);
@@ -67,15 +68,14 @@ fn other_protocols_are_named_by_a_node_with_certificates_too() {
 
 #[test]
 fn whoever_says_nothing_is_sent_away_in_time_and_many_of_them_hold_up_nobody() {
-    let (one, two) = pair();
+    let (one, two) = pair_with(|options| options.timeouts.connect = Duration::from_secs(5));
     let port = two.shown(ONE).address.port();
     let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
-    let begin = Instant::now();
     two.peers().send(ONE, "x").unwrap();
     wait_until("nodes talk as ever", || one.recorder.count() == 1);
-    assert!(begin.elapsed() < Duration::from_millis(300), "{:?}", begin.elapsed());
+    assert_eq!(one.peers().status().refused_connections, 0, "all of them are there still");
     wait_until("all are sent away", || one.peers().status().refused_connections == 100);
-    assert!(last_refusal(&one).contains("was waited for, for 2000 ms"), "{}", last_refusal(&one));
+    assert!(last_refusal(&one).contains("was waited for, for 5000 ms"), "{}", last_refusal(&one));
     for mut stream in silent {
         assert_eq!(stream.read(&mut [0; 64]).unwrap_or(0), 0);
     }
