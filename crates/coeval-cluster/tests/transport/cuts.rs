@@ -45,8 +45,7 @@ fn frames_behind_a_cut_arrive_and_none_arrives_twice_or_out_of_order() {
     let mut number = 0;
     for round in 0..20 {
         let (begin, enough) = (Instant::now(), two.recorder.count() + 30);
-        let is_through =
-            || two.recorder.count() >= enough && one.shown(TWO).counters.connections > round;
+        let is_through = || two.recorder.count() >= enough && one.shown(TWO).counters.connections > round;
         while begin.elapsed() < Duration::from_millis(60) || !is_through() {
             assert!(begin.elapsed() < Duration::from_secs(20), "nothing arrives behind cut {round}");
             let length = 8 + (number as usize * 7_919) % 40_000;
