@@ -398,7 +398,7 @@ fn blocks_beside_spanning_commits_never_see_half_of_one() {
 /// least the number of the second, whichever it looks at first.
 #[test]
 fn whoever_looks_at_both_places_sees_commits_in_the_order_of_their_clients() {
-    const ROUNDS: usize = 60;
+    const LOOKS: usize = 4;
     let (database, mut setup) = database();
     run(
         &mut setup,
@@ -410,12 +410,16 @@ fn whoever_looks_at_both_places_sees_commits_in_the_order_of_their_clients() {
         |k: usize, n: usize| format!("UPDATE stock SET quantity = {n} WHERE w = 1 AND i = {k}"),
     );
     let (is_over, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let (is_over, rounds) = (&is_over, &rounds);
+    // Of the reader who looks there first, and of the one who looks here first.
+    let looks = [const { AtomicUsize::new(0) }; 2];
+    let (is_over, rounds, looks) = (&is_over, &rounds, &looks);
     std::thread::scope(|scope| {
         let database = &database;
         let writer = move |k: usize| {
             let mut session = session(database);
-            for n in 1..=ROUNDS {
+            // Until both readers have looked often enough beside it; the bound is for one that panics.
+            let has_enough = || looks.iter().all(|looks| looks.load(Ordering::SeqCst) >= LOOKS);
+            for n in (1..=6_000).take_while(|n| *n <= 60 || !has_enough()) {
                 // The first counts here first, the second there.
                 let (first, second) =
                     if k == 1 { (here(k, n), there(k, n)) } else { (there(k, n), here(k, n)) };
@@ -425,7 +429,6 @@ fn whoever_looks_at_both_places_sees_commits_in_the_order_of_their_clients() {
         };
         let reader = move |first_is_here: bool| {
             let mut session = session(database);
-            let mut looks = 0;
             while !is_over.load(Ordering::SeqCst) {
                 run(&mut session, "BEGIN");
                 let of = |session: &mut Session, is_here: bool| {
@@ -445,17 +448,15 @@ fn whoever_looks_at_both_places_sees_commits_in_the_order_of_their_clients() {
                 let (here, there) = if first_is_here { (first, second) } else { (second, first) };
                 assert!(here[0] >= there[0] && there[1] >= here[1], "here {here:?}, there {there:?}");
                 run(&mut session, "COMMIT");
-                looks += 1;
+                looks[usize::from(first_is_here)].fetch_add(1, Ordering::SeqCst);
             }
-            looks
         };
         let writers = [scope.spawn(move || writer(1)), scope.spawn(move || writer(2))];
         let readers = [scope.spawn(move || reader(true)), scope.spawn(move || reader(false))];
         let outcomes = writers.map(|writer| writer.join());
         is_over.store(true, Ordering::SeqCst);
-        for reader in readers {
-            assert!(reader.join().unwrap() > 3);
-        }
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        assert!(looks.iter().all(|looks| looks.load(Ordering::SeqCst) >= LOOKS), "{looks:?}");
         outcomes.into_iter().for_each(|outcome| outcome.unwrap());
     });
 }

@@ -7,6 +7,7 @@ use crate::skipping::needed;
 use coeval::{Database, Session, SqlState};
 use coeval_txn::LockState;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const ON_SERVER: &str = "SELECT quantity FROM stock WHERE w = 1 AND i = 1";
@@ -40,23 +41,45 @@ fn spanning(database: &Database) -> (std::thread::JoinHandle<SqlState>, coeval::
     (waiting, cancel)
 }
 
+/// As [`spanning`], once it has its place on the server and waits for replicas.
+fn spanning_by_now(database: &Database) -> (std::thread::JoinHandle<SqlState>, coeval::CancelHandle) {
+    let before = database.store().applied_version();
+    let (waiting, cancel) = spanning(database);
+    let has_come = || database.store().applied_version() != before || waiting.is_finished();
+    until("it does not get there", has_come);
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(!waiting.is_finished());
+    (waiting, cancel)
+}
+
 /// Nobody sees a commit on the server before one that came first there: it waited for that, deaf to everything.
 #[test]
 fn a_commit_on_the_server_behind_one_that_spans_can_be_cancelled() {
     let directory = tempfile::tempdir().unwrap();
     let (database, mut client) = served(directory.path());
     run(&mut client, "SET synchronous_standby_names = 'nobody'");
-    let (spans, cancel_spans) = spanning(&database);
+    let (spans, cancel_spans) = spanning_by_now(&database);
     let mut behind = session(&database);
     let cancel = behind.cancel_handle();
-    run(&mut behind, "BEGIN; INSERT INTO stock VALUES (2, 2, 2)");
-    std::thread::sleep(Duration::from_millis(500));
-    let waiting =
-        std::thread::spawn(move || behind.run("COMMIT").map(drop).expect_err("it is cancelled").state());
-    std::thread::sleep(Duration::from_millis(200));
-    assert!(!waiting.is_finished() && !spans.is_finished());
-    cancel.cancel();
-    assert_eq!(waiting.join().unwrap().code(), "08007");
+    loop {
+        run(&mut behind, "BEGIN; INSERT INTO stock VALUES (2, 2, 2)");
+        let state = std::thread::scope(|scope| {
+            let waiting =
+                scope.spawn(|| behind.run("COMMIT").map(drop).expect_err("it is cancelled").state());
+            std::thread::sleep(Duration::from_millis(200));
+            assert!(!waiting.is_finished() && !spans.is_finished());
+            while !waiting.is_finished() {
+                cancel.cancel();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            waiting.join().unwrap()
+        });
+        // On a busy machine it had not come so far, and nothing is left of it.
+        if state != SqlState::QueryCanceled {
+            assert_eq!(state.code(), "08007");
+            break;
+        }
+    }
     cancel_spans.cancel();
     assert_eq!(spans.join().unwrap().code(), "08007");
     run(&mut client, "SET synchronous_standby_names = ''");
@@ -74,15 +97,7 @@ fn while_a_commit_that_spans_waits_for_replicas_others_begin_on_the_server_and_i
     let (database, mut client) = served(directory.path());
     let before = [vec!["10".to_owned()], vec!["one".to_owned()]];
     run(&mut client, "SET synchronous_standby_names = 'nobody'");
-    let (waiting, cancel) = spanning(&database);
-    let certified = database.store().applied_version();
-    let began = Instant::now();
-    while database.store().applied_version() == certified && database.store().world().version() == certified {
-        assert!(began.elapsed() < Duration::from_secs(20) && !waiting.is_finished(), "it does not get there");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    std::thread::sleep(Duration::from_millis(100));
-
+    let (waiting, cancel) = spanning_by_now(&database);
     let mut reader = session(&database);
     assert_eq!([rows(&mut reader, ON_SERVER), rows(&mut reader, HERE)], before, "nothing of it is seen");
     assert!(!waiting.is_finished());
@@ -185,6 +200,9 @@ fn while_a_commit_that_spans_waits_for_a_row_lock_others_begin_and_span() {
 /// More than a role may leave behind on engines before its statements have to wait.
 const CANCELLED: usize = 12;
 
+/// What is answered at once is answered within this on any machine, and what waits for the end of a long statement is not.
+const SOON: Duration = Duration::from_secs(10);
+
 /// A cancelled statement worked on to its end inside of DuckDB: eight of a role, and its next statement waited for them.
 #[test]
 fn cancelled_statements_are_answered_at_once_and_end_in_their_engine() {
@@ -205,19 +223,27 @@ fn cancelled_statements_are_answered_at_once_and_end_in_their_engine() {
     let long =
         "SELECT count(*) FROM t AS a, t AS b, t AS c WHERE (a.k * 7 + b.k * 13 + c.k) % 1000003 = 1000002";
     for _ in 0..CANCELLED {
-        let cancel = client.cancel_handle();
-        let cancels = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(200));
-            cancel.cancel();
-            Instant::now()
+        let (cancel, is_over) = (client.cancel_handle(), AtomicBool::new(false));
+        let asked = std::thread::scope(|scope| {
+            let cancels = scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(200));
+                let asked = Instant::now();
+                // On a busy machine the statement may not have begun.
+                while !is_over.load(Ordering::Relaxed) {
+                    cancel.cancel();
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                asked
+            });
+            let ended = client.run(long).map(drop).map_err(|error| error.state());
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(ended, Err(SqlState::QueryCanceled));
+            cancels.join().unwrap()
         });
-        assert_eq!(state(&mut client, long), SqlState::QueryCanceled);
-        let answered = Instant::now();
-        let took = answered.duration_since(cancels.join().unwrap());
-        // A tenth of a second, and room for a machine that is busy.
-        assert!(took < Duration::from_secs(1), "the answer took {took:?}");
+        // A tenth of a second, and room for a machine that is busy. To its end the statement takes minutes.
+        assert!(asked.elapsed() < SOON, "the answer took {:?}", asked.elapsed());
     }
     let began = Instant::now();
     assert_eq!(rows(&mut client, "SELECT count(*) FROM t"), ["3000"]);
-    assert!(began.elapsed() < Duration::from_secs(5), "statements that were cancelled work on");
+    assert!(began.elapsed() < SOON, "statements that were cancelled work on");
 }
