@@ -326,8 +326,7 @@ fn what_strangers_send_is_bounded() {
 fn a_stranger_has_to_go_and_a_run_may_last() {
     let roles = Roles::new().with("admin", "geheim").unwrap();
     // A login has to come within it, on a busy machine too.
-    let options =
-        ConsoleOptions { stranger_time_max: Duration::from_secs(3), ..ConsoleOptions::default() };
+    let options = ConsoleOptions { stranger_time_max: Duration::from_secs(3), ..ConsoleOptions::default() };
     let console = Running::with(ServerOptions { roles, ..ServerOptions::default() }, options);
     console.runtime.block_on(async {
         let (browser, tab) = console.user("admin", "geheim").await;

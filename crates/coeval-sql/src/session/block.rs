@@ -201,7 +201,7 @@ impl BlockOptions {
         let begun = Instant::now();
         let heard = heard_since(store, begun);
         let heard = if heard > max && is_on_the_wire(store, begun) {
-            aside(|| ask_primary(store, begun, max, cancel))?
+            aside(|| ask_primary(store, (begun, max), ANSWER_PATIENCE, cancel))?
         } else {
             heard
         };
@@ -241,17 +241,17 @@ fn heard_since(store: &Store, asked: Instant) -> Duration {
 }
 
 /// Has the primary asked whether it has anything new: without commits it says so once a second, and the session takes less. How old
-/// what the replica has may be then, for somebody who has asked at this moment.
+/// what the replica has may be then, for somebody who has asked at this moment, and waits no longer than the patience.
 fn ask_primary(
     store: &Store,
-    asked: Instant,
-    max: Duration,
+    (asked, max): (Instant, Duration),
+    patience: Duration,
     cancel: &CancelHandle,
 ) -> Result<Duration, SqlError> {
     // What is older than that is not enough.
     let wanted = asked.checked_sub(max).unwrap_or(asked);
     // Each time, as a replica that is asked for it only knows the primary's answer when it is asked again.
-    while store.ask_primary() && asked.elapsed() < ANSWER_PATIENCE {
+    while store.ask_primary() && asked.elapsed() < patience {
         if let Some(reason) = cancel.requested() {
             return Err(reason.error());
         }

@@ -86,7 +86,7 @@ fn cancelled(work: impl FnOnce() -> Result<(), SqlError> + Send) -> SqlState {
         let asked = Instant::now();
         handle.cancel();
         let outcome = waiting.join().unwrap();
-        assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+        assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
         outcome.unwrap_err().state
     })
 }
