@@ -163,6 +163,7 @@ pub(crate) fn is_interrupted() -> bool {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
+    use std::sync::mpsc::channel;
     use std::time::Instant;
 
     /// A call that ends when it was asked so often, and how often it was asked.
@@ -220,8 +221,11 @@ mod tests {
             let _ = continuing();
             ControlFlow::Break(())
         };
-        let call = || {
+        let (go_on, wait) = channel::<()>();
+        let call = move || {
             call();
+            // Until it was looked at, for which it takes somebody whom it does not keep waiting.
+            let _ = wait.recv_timeout(Duration::from_secs(20));
             thread::sleep(LOOK * 10);
         };
         let working = thread::spawn(move || abandonable(&theirs, || stoppable(stop, call)));
@@ -230,6 +234,7 @@ mod tests {
         }
         statement.abandon();
         assert!(!working.is_finished(), "who abandons a statement does not wait for it");
+        go_on.send(()).unwrap();
         assert_eq!(working.join().unwrap(), Some(()));
         assert_eq!(asked.load(Ordering::SeqCst), 1);
     }

