@@ -50,9 +50,14 @@ def test_the_loop_goes_on():
                     ticks += 1
 
             ticking = asyncio.create_task(tick())
-            await (await db.sql("SELECT count(*) FROM generate_series(1, 3000000) AS g")).fetchall()
+            for _ in range(20):  # others may have all cores for the time of one
+                before = ticks
+                await (await db.sql("SELECT count(*) FROM generate_series(1, 3000000) AS g")).fetchall()
+                if ticks > before + 3:
+                    break
+            else:
+                pytest.fail("the loop stands still while statements run")
             ticking.cancel()
-            assert ticks > 3
 
     run(work())
 

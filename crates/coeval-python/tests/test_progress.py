@@ -12,18 +12,29 @@ import coeval
 import pytest
 from coeval import _progress
 
-SLOW = "SELECT count(*) FROM generate_series(1, 60000) AS g, generate_series(1, 60000) AS h WHERE g + h = 0"
-PROGRAM = f"""
+SLOW = "SELECT count(*) FROM generate_series(1, 600000) AS g, generate_series(1, 600000) AS h WHERE g + h = 0"
+
+
+def cancelled_after(seconds):
+    """A program whose statement is cancelled after so long."""
+    return f"""
 import coeval, threading
 db = coeval.connect()
-timer = threading.Timer(2.5, db.cancel)
-timer.start()
+ended = threading.Event()
+def cancel():
+    ended.wait({seconds})
+    while not ended.wait(0.1):
+        db.cancel()
+threading.Thread(target=cancel, daemon=True).start()
 try:
     db.sql({SLOW!r}).fetchall()
 except coeval.QueryCanceled:
     print("canceled")
+ended.set()
 print(db.sql("SELECT 1").fetchall())
 """
+
+
 MANY = """
 import coeval, time
 db = coeval.connect(autocommit=True)
@@ -33,7 +44,7 @@ class Sets:
     def __iter__(self):
         for number in range(4):
             yield [number]
-            time.sleep(0.6)
+            time.sleep(1.5)
 print(db.cursor().executemany("INSERT INTO t VALUES (?)", Sets()).rowcount)
 """
 
@@ -65,26 +76,31 @@ def at_terminal(program, **environment):
 
 
 def test_a_long_statement_says_for_how_long_and_takes_it_back():
-    shown, out = at_terminal(PROGRAM)
+    shown, out = at_terminal(cancelled_after(5.5))
     assert out == "canceled\n[(1,)]\n"
-    assert "running for 1 s, Ctrl-C ends it" in shown and "running for 2 s" in shown
+    # On a busy machine not every second is shown.
+    seconds = {int(found) for found in re.findall(r"running for (\d+) s, Ctrl-C ends it", shown)}
+    assert len(seconds) >= 2 and min(seconds) >= 1, shown
     assert shown.endswith("\r\x1b[K")
 
 
 def test_a_bar_where_the_whole_is_known():
     shown, out = at_terminal(MANY)
     assert out == "4\n"
-    assert re.search(r"\[=+ +\] [12] of 4 sets, running for 1 s", shown)
+    assert re.search(r"\[=+ +\] [123] of 4 sets, running for [1-9]\d* s", shown)
 
 
 @pytest.mark.parametrize("program", ["db.sql('SELECT 1').fetchall()", "db.sql('SELECT pg_sleep(0.3)').fetchall()"])
 def test_nothing_is_said_of_what_is_short(program):
-    assert at_terminal(f"import coeval; db = coeval.connect(); {program}") == ("", "")
+    # On a busy machine these take longer than a second, too.
+    setting = "from coeval import _progress; _progress._QUIET_SECONDS = 30"
+    assert at_terminal(f"import coeval; {setting}; db = coeval.connect(); {program}") == ("", "")
 
 
 def test_nothing_is_said_where_it_is_off_or_nobody_looks():
-    assert at_terminal(PROGRAM, COEVAL_PROGRESS="off")[0] == ""
-    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)
+    program = cancelled_after(2.5)
+    assert at_terminal(program, COEVAL_PROGRESS="off")[0] == ""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (run.stderr, run.returncode) == ("", 0)
 
 
@@ -130,7 +146,11 @@ def test_a_notebook_has_it_below_its_cell(db, monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", interactive)
     monkeypatch.setitem(sys.modules, "IPython.display", interactive.display)
     monkeypatch.setattr(_progress, "_QUIET_SECONDS", 0.1)
-    db.sql("SELECT pg_sleep(0.6)").fetchall()
+    for seconds in (0.6, 2.4, 9.6):  # a busy machine may show less
+        told.clear()
+        db.sql(f"SELECT pg_sleep({seconds})").fetchall()
+        if len(told) >= 3 and told[0].startswith("running for 0 s"):
+            break
     assert len(told) >= 3 and told[-1] == ""
     assert told[0].startswith("running for 0 s")
     told.clear()

@@ -6,7 +6,6 @@ import decimal
 import subprocess
 import sys
 import threading
-import time
 
 import coeval
 import pandas
@@ -158,14 +157,27 @@ def test_errors_say_where(db):
         coeval.connect("postgres://tester@127.0.0.1:1/coeval")
 
 
-def test_a_statement_is_cancelled(db):
-    def cancel():
-        time.sleep(0.3)
-        db.cancel()
+def test_a_statement_is_cancelled(db, url):
+    running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()"
+    ended = threading.Event()
 
-    threading.Thread(target=cancel).start()
-    with pytest.raises(coeval.QueryCanceled):
-        db.sql("SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b")
+    def cancel():
+        with coeval.connect(url) as other:
+            while other.sql(running).fetchone() == (0,) and not ended.wait(0.01):
+                pass
+        # Once is enough, unless it came before the statement had begun in earnest.
+        while not ended.is_set():
+            db.cancel()
+            ended.wait(5)
+
+    cancels = threading.Thread(target=cancel)
+    cancels.start()
+    try:
+        with pytest.raises(coeval.QueryCanceled):
+            db.sql("SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b")
+    finally:
+        ended.set()
+        cancels.join()
     assert db.sql("SELECT 1").fetchall() == [(1,)]
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transactions, threads, and what happens to them."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -150,9 +151,13 @@ def test_python_goes_on_while_a_statement_runs(db):
     thread = threading.Thread(target=counting)
     thread.start()
     try:
-        before = count[0]
-        db.sql("SELECT count(*) FROM generate_series(1, 3000000) AS g, generate_series(1, 2) AS h").fetchall()
-        assert count[0] > before + 100
+        for _ in range(20):  # others may have all cores for the time of one
+            before = count[0]
+            db.sql("SELECT count(*) FROM generate_series(1, 3000000) AS g, generate_series(1, 2) AS h").fetchall()
+            if count[0] > before + 100:
+                break
+        else:
+            pytest.fail("the thread stands still while statements run")
     finally:
         stop.set()
         thread.join()
@@ -161,11 +166,27 @@ def test_python_goes_on_while_a_statement_runs(db):
 ENDLESS = "SELECT count(*) FROM generate_series(1, 1000000) AS g, generate_series(1, 1000000) AS h"
 
 
+@contextlib.contextmanager
+def cancelling(db):
+    """Another thread cancels what the connection runs, again and again: at first it may not have begun."""
+    ended = threading.Event()
+
+    def cancel():
+        while not ended.wait(0.2):
+            db.cancel()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 def test_a_statement_is_cancelled_from_another_thread(db):
-    timer = threading.Timer(0.2, db.cancel)
-    timer.start()
     began = time.monotonic()
-    with pytest.raises(coeval.QueryCanceled) as raised:
+    with cancelling(db), pytest.raises(coeval.QueryCanceled) as raised:
         db.sql(ENDLESS).fetchall()
     assert raised.value.sqlstate == "57014"
     assert time.monotonic() - began < 30
@@ -203,8 +224,8 @@ def test_ctrl_c_ends_a_statement(reader):
 import coeval, pyarrow
 db = coeval.connect()
 endless = {ENDLESS!r}
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     {READERS[reader]}
 except KeyboardInterrupt:
     print("interrupted", db.sql("SELECT 1").fetchone(), flush=True)
@@ -216,11 +237,12 @@ def test_ctrl_c_while_rows_come():
     program = """
 import coeval
 db = coeval.connect()
-print("ready", flush=True)
 rows = 0
 try:
     for row in db.sql("SELECT g FROM generate_series(1, 1000000000) AS g"):
         rows += 1
+        if rows == 1:
+            print("ready", flush=True)
 except KeyboardInterrupt:
     print("interrupted", rows > 0, db.sql("SELECT 1").fetchone(), flush=True)
 """
