@@ -348,3 +348,6 @@ async fn follow_tables(declarations: Arc<Declarations>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,9 @@
 
 use super::belonging::{self, Role};
 use super::declarations::Declarations;
+use super::own_node::{OwnNode, Stage};
 use super::part_writer::PartWriter;
+use super::writing::Place;
 use super::{FOLDER, Start, attempt, folder, start_keeper};
 use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
@@ -21,7 +23,9 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
 
 /// Brick tables are spread where there is a cluster; these have no rows.
 #[derive(Debug)]
@@ -202,6 +206,21 @@ impl Trial {
         let start =
             Start { options, listener, directory, founding, durability, store, term: Some(term), threads };
         Self { database, start, declarations, runtime }
+    }
+
+    /// The node as SQL has it, which is so far.
+    pub(super) fn own_node(&self, stage: Stage) -> OwnNode {
+        let options = &self.start.options;
+        OwnNode {
+            number: options.transport.node,
+            nodes: options.nodes.clone(),
+            keeper: options.keeper,
+            replicas: options.replicas,
+            patience: Duration::from_millis(50),
+            stage: watch::Sender::new(stage),
+            declarations: Arc::clone(&self.declarations),
+            place: Place { threads: self.runtime.handle().clone() },
+        }
     }
 
     /// The node, which serves.

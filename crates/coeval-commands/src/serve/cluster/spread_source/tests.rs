@@ -3,14 +3,12 @@
 
 use super::super::own_node::Stage;
 use super::super::trial_node::{TABLES, Trial, number_of, numbers_of, rows, run};
-use super::super::writing::Place;
 use super::*;
 use arrow::ipc::reader::StreamReader;
 use coeval_archive::SpreadPart;
 use coeval_cluster::CommitWait;
 use std::collections::BTreeMap;
 use std::io::Cursor;
-use tokio::sync::watch;
 
 struct Served {
     /// Ends first.
@@ -27,26 +25,13 @@ fn served() -> Served {
     TABLES.iter().for_each(|sql| run(&trial.database, sql));
     trial.declarations.follow().unwrap();
     let node = trial.node();
-    let own = own_node(&trial, Stage::Runs(node.clone()));
+    let own = trial.own_node(Stage::Runs(node.clone()));
     let served = Served { node, own, trial, _dir: dir };
     served.load("hits", 0..4_000);
     served.load("days", 0..10);
     served
 }
 
-fn own_node(trial: &Trial, stage: Stage) -> OwnNode {
-    let options = &trial.start.options;
-    OwnNode {
-        number: options.transport.node,
-        nodes: options.nodes.clone(),
-        keeper: options.keeper,
-        replicas: options.replicas,
-        patience: Duration::from_millis(50),
-        stage: watch::Sender::new(stage),
-        declarations: Arc::clone(&trial.declarations),
-        place: Place { threads: trial.runtime.handle().clone() },
-    }
-}
 
 impl Served {
     fn load(&self, table: &str, numbers: std::ops::Range<i64>) {
