@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The keeper of views beside the node of a primary.
+//! The node of a server: the keeper of views beside that of a primary, and what its readers go by.
 
 use super::own_node::Stage;
-use super::trial_node::Trial;
-use super::{Founding, attempt, run};
-use coeval_cluster::{ChangeNodesError, NodeId};
+use super::trial_node::{self, TABLES, Trial, number_of, rows};
+use super::{Founding, Node, attempt, run};
+use arrow::array::RecordBatch;
+use coeval::{Cluster, ClusterSnapshot};
+use coeval_cluster::{ChangeNodesError, CommitWait, Epoch, NodeId};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// To break it: have `run` start each keeper in term 1, or in any but that of the primary.
@@ -29,5 +32,44 @@ fn the_keeper_is_of_the_term_of_its_primary() {
         }
         node.stop().await;
         running.await.unwrap();
+    });
+}
+
+async fn load(node: &Node, table: u64, numbers: Range<i64>) -> Epoch {
+    let mut load = node.begin().await.unwrap();
+    load.append_rows(table, &rows(numbers)).await.unwrap();
+    let epoch = load.epoch();
+    load.commit(CommitWait::Decided).await.unwrap();
+    epoch
+}
+
+/// How many rows of a table a snapshot sees.
+async fn count(snapshot: &dyn ClusterSnapshot, table: u64) -> usize {
+    let mut count = 0;
+    for brick in snapshot.bricks(table).await.unwrap() {
+        let rows = snapshot.rows(table, brick, vec![0]).await.unwrap();
+        count += rows.iter().map(RecordBatch::num_rows).sum::<usize>();
+    }
+    count
+}
+
+/// To break it: have `OwnNode` say that it has no ages, or give its newest snapshot at any age.
+#[test]
+fn readers_go_by_ages_and_see_nothing_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut trial = Trial::begin(dir.path());
+    trial_node::run(&trial.database, TABLES[0]);
+    trial.declarations.follow().unwrap();
+    trial.start.options.expects_ages = true;
+    let (node, hits) = (trial.node(), number_of(&trial.database, "hits"));
+    let own = trial.own_node(Stage::Runs(node.clone()));
+    let ages = own.ages().expect("readers of rows go by them");
+    trial.runtime.block_on(async {
+        let (first, second) = (load(&node, hits, 0..10).await, load(&node, hits, 10..30).await);
+        for (age, expected) in [(first, 10), (second, 30), (first, 10)] {
+            let snapshot = ages.snapshot_at(age).await.unwrap();
+            assert_eq!(count(&*snapshot, hits).await, expected, "at {age}");
+        }
+        node.stop().await;
     });
 }

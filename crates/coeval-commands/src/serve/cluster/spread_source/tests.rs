@@ -32,7 +32,6 @@ fn served() -> Served {
     served
 }
 
-
 impl Served {
     fn load(&self, table: &str, numbers: std::ops::Range<i64>) {
         let number = number_of(&self.trial.database, table);
