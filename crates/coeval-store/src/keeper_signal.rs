@@ -106,6 +106,12 @@ impl KeeperSignal {
         self.wake.notify_all();
     }
 
+    /// Whether the keeper has not begun to look since it was poked.
+    #[cfg(test)]
+    pub(crate) fn is_poked(&self) -> bool {
+        self.state.lock().is_poked
+    }
+
     /// Makes the keeper look after buried worlds.
     pub(crate) fn note_graves(&self) {
         self.state.lock().has_graves = true;

@@ -42,7 +42,9 @@ fn work_until_told(store: &Store, workload: &mut Workload, step: Step) -> Option
         }
         if Step::OF_KEEPER.contains(&step) || Step::OF_CHECKPOINTS.contains(&step) {
             // Steps take no time, and the keeper would hardly get its turn.
-            store.shared.keeper.poke();
+            let keeper = &store.shared.keeper;
+            keeper.poke();
+            until("the keeper looks", || !keeper.is_poked() || store.check_running().is_err());
         }
         std::thread::sleep(pause(step));
         if store.check_running().is_err() {

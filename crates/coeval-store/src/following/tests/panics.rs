@@ -60,6 +60,11 @@ fn follow_until_told(
         }
         if Step::OF_KEEPER.contains(&step) {
             store.shared.keeper.poke();
+            let begun = Instant::now();
+            while store.shared.keeper.is_poked() && store.check_running().is_ok() {
+                assert!(begun.elapsed() < Duration::from_secs(60), "{step:?}: the keeper does not look");
+                std::thread::yield_now();
+            }
             std::thread::sleep(Duration::from_micros(500));
         }
         if let Some(reason) = take_some(store, follower, &mut feed) {
