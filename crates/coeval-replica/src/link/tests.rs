@@ -79,7 +79,7 @@ fn who_is_busy_is_heard_of_and_says_nothing_new() {
     link.row("TERM_HISTORY").unwrap();
     let wire = Wire::new(link);
     wire.send_status([3, 2, 1].map(Lsn::new), Answer::Unneeded).unwrap();
-    wire.while_heard(|| std::thread::sleep(SILENCE * 4));
+    wire.while_heard(|| std::thread::sleep(SILENCE * 6));
     drop(wire);
     let heard = primary.join().unwrap();
     let places = [3u64, 2, 1].map(u64::to_be_bytes).concat();

@@ -168,6 +168,11 @@ fn a_piece_that_nobody_listens_to_is_dropped() {
         let mut parts = snapshot.run(NodeId::new(2), order);
         let listening = tokio::time::timeout(SIGN_OF_LIFE * 2, parts.next());
         assert!(listening.await.is_err(), "it runs, and says so, and makes nothing");
+        let begun = Instant::now();
+        while open.load(Ordering::SeqCst) == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(30), "it does not begin");
+            sleep(Duration::from_millis(5)).await;
+        }
         assert_eq!(open.load(Ordering::SeqCst), 1);
         drop(parts);
         let begun = Instant::now();
