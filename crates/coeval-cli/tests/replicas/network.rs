@@ -126,6 +126,23 @@ fn connections_are_cut_and_stall_and_nothing_is_missing_or_there_twice() {
     check(&copy_dir);
 }
 
+/// What a query gives whose replica has to meet a bound for it. On a busy machine the primary may answer too late, but not each time; where
+/// nobody is asked the refusal comes at once.
+fn within_the_bound(copy: &Sql, query: &str) -> String {
+    for _ in 0..5 {
+        let begun = Instant::now();
+        match copy.value(query) {
+            Ok(found) => return found.unwrap(),
+            Err(error) => {
+                assert_eq!(error.code().unwrap().code(), "55000", "{error}");
+                // So long the answer is waited for.
+                assert!(begun.elapsed() >= Duration::from_secs(2), "{error} after {:?}", begun.elapsed());
+            }
+        }
+    }
+    panic!("the primary never answers in time");
+}
+
 /// A primary without commits says once a second that nothing is new. A replica that had everything did not meet a bound below that.
 #[test]
 fn an_idle_replica_meets_a_bound_below_a_second_and_one_that_hears_nothing_does_not() {
@@ -141,7 +158,7 @@ fn an_idle_replica_meets_a_bound_below_a_second_and_one_that_hears_nothing_does_
         copy.run("SET coeval.max_staleness = '250ms'").unwrap();
         for _ in 0..6 {
             std::thread::sleep(Duration::from_millis(300));
-            assert_eq!(copy.value(count).unwrap().unwrap(), "3", "{isolation}");
+            assert_eq!(within_the_bound(&copy, count), "3", "{isolation}");
         }
         copy.run("SET coeval.max_staleness = 0").unwrap();
     }
@@ -173,7 +190,7 @@ fn a_replica_of_a_replica_knows_how_old_the_primarys_word_is() {
     let count = "SELECT count(*) FROM t";
     for _ in 0..5 {
         std::thread::sleep(Duration::from_millis(600));
-        assert_eq!(copy.value(count).unwrap().unwrap(), "3");
+        assert_eq!(within_the_bound(&copy, count), "3");
     }
     proxy.set(STALLED);
     std::thread::sleep(Duration::from_millis(1500));
@@ -201,7 +218,7 @@ fn the_last_replica_of_a_long_chain_meets_a_bound_as_the_first_does() {
     for round in 0..8 {
         // Long enough for each word to have grown old by itself.
         std::thread::sleep(Duration::from_millis(1000 + 370 * (round % 3)));
-        assert_eq!(copy.value("SELECT count(*) FROM t").unwrap().unwrap(), "3", "{round}");
+        assert_eq!(within_the_bound(&copy, "SELECT count(*) FROM t"), "3", "{round}");
     }
 }
 
