@@ -29,7 +29,7 @@ pub(crate) fn sent(cluster: &Cluster) -> u64 {
 
 #[test]
 fn all_nodes_give_the_same_codes_and_known_ones_cost_no_message() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     assert_eq!(ask(&cluster, 1, Purpose::Give, &["Bonn", "Oslo"]), codes([0, 1]));
     assert_eq!(ask(&cluster, 2, Purpose::Give, &["Rome", "Oslo", "Bonn"]), codes([2, 1, 0]));
     assert_eq!(ask(&cluster, 3, Purpose::Find, &["Rome", "Lima"]), [Some(Code::new(2)), None]);
@@ -80,7 +80,7 @@ fn codes_move_with_their_place() {
 
 #[test]
 fn what_cannot_have_a_code_is_said_so() {
-    let cluster = Cluster::start(2, 2);
+    let cluster = Cluster::start_patient(2, 2);
     let texts: Vec<String> = (0..=CITY.1).map(|number| format!("city {number}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let given = ask(&cluster, 1, Purpose::Give, &texts);

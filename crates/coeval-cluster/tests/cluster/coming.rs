@@ -19,7 +19,7 @@ fn bricks_on(cluster: &Cluster, number: u32) -> usize {
 
 #[test]
 fn a_node_joins_while_loads_go_on() {
-    let mut cluster = Cluster::start(2, 2);
+    let mut cluster = Cluster::start_patient(2, 2);
     let traffic = Traffic::start(&cluster, &[1, 2]);
     traffic.go_on();
     let joiner = cluster.joiner();
@@ -76,7 +76,7 @@ fn a_cluster_grows_from_one_node_and_starts_again() {
 
 #[test]
 fn two_nodes_join_at_once() {
-    let mut cluster = Cluster::start(2, 2);
+    let mut cluster = Cluster::start_patient(2, 2);
     let traffic = Traffic::start(&cluster, &[1, 2]);
     traffic.go_on();
     let joiners = vec![cluster.joiner(), cluster.joiner()];
@@ -116,7 +116,7 @@ fn a_number_is_not_lost_with_the_answer() {
 /// Node 3 writes down that there is a node 4, though it is told so long after it has joined.
 #[test]
 fn a_node_remembers_who_came_after_it() {
-    let mut cluster = Cluster::start(2, 1);
+    let mut cluster = Cluster::start_patient(2, 1);
     let joiner = cluster.joiner();
     cluster.join(vec![joiner], &[1]);
     cluster.settle();
@@ -134,7 +134,7 @@ fn a_node_remembers_who_came_after_it() {
 #[test]
 fn bricks_come_at_a_pace_while_loads_go_on() {
     const RATE: u64 = 250_000;
-    let mut cluster = Cluster::start(2, 2);
+    let mut cluster = Cluster::start_patient(2, 2);
     let mut acknowledged = loads(&cluster, 10);
     // What takes a while to come: no sums are in it.
     cluster.runtime.block_on(async {

@@ -23,7 +23,7 @@ async fn listed(node: &Node) -> Vec<u64> {
 #[test]
 fn every_node_knows_of_all_bricks() {
     for replicas in [1, 2] {
-        let cluster = Cluster::start(3, replicas);
+        let cluster = Cluster::start_patient(3, replicas);
         loads(&cluster, 30);
         for node in cluster.running() {
             assert_eq!(cluster.runtime.block_on(listed(&node)), all(), "{node:?} with {replicas} replicas");
@@ -73,7 +73,7 @@ fn all_bricks_are_listed_while_nodes_go_and_come() {
 /// A delete reads what it deletes: that and no more. To break it: give the reader a snapshot of its own, which may see what came later.
 #[test]
 fn a_delete_reads_what_it_sees() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     let before = loads(&cluster, 30);
     cluster.runtime.block_on(async {
         let delete = cluster.node(1).begin_delete().await.unwrap();
@@ -93,7 +93,7 @@ fn a_delete_reads_what_it_sees() {
 /// is gone; the commit waits for ever then.
 #[test]
 fn a_load_under_way_ends_whose_table_is_gone() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     let tables = crate::rows::tables();
     // No other test has this table.
     let gone = BrickAddress { table: 9, brick: 1 };

@@ -49,7 +49,7 @@ impl Waits {
             call: Duration::from_secs(20),
             ..transport_timeouts()
         };
-        let (resend, silence) = (Duration::from_secs(2), Duration::from_secs(6));
+        let (resend, silence) = (Duration::from_secs(1), Duration::from_secs(6));
         Self { serve: Duration::from_secs(20), resend, silence, transport }
     }
 

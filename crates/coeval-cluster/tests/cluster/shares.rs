@@ -22,7 +22,7 @@ fn shares(cluster: &Cluster, node: &Node) -> BTreeMap<NodeId, NodeShare> {
 fn every_node_tells_of_all_what_they_have() {
     const LOADS: usize = 30;
     for replicas in [1, 2] {
-        let cluster = Cluster::start(3, replicas);
+        let cluster = Cluster::start_patient(3, replicas);
         loads(&cluster, LOADS);
         cluster.quiet();
         for node in cluster.running() {
@@ -60,7 +60,7 @@ fn who_says_nothing_is_left_out() {
 /// To break it: leave out what has arrived, or count it as served.
 #[test]
 fn bricks_on_their_way_are_told_until_they_have_come() {
-    let mut cluster = Cluster::start(2, 2);
+    let mut cluster = Cluster::start_patient(2, 2);
     loads(&cluster, 10);
     // What takes a while to come.
     cluster.runtime.block_on(async {

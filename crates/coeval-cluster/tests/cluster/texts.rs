@@ -245,7 +245,7 @@ async fn read_until(node: Node, ends: Arc<AtomicBool>, reads: Arc<AtomicUsize>) 
 /// With one replica, most of what a node reads is on another one, and it has seen none of the texts.
 #[test]
 fn every_node_reads_texts_that_it_has_never_seen() {
-    let cluster = Cluster::start(3, 1);
+    let cluster = Cluster::start_patient(3, 1);
     cluster.runtime.block_on(async {
         for number in 1..=6 {
             load_number(cluster.node(1), number).await.unwrap();
@@ -264,7 +264,7 @@ fn every_node_reads_texts_that_it_has_never_seen() {
 
 #[test]
 fn a_load_whose_texts_are_known_asks_nobody() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     let at_first = sent(&cluster);
     let mut loads = 1;
     cluster.runtime.block_on(load_number(cluster.node(2), 5)).unwrap();
@@ -386,7 +386,7 @@ async fn append_cities(load: &mut Load, cities: &[&str]) -> Result<(), LoadError
 
 #[test]
 fn what_cannot_have_a_code_is_refused_and_the_load_goes_on() {
-    let cluster = Cluster::start(2, 2);
+    let cluster = Cluster::start_patient(2, 2);
     let node = cluster.node(2);
     cluster.runtime.block_on(async {
         let mut load = node.begin().await.unwrap();
@@ -423,7 +423,7 @@ fn what_cannot_have_a_code_is_refused_and_the_load_goes_on() {
 /// Nodes that run hear of a table, and later of a column of texts that it gets; rows of before have none.
 #[test]
 fn a_table_that_is_declared_later_has_texts_too() {
-    let cluster = Cluster::start(3, 2);
+    let cluster = Cluster::start_patient(3, 2);
     let narrow = columns().into_iter().take(3).collect();
     tables().declare(LATER, BrickSchema::new(narrow).unwrap()).unwrap();
     let append = |node: &Node, batch: RecordBatch| {
