@@ -5,7 +5,7 @@ use crate::cloud::{Cloud, is_setting};
 use crate::error::ArchiveError;
 use crate::names::ARCHIVE;
 use crate::patience::Patience;
-use crate::refusal::{Cause, Refusal, passes};
+use crate::refusal::{Cause, Refusal, is_of_keys, passes};
 use crate::sealed::{seal, unseal};
 use crate::synced_files::SyncedFiles;
 use bytes::Bytes;
@@ -392,6 +392,9 @@ impl Archive {
         let mut attempt = 1;
         loop {
             let outcome = runtime.block_on(self.answer(time, ask()))?;
+            // Who says that he has no keys has not answered as the storage.
+            let lacks_keys = |error: &Error| is_of_keys(error) && self.lack_of_keys().is_some();
+            let outcome = outcome.filter(|outcome| !outcome.as_ref().is_err_and(lacks_keys));
             if outcome.as_ref().is_some_and(is_of_storage) {
                 self.inner.has_answered.store(true, Ordering::Relaxed);
             }
@@ -482,7 +485,7 @@ fn is_of_storage<T>(outcome: &object_store::Result<T>) -> bool {
     let Err(error) = outcome else { return true };
     let is_of_object =
         matches!(error, Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotFound { .. });
-    is_of_object || passes(error) || Refusal::of(error).is_some()
+    !is_of_keys(error) && (is_of_object || passes(error) || Refusal::of(error).is_some())
 }
 
 /// What a storage says.

@@ -139,6 +139,18 @@ pub(crate) fn passes(error: &Error) -> bool {
     code_of(&error.to_string()).is_some_and(|code| PASSING.contains(&code))
 }
 
+/// Whether this was said by who was asked for keys, and not by the storage.
+pub(crate) fn is_of_keys(error: &Error) -> bool {
+    let text = error.to_string();
+    SIGNS_OF_KEYS.iter().any(|sign| text.contains(sign))
+}
+
+/// What stands in the errors of requests for keys: words of the clients of Google and Azure, and the paths of Amazon's machines.
+const SIGNS_OF_KEYS: [&str; 3] = [TOKEN_REQUEST, "/latest/api/token", "/latest/meta-data/iam/"];
+
+/// See [`SIGNS_OF_KEYS`].
+const TOKEN_REQUEST: &str = "token request";
+
 /// The code in what a storage has said.
 fn code_of(text: &str) -> Option<&str> {
     // Of a removal of several objects it stands behind the message.
@@ -172,6 +184,7 @@ fn by_status(text: &str) -> Option<Cause> {
     match status.get(..3)?.parse::<u16>().ok()? {
         301 | 302 | 307 | 308 | 404 => Some(Cause::Bucket),
         401 => Some(Cause::Key),
+        400 | 403 if text.contains(TOKEN_REQUEST) => Some(Cause::Key),
         403 => Some(Cause::Permission),
         408 | 409 | 425 | 429 => None,
         400..=499 => Some(Cause::Request),
@@ -229,6 +242,9 @@ mod tests {
             assert_eq!(found, cause, "{status} {code}");
         }
         assert!(Refusal::of(&generic("connection refused")).is_none());
+        let token = "Error performing token request: Server returned status code: 400 Bad Request: {}";
+        assert_eq!(Refusal::of(&generic(token)).unwrap().cause, Cause::Key);
+        assert!(is_of_keys(&generic(token)) && !is_of_keys(&answer("403 Forbidden", "AccessDenied")));
         let removal = "DeleteObjects request failed for key a: Access Denied (code: AccessDenied)";
         assert_eq!(Refusal::of(&generic(removal)).unwrap().cause, Cause::Permission);
         let removal = "Bulk delete request failed for key a: Forbidden (code: 403)";

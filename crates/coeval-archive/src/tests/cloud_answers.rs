@@ -104,12 +104,9 @@ fn a_storage_that_has_not_got_all_in_time_is_asked_again() {
     assert_eq!(asked.load(Ordering::SeqCst), 3);
 }
 
-/// Without keys the machine is asked for them, which outside of the cloud nobody answers: that took minutes, and was not said.
-#[test]
-fn keys_that_are_not_set_are_said() {
-    // It takes connections, and says nothing.
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", silent.local_addr().unwrap());
+/// Checks what is said without keys, where this address is the one that is asked for them.
+fn check_that_keys_are_missed(address: &str) {
+    let address = format!("http://{address}");
     for (place, settings, part) in [
         (
             "s3://bucket/here",
@@ -128,6 +125,22 @@ fn keys_that_are_not_set_are_said() {
         let refused = archive.has("archive", 1).unwrap_err();
         assert!(refused.to_string().contains(part), "{refused}");
     }
+}
+
+/// Without keys the machine is asked for them, which outside of the cloud nobody answers: that took minutes, and was not said.
+#[test]
+fn keys_that_are_not_set_are_said() {
+    // It takes connections, and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    check_that_keys_are_missed(&silent.local_addr().unwrap().to_string());
+}
+
+/// A machine of a cloud that has no role says so, which passed for a bucket that is not there.
+#[test]
+fn a_machine_without_keys_is_no_storage_without_a_bucket() {
+    let (address, asked) = answering("404 Not Found", "{}".to_owned());
+    check_that_keys_are_missed(&address);
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
 }
 
 /// A server that gives keys, as a machine of Amazon's cloud does, and is the storage beside: that answers once, and is silent behind.
