@@ -44,8 +44,9 @@ impl Cloud {
         }
     }
 
-    /// Whether it is asked for the names behind another one. Not all that speaks Azure's protocol begins there: Azurite gives all names,
-    /// and OneLake none. So there all are asked for.
+    /// Whether it is asked for the names behind another one. To Azure's protocol that came with version 2026-02-06. The client asks for it
+    /// in an older one, whatever that does, and OneLake gives no names then (<https://github.com/apache/arrow-rs-object-store/issues/695>).
+    /// So there all are asked for.
     pub(crate) fn begins_lists(self) -> bool {
         self != Self::Azure
     }
