@@ -179,8 +179,11 @@ fn by_status(text: &str) -> Option<Cause> {
     if text.contains("redirect without LOCATION") {
         return Some(Cause::Bucket);
     }
-    // Azure gives the status alone of an object that it does not remove.
-    let (_, status) = text.split_once("status code: ").or_else(|| text.split_once("(code: "))?;
+    // Of a removal that Azure does not allow it gives the status alone, in the place of a code.
+    if text.contains("(code: 403)") {
+        return Some(Cause::Permission);
+    }
+    let (_, status) = text.split_once("status code: ")?;
     match status.get(..3)?.parse::<u16>().ok()? {
         301 | 302 | 307 | 308 | 404 => Some(Cause::Bucket),
         401 => Some(Cause::Key),
