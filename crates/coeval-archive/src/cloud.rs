@@ -25,7 +25,7 @@ const IDENTITY_ENDPOINT: &str = "IDENTITY_ENDPOINT";
 /// Whether a variable of the environment is a setting of a cloud.
 pub(crate) fn is_setting(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    name == IDENTITY_ENDPOINT || SETTINGS.iter().any(|beginning| name.starts_with(beginning))
+    name == IDENTITY_ENDPOINT || SETTINGS.iter().any(|beginning| name.starts_with(*beginning))
 }
 
 impl Cloud {
@@ -33,7 +33,7 @@ impl Cloud {
     pub(crate) fn of(place: &str) -> Option<Self> {
         let (scheme, rest) = place.split_once("://")?;
         let host = rest.split('/').next().unwrap_or_default();
-        let is_of = |domains: [&str; 2]| domains.iter().any(|domain| host.ends_with(domain));
+        let is_of = |domains: [&str; 2]| domains.iter().any(|domain| host.ends_with(*domain));
         match scheme {
             "s3" | "s3a" => Some(Self::S3),
             "gs" => Some(Self::Google),

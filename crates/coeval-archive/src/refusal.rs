@@ -142,7 +142,7 @@ pub(crate) fn passes(error: &Error) -> bool {
 /// Whether this was said by who was asked for keys, and not by the storage.
 pub(crate) fn is_of_keys(error: &Error) -> bool {
     let text = error.to_string();
-    SIGNS_OF_KEYS.iter().any(|sign| text.contains(sign))
+    SIGNS_OF_KEYS.iter().any(|sign| text.contains(*sign))
 }
 
 /// What stands in the errors of requests for keys: words of the clients of Google and Azure, and the paths of Amazon's machines.
