@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Archive`]: a place in an object storage, and the few things that are asked of it.
 
+use crate::cloud::{Cloud, is_setting};
 use crate::error::ArchiveError;
 use crate::names::ARCHIVE;
 use crate::patience::Patience;
-use crate::refusal::{Cause, NO_KEYS, Refusal, asks_machine_for_keys, passes};
+use crate::refusal::{Cause, Refusal, is_of_keys, passes};
 use crate::sealed::{seal, unseal};
 use crate::synced_files::SyncedFiles;
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::DirBuilder;
 use std::future::Future;
@@ -44,6 +46,8 @@ struct Inner {
     place: String,
     store: Arc<dyn ObjectStore>,
     prefix: Path,
+    /// `None` for directories, and storages of the caller's.
+    cloud: Option<Cloud>,
     /// No setting has the storage's keys, so the machine is asked for them.
     asks_machine_for_keys: bool,
     /// The storage has answered something, so there were keys.
@@ -82,14 +86,18 @@ struct Mark {
 
 impl Archive {
     /// Opens a place: `s3://bucket/path`, `gs://bucket/path`, `az://container/path`, `file:///path`, or a directory, which
-    /// is made with the first object. The keys of the clouds, and addresses of what speaks S3, are in the variables of the
+    /// is made with the first object. The keys of the clouds, and addresses of what speaks as they do, are in the variables of the
     /// environment that their own tools use (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME` ...).
     /// Nothing is asked of a cloud yet.
     ///
     /// # Errors
     /// [`ArchiveError::Place`].
     pub fn open(place: &str) -> Result<Self, ArchiveError> {
-        Self::open_with(place, std::env::vars())
+        // What is no text is no setting of a cloud.
+        let text = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Self::open_with(place, std::env::vars_os().filter_map(text))
     }
 
     /// The same for who is going to write: a directory that cannot be made is refused now.
@@ -116,8 +124,10 @@ impl Archive {
             let files = SyncedFiles::new(&directory).map_err(|error| failed(error.to_string()))?;
             return Self::of(Arc::new(files), Path::default(), place);
         }
-        let settings: Vec<_> = settings.into_iter().collect();
-        let asks_machine = asks_machine_for_keys(place, settings.iter().map(|(name, _)| name));
+        let settings: Vec<_> = settings.into_iter().filter(|(name, _)| is_setting(name)).collect();
+        let cloud = Cloud::of(place);
+        let has_keys = |cloud: Cloud| settings.iter().any(|(name, _)| cloud.is_source_of_keys(name));
+        let asks_machine = cloud.is_some_and(|cloud| !has_keys(cloud) && !cloud.has_keys_at_home());
         let url = Url::parse(place).map_err(|error| failed(error.to_string()))?;
         if cfg!(not(feature = "cloud")) {
             let what = "this program was built for directories alone (feature `cloud` of coeval-archive)";
@@ -127,6 +137,7 @@ impl Archive {
             object_store::parse_url_opts(&url, settings).map_err(|error| failed(error.to_string()))?;
         let mut archive = Self::of(Arc::from(store), prefix, place)?;
         if let Some(inner) = Arc::get_mut(&mut archive.inner) {
+            inner.cloud = cloud;
             inner.asks_machine_for_keys = asks_machine;
         }
         Ok(archive)
@@ -152,6 +163,7 @@ impl Archive {
             place: place.to_owned(),
             store,
             prefix,
+            cloud: None,
             asks_machine_for_keys: false,
             has_answered: AtomicBool::new(false),
             runtime: Some(runtime),
@@ -330,11 +342,12 @@ impl Archive {
         last: Option<&str>,
     ) -> Result<Vec<(String, u64)>, ArchiveError> {
         let (path, last) = (self.path(folder), last.map(|name| self.path(name)));
+        let begins_lists = self.inner.cloud.is_none_or(Cloud::begins_lists);
         let listed = self.attempt("list", folder, ROOM_FOR_ANSWER, || {
             let store = &self.inner.store;
             let listed = match &last {
-                Some(last) => store.list_with_offset(Some(&path), last),
-                None => store.list(Some(&path)),
+                Some(last) if begins_lists => store.list_with_offset(Some(&path), last),
+                _ => store.list(Some(&path)),
             };
             listed.try_collect::<Vec<_>>()
         })?;
@@ -345,6 +358,7 @@ impl Archive {
             rest.trim_start_matches('/').to_owned()
         };
         let mut names: Vec<_> = listed.given().unwrap_or_default();
+        names.retain(|object| last.as_ref().is_none_or(|last| object.location > *last));
         names.sort_by(|a, b| a.location.cmp(&b.location));
         Ok(names.iter().map(|object| (name(&object.location), object.size)).collect())
     }
@@ -378,6 +392,9 @@ impl Archive {
         let mut attempt = 1;
         loop {
             let outcome = runtime.block_on(self.answer(time, ask()))?;
+            // Who says that he has no keys has not answered as the storage.
+            let lacks_keys = |error: &Error| is_of_keys(error) && self.lack_of_keys().is_some();
+            let outcome = outcome.filter(|outcome| !outcome.as_ref().is_err_and(lacks_keys));
             if outcome.as_ref().is_some_and(is_of_storage) {
                 self.inner.has_answered.store(true, Ordering::Relaxed);
             }
@@ -396,10 +413,12 @@ impl Archive {
                     }
                     (None, error) => error.to_string(),
                 },
-                None if self.lacks_keys() => {
-                    return Err(ArchiveError::Refused { place, what, reason: NO_KEYS.to_owned() });
-                }
-                None => format!("no answer in {} seconds", time.as_secs()),
+                None => match self.lack_of_keys() {
+                    Some(reason) => {
+                        return Err(ArchiveError::Refused { place, what, reason: reason.to_owned() });
+                    }
+                    None => format!("no answer in {} seconds", time.as_secs()),
+                },
             };
             if attempt >= self.patience.attempts {
                 return Err(ArchiveError::Unreachable { place, what, attempts: attempt, reason });
@@ -410,9 +429,11 @@ impl Archive {
         }
     }
 
-    /// Whether nobody answers because nobody gives keys, as far as is known: behind an answer, it is the storage that is slow.
-    fn lacks_keys(&self) -> bool {
-        self.inner.asks_machine_for_keys && !self.inner.has_answered.load(Ordering::Relaxed)
+    /// What is to be said if nobody answers because nobody gives keys, as far as is known: behind an answer, it is the storage that is
+    /// slow.
+    fn lack_of_keys(&self) -> Option<&'static str> {
+        let lacks = self.inner.asks_machine_for_keys && !self.inner.has_answered.load(Ordering::Relaxed);
+        self.inner.cloud.filter(|_| lacks).map(Cloud::lack_of_keys)
     }
 
     /// What is said of a storage that does not do this, however often it is asked.
@@ -464,7 +485,7 @@ fn is_of_storage<T>(outcome: &object_store::Result<T>) -> bool {
     let Err(error) = outcome else { return true };
     let is_of_object =
         matches!(error, Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotFound { .. });
-    is_of_object || passes(error) || Refusal::of(error).is_some()
+    !is_of_keys(error) && (is_of_object || passes(error) || Refusal::of(error).is_some())
 }
 
 /// What a storage says.

@@ -26,6 +26,7 @@ mod archive;
 mod archiver;
 mod backup;
 mod check;
+mod cloud;
 mod collect;
 mod contents;
 mod entry;

@@ -14,6 +14,7 @@
 //! | 408, 409, 425, 429 | nothing: later it may be done |
 //! | another 4xx | the request: the storage lacks something |
 
+use crate::cloud::Cloud;
 use object_store::Error;
 
 /// What is likely to be wrong.
@@ -98,7 +99,8 @@ impl Refusal {
         }
         let known = code.and_then(|code| CODES.iter().find(|(name, _)| *name == code));
         let cause = known.map(|(_, cause)| *cause).or_else(|| by_kind(error, &text))?;
-        let message = between(&text, "<Message>", "</Message>").map(str::trim);
+        // Azure's goes on with the number of the request, and the time.
+        let message = between(&text, "<Message>", "</Message>").and_then(|text| text.trim().lines().next());
         let said = match (code, message) {
             (Some(code), Some(message)) => format!("{code}: {message}"),
             (Some(code), None) => code.to_owned(),
@@ -111,7 +113,8 @@ impl Refusal {
     pub(crate) fn reason(&self, place: &str) -> String {
         let advice = match self.cause {
             Cause::Key => {
-                format!("the key is wrong, or not valid any more: look at {}", keys_of(place))
+                let keys = Cloud::of(place).map_or("its keys", Cloud::keys);
+                format!("the key is wrong, or not valid any more: look at {keys}")
             }
             Cause::Bucket => {
                 "there is no such bucket or container, or it is in another region: look at the address and at the region \
@@ -136,24 +139,22 @@ pub(crate) fn passes(error: &Error) -> bool {
     code_of(&error.to_string()).is_some_and(|code| PASSING.contains(&code))
 }
 
+/// Whether this was said by who was asked for keys, and not by the storage.
+pub(crate) fn is_of_keys(error: &Error) -> bool {
+    let text = error.to_string();
+    SIGNS_OF_KEYS.iter().any(|sign| text.contains(*sign))
+}
+
+/// What stands in the errors of requests for keys: words of the clients of Google and Azure, and the paths of Amazon's machines.
+const SIGNS_OF_KEYS: [&str; 3] = [TOKEN_REQUEST, "/latest/api/token", "/latest/meta-data/iam/"];
+
+/// See [`SIGNS_OF_KEYS`].
+const TOKEN_REQUEST: &str = "token request";
+
 /// The code in what a storage has said.
 fn code_of(text: &str) -> Option<&str> {
     // Of a removal of several objects it stands behind the message.
     between(text, "<Code>", "</Code>").or_else(|| between(text, "(code: ", ")"))
-}
-
-/// The variables of the environment that keys of this place are in.
-fn keys_of(place: &str) -> &'static str {
-    match place.split_once("://").map(|(scheme, _)| scheme) {
-        Some("s3" | "s3a") => {
-            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and at AWS_SESSION_TOKEN if there is one"
-        }
-        Some("gs") => "GOOGLE_SERVICE_ACCOUNT",
-        Some("az" | "adl" | "azure" | "abfs" | "abfss") => {
-            "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
-        }
-        _ => "its keys",
-    }
 }
 
 /// What is likely if the storage gives no code that is known.
@@ -178,10 +179,15 @@ fn by_status(text: &str) -> Option<Cause> {
     if text.contains("redirect without LOCATION") {
         return Some(Cause::Bucket);
     }
+    // Of a removal that Azure does not allow it gives the status alone, in the place of a code.
+    if text.contains("(code: 403)") {
+        return Some(Cause::Permission);
+    }
     let (_, status) = text.split_once("status code: ")?;
     match status.get(..3)?.parse::<u16>().ok()? {
         301 | 302 | 307 | 308 | 404 => Some(Cause::Bucket),
         401 => Some(Cause::Key),
+        400 | 403 if text.contains(TOKEN_REQUEST) => Some(Cause::Key),
         403 => Some(Cause::Permission),
         408 | 409 | 425 | 429 => None,
         400..=499 => Some(Cause::Request),
@@ -194,29 +200,6 @@ fn between<'t>(text: &'t str, before: &str, behind: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(before)?;
     rest.split_once(behind).map(|(found, _)| found)
 }
-
-/// Where the keys of S3 may be, beside the role of the machine; names of settings without `AWS_`.
-const SOURCES_OF_KEYS: [&str; 5] = [
-    "access_key_id",
-    "web_identity_token_file",
-    "container_credentials_relative_uri",
-    "container_credentials_full_uri",
-    "skip_signature",
-];
-
-/// Whether the keys of this place are asked of the machine that this runs on, as no setting says where they are. Outside of Amazon's
-/// cloud nobody answers that.
-pub(crate) fn asks_machine_for_keys<'s>(place: &str, mut settings: impl Iterator<Item = &'s String>) -> bool {
-    let is_source = |name: &String| {
-        let name = name.to_ascii_lowercase();
-        SOURCES_OF_KEYS.contains(&name.strip_prefix("aws_").unwrap_or(&name))
-    };
-    place.starts_with("s3") && !settings.any(is_source)
-}
-
-/// What to do where nobody has answered who was asked for keys.
-pub(crate) const NO_KEYS: &str =
-    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and this machine has no role that gives keys";
 
 #[cfg(test)]
 mod tests {
@@ -262,7 +245,12 @@ mod tests {
             assert_eq!(found, cause, "{status} {code}");
         }
         assert!(Refusal::of(&generic("connection refused")).is_none());
+        let token = "Error performing token request: Server returned status code: 400 Bad Request: {}";
+        assert_eq!(Refusal::of(&generic(token)).unwrap().cause, Cause::Key);
+        assert!(is_of_keys(&generic(token)) && !is_of_keys(&answer("403 Forbidden", "AccessDenied")));
         let removal = "DeleteObjects request failed for key a: Access Denied (code: AccessDenied)";
+        assert_eq!(Refusal::of(&generic(removal)).unwrap().cause, Cause::Permission);
+        let removal = "Bulk delete request failed for key a: Forbidden (code: 403)";
         assert_eq!(Refusal::of(&generic(removal)).unwrap().cause, Cause::Permission);
         let later = "DeleteObjects request failed for key a: Try again. (code: InternalError)";
         assert!(Refusal::of(&generic(later)).is_none());
@@ -288,18 +276,9 @@ mod tests {
         assert!(said("gs://bucket/a", "ExpiredToken").contains("GOOGLE_SERVICE_ACCOUNT"));
         assert!(said("az://bucket/a", "AuthenticationFailed").contains("AZURE_STORAGE_ACCOUNT_KEY"));
         assert!(said("s3://bucket/a", "AccessDenied").contains("no right"));
-    }
-
-    #[test]
-    fn keys_are_asked_of_the_machine_if_no_setting_has_them() {
-        let asks = |place: &str, names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            asks_machine_for_keys(place, names.iter())
-        };
-        assert!(asks("s3://bucket/a", &["HOME", "AWS_REGION", "AWS_SECRET_ACCESS_KEY"]));
-        for name in ["AWS_ACCESS_KEY_ID", "aws_access_key_id", "access_key_id", "AWS_SKIP_SIGNATURE"] {
-            assert!(!asks("s3://bucket/a", &[name]), "{name}");
-        }
-        assert!(!asks("gs://bucket/a", &[]));
+        let body = "<Code>ContainerNotFound</Code><Message>Words.\nRequestId:1\nTime:2</Message>";
+        let error = generic(&format!("Server returned non-2xx status code: 404 Not Found: {body}"));
+        let of_azure = Refusal::of(&error).unwrap().reason("az://bucket/a");
+        assert!(of_azure.ends_with("(ContainerNotFound: Words.)"), "{of_azure}");
     }
 }

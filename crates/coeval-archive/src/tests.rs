@@ -3,7 +3,9 @@
 
 mod archiving;
 #[cfg(feature = "cloud")]
-mod cloud;
+mod cloud_answers;
+#[cfg(feature = "cloud")]
+mod cloud_servers;
 mod collecting;
 mod failovers;
 mod faulty;

@@ -6,6 +6,10 @@
 mod bounded;
 #[path = "replicas/chain.rs"]
 mod chain;
+#[path = "../../../tests/cloud_server.rs"]
+mod cloud_server;
+#[path = "replicas/clouds.rs"]
+mod clouds;
 #[path = "replicas/disk_full.rs"]
 mod disk_full;
 #[path = "replicas/encrypted.rs"]
@@ -34,10 +38,6 @@ mod rewinding;
 mod rewound_replica;
 #[path = "replicas/rounds.rs"]
 mod rounds;
-#[path = "replicas/s3.rs"]
-mod s3;
-#[path = "../../../tests/s3_server.rs"]
-mod s3_server;
 #[path = "replicas/served_backup.rs"]
 mod served_backup;
 #[path = "../../../tests/skipping.rs"]
