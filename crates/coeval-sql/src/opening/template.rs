@@ -195,8 +195,8 @@ fn looking_first(rule: &dyn OptimizerRule) -> Option<LogicalRule> {
     rules_that_look_first().into_iter().find(|own| own.name() == rule.name())
 }
 
-/// DataFusion's rules for physical plans, with filters and projections pushed down only where that is right, sides of joins chosen by estimates of ours,
-/// leaves that give others a turn without making all above them anew, those that change without arrays, and before them those that make
+/// DataFusion's rules for physical plans, with filters and projections pushed down only where that is right, sides of joins chosen by
+/// estimates of ours, leaves that give others a turn without making all above them anew, those that change without arrays, and before them those that make
 /// series while they are read; the order is taken from rows that are grouped once the sides of joins are known, and from
 /// those that are grouped by several sets all that is known of them. Where joins begin to tell scans what they look for, the plan is noted
 /// for further executions, and what it has several times is computed once. Once the plan stands, groups that keep all are made in one step, rows beyond the best of

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SELECT of nothing without FROM, as in `EXISTS (SELECT)`, `SELECT WHERE false` and `CREATE VIEW v AS SELECT`: the parser knows `SELECT FROM t` alone. There is one
-//! row, as of any SELECT without FROM.
+//! SELECT of nothing without FROM, as in `EXISTS (SELECT)`, `SELECT WHERE false` and `CREATE VIEW v AS SELECT`: the parser knows `SELECT
+//! FROM t` alone. There is one row, as of any SELECT without FROM.
 
 use super::{is_space, is_word, quoted_word};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};

@@ -4,7 +4,7 @@
 //! DataFusion's rule hands a filter from operator to operator, and most of them find its columns in their input by name:
 //! of two columns of one name, the first. Where a join gives both `a.id` and `b.id`, a filter on the second falls on the
 //! first, and rows are lost without an error. It is known there (issue 25244, with 25262 to 25264 and 25296) and mended in
-//! the version behind ours (pull request 25259); with that version this module can go.
+//! the version behind ours (pull request 25259); with that version what looks for such names can go.
 //!
 //! Until then the rule is let loose on those parts of a plan in which no filter names a column whose name is there twice.
 //! In the others filters stay where they are, which is right and slower. So they do where what computes their columns would make them
