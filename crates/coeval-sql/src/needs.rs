@@ -4,7 +4,7 @@
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::rights::Object;
+use crate::rights::{Object, Rights};
 use crate::walk::{any_expression, any_query};
 use coeval_store::{Privilege, TableDef};
 use datafusion::sql::sqlparser::ast::{
@@ -90,21 +90,33 @@ pub(crate) struct WrittenColumns<'c> {
     pub(crate) updated: &'c [usize],
 }
 
+impl<'c> WrittenColumns<'c> {
+    /// None: a change of whole rows, or a lock of them.
+    pub(crate) const NONE: Self = Self { inserted: &[], updated: &[] };
+
+    /// Those for which this privilege is needed; `None` if it is one to do something else than write columns.
+    pub(crate) const fn by(self, privilege: Privilege) -> Option<&'c [usize]> {
+        match privilege {
+            Privilege::Insert => Some(self.inserted),
+            Privilege::Update => Some(self.updated),
+            _ => None,
+        }
+    }
+}
+
 /// As [`require`]; to INSERT and UPDATE it is enough to have the privilege on the columns that are written.
 ///
 /// # Errors
 /// As [`require`].
 pub(crate) fn require_written(
-    context: &StatementContext<'_>,
+    rights: &Rights,
     def: &TableDef,
     needs: &[Privilege],
     written: WrittenColumns<'_>,
 ) -> Result<(), SqlError> {
-    let rights = context.rights();
-    needs.iter().try_for_each(|privilege| match privilege {
-        Privilege::Insert => rights.require_on(def, *privilege, written.inserted),
-        Privilege::Update => rights.require_on(def, *privilege, written.updated),
-        _ => rights.require(Object::Table(def), *privilege),
+    needs.iter().try_for_each(|privilege| match written.by(*privilege) {
+        Some(columns) => rights.require_on(def, *privilege, columns),
+        None => rights.require(Object::Table(def), *privilege),
     })
 }
 

@@ -294,13 +294,13 @@ impl Rights {
         self.grants(access).fold(Privileges::NONE, |all, grant| all.union(grant.grantable))
     }
 
-    /// What it may grant to others on a column of a table.
+    /// What it may grant to others on a column of a table or view.
     pub(crate) fn grantable_on(&self, access: &ObjectAccess, column: usize) -> Privileges {
         let on_column = self.own(access.of_column(column));
         on_column.fold(self.grantable(access), |all, grant| all.union(grant.grantable))
     }
 
-    /// Whether it may do this with a column of a table, by a grant on that column.
+    /// Whether it may do this with a column of a table or view, by a grant on that column.
     pub(crate) fn may_on(&self, access: &ObjectAccess, privilege: Privilege, column: usize) -> bool {
         self.own(access.of_column(column)).any(|grant| grant.privileges.contains(privilege))
     }
@@ -381,14 +381,38 @@ impl Rights {
         privilege: Privilege,
         columns: &[usize],
     ) -> Result<(), SqlError> {
-        let table = Object::Table(def);
-        let Err(refused) = self.require(table, privilege) else { return Ok(()) };
-        self.require(Object::Schema(&def.name.schema), Privilege::Usage)?;
-        let access = self.authority.access(table);
+        self.require_on_any(Object::Table(def), privilege, columns.iter().map(std::slice::from_ref))
+    }
+
+    /// The same of a view, of whose columns one of each of these lists is enough.
+    ///
+    /// # Errors
+    /// As [`Self::require`].
+    pub(crate) fn require_on_view(
+        &self,
+        view: &ViewDef,
+        privilege: Privilege,
+        columns: &[Vec<usize>],
+    ) -> Result<(), SqlError> {
+        self.require_on_any(Object::View(view), privilege, columns.iter().map(Vec::as_slice))
+    }
+
+    fn require_on_any<'c>(
+        &self,
+        object: Object<'_>,
+        privilege: Privilege,
+        columns: impl Iterator<Item = &'c [usize]>,
+    ) -> Result<(), SqlError> {
+        let Err(refused) = self.require(object, privilege) else { return Ok(()) };
+        if let Some(schema) = object.schema() {
+            self.require(Object::Schema(schema), Privilege::Usage)?;
+        }
+        let access = self.authority.access(object);
         let may = |column: usize| self.may_on(&access, privilege, column);
-        let is_allowed = match columns {
-            [] => access.columns.iter().any(|granted| may(granted.column)),
-            columns => columns.iter().all(|column| may(*column)),
+        let mut columns = columns.peekable();
+        let is_allowed = match columns.peek() {
+            None => access.columns.iter().any(|granted| may(granted.column)),
+            Some(_) => columns.all(|any| any.iter().any(|column| may(*column))),
         };
         if is_allowed { Ok(()) } else { Err(refused) }
     }

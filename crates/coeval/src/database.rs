@@ -7,7 +7,7 @@ use crate::session::Session;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use arrow::array::RecordBatch;
-use coeval_sql::{Engine, QueryMemory, TransactionsShare};
+use coeval_sql::{Engine, QueryMemory, TransactionsShare, begin_with_kept_settings};
 use coeval_store::files::DiskFiles;
 use coeval_store::log::Lsn;
 use coeval_store::{
@@ -19,6 +19,7 @@ use coeval_store::{
 use coeval_txn::Isolation;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// An open database. Clones share it; the last handle to go closes it.
 #[derive(Clone)]
@@ -284,10 +285,14 @@ impl Database {
         self.store.damaged_tables()
     }
 
-    /// A new session for SQL.
+    /// A new session for SQL. It may do everything, and begins with the settings that are kept for sessions of all roles by `ALTER ROLE ALL
+    /// SET` and `ALTER DATABASE ... SET`; what it cannot be given of these is left out with a [notice](Session::take_notices).
     #[must_use]
     pub fn session(&self) -> Session {
-        Session::new(self.engine.session())
+        let mut session = self.engine.session();
+        // No setting that is kept waits for anything.
+        begin_with_kept_settings(&mut session, Instant::now());
+        Session::new(session)
     }
 
     /// A handle on the table of this name (`name` or `schema.name`, as stored: lower case unless it was

@@ -183,7 +183,7 @@ fn relation(
 enum Place {
     /// The object.
     Whole,
-    /// A column of a table.
+    /// A column of a table or view.
     Column(usize),
 }
 
@@ -225,7 +225,7 @@ fn wanted(owned: &Owned, privileges: &Named) -> Result<Vec<(Place, Privileges)>,
 ///
 /// # Errors
 /// `0LP01` for what has no columns, and for a privilege that columns have not; `42703` for one that is not there; `0A000` for columns of
-/// tables of other engines, and for other privileges on those of views than to read them.
+/// tables of other engines.
 fn column_of(owned: &Owned, privilege: Privilege, column: &str) -> Result<usize, SqlError> {
     if !COLUMN_PRIVILEGES.contains(&privilege) {
         return Err(invalid(format!("invalid privilege type {} for column", privilege.name())));
@@ -235,9 +235,6 @@ fn column_of(owned: &Owned, privilege: Privilege, column: &str) -> Result<usize,
             Err(SqlError::unsupported("a privilege on columns of a table of another engine"))
         }
         Owned::Table(def) => lookup::column(def, column),
-        Owned::View(_) if privilege != Privilege::Select => {
-            Err(SqlError::unsupported(format!("{} on columns of a view", privilege.name())))
-        }
         Owned::View(view) => {
             let Some(columns) = &view.output else {
                 let error = SqlError::unsupported("a privilege on columns of a view of an older program");

@@ -7,8 +7,8 @@
 //! | `ALTER ROLE r` | r, whoever may make roles; of a superuser, superusers |
 //! | `ALTER ROLE ALL`, `ALTER DATABASE d` | superusers |
 //!
-//! Values are kept as they were given, and tried before: what no session takes is refused. They count for sessions that a server
-//! opens later (`session/kept_settings.rs`).
+//! Values are kept as they were given, and tried before: what no session takes is refused. They count for sessions that are opened
+//! later (`session/kept_settings.rs`).
 
 use super::role_syntax::{RoleName, expect_word, role_name, skip, text, word_at};
 use super::roles;

@@ -101,9 +101,7 @@ impl Shape {
     fn require(&self, context: &StatementContext<'_>, insert: &Insert) -> Result<(), SqlError> {
         let inserted = if insert.source.is_some() { self.columns.as_slice() } else { &[] };
         let updated: Vec<usize> = match &insert.on {
-            Some(OnInsert::OnConflict(OnConflict { action: OnConflictAction::DoUpdate(update), .. }))
-                if self.target.view().is_none() =>
-            {
+            Some(OnInsert::OnConflict(OnConflict { action: OnConflictAction::DoUpdate(update), .. })) => {
                 let sets = assignments::resolve(&self.target, &update.assignments)?;
                 sets.into_iter().map(|set| set.column).collect()
             }

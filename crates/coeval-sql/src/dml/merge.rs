@@ -132,7 +132,7 @@ fn require(context: &mut StatementContext<'_>, target: &Target, merge: &Merge) -
         }
     }
     let written = WrittenColumns { inserted: &inserted, updated: &updated };
-    needs::require_written(context, &target.def, &needs_of(merge), written)?;
+    needs::require_written(&context.rights(), &target.def, &needs_of(merge), written)?;
     context.checks = Checks::AllBut(target.def.id);
     Ok(())
 }

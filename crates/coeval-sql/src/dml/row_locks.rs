@@ -11,7 +11,7 @@ use super::target_view::ViewChange;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
-use crate::needs;
+use crate::needs::{self, WrittenColumns};
 use crate::parameters::index_of_name;
 use crate::query;
 use crate::result::{RowSet, StatementResult};
@@ -61,7 +61,7 @@ pub(crate) fn execute(
         target.refuse_inner_names(query, None)?;
         match target.view() {
             Some(view) => {
-                view.require(context, &[Privilege::Select, Privilege::Update])?;
+                view.require(context, &[Privilege::Select, Privilege::Update], WrittenColumns::NONE)?;
                 context.checks = view.checks_of_reads();
             }
             None => {

@@ -90,7 +90,8 @@ impl Target {
         self.view.as_ref()
     }
 
-    /// Refuses a change of these columns if the session lacks one of these privileges. On a view it needs them as a whole.
+    /// Refuses a change of these columns of the table if the session lacks one of these privileges; on a view, if it lacks it there, or the
+    /// view's owner below.
     ///
     /// # Errors
     /// `42501`.
@@ -101,8 +102,8 @@ impl Target {
         written: WrittenColumns<'_>,
     ) -> Result<(), SqlError> {
         match &self.view {
-            None => needs::require_written(context, &self.def, needed, written),
-            Some(view) => view.require(context, needed),
+            None => needs::require_written(&context.rights(), &self.def, needed, written),
+            Some(view) => view.require(context, needed, written),
         }
     }
 
@@ -118,19 +119,20 @@ impl Target {
         updated: &[usize],
         reads: Reads,
     ) -> Result<(), SqlError> {
+        let written = WrittenColumns { updated, ..WrittenColumns::NONE };
         if let Some(view) = &self.view {
-            view.require(context, needed)?;
+            view.require(context, needed, written)?;
             context.checks = view.checks_of_reads();
             return Ok(());
         }
-        let written = WrittenColumns { inserted: &[], updated };
-        context.checks = match needs::require_written(context, &self.def, needed, written) {
+        let rights = context.rights();
+        context.checks = match needs::require_written(&rights, &self.def, needed, written) {
             Ok(()) => Checks::AllBut(self.def.id),
             Err(refused) if reads == Reads::Otherwise => return Err(refused),
             Err(_) => {
                 let others: Vec<Privilege> =
                     needed.iter().copied().filter(|privilege| *privilege != Privilege::Select).collect();
-                needs::require_written(context, &self.def, &others, written)?;
+                needs::require_written(&rights, &self.def, &others, written)?;
                 Checks::All
             }
         };

@@ -8,6 +8,7 @@
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, unknown_table};
+use crate::needs::{self, WrittenColumns};
 use crate::rights::{CHANGED_VIEW, Checks, Object, Rights};
 use crate::scalar::ScopeTable;
 use crate::select::quoted;
@@ -163,7 +164,8 @@ impl TargetView {
     }
 
     /// Refuses a change of the view if the session lacks one of these privileges, and of what is below it if the owner of what
-    /// is above lacks one.
+    /// is above lacks one. To write columns, which are those of the table, a privilege on them is enough, and on a view one on any of
+    /// those that they are there.
     ///
     /// # Errors
     /// `42501`.
@@ -171,18 +173,31 @@ impl TargetView {
         &self,
         context: &StatementContext<'_>,
         needs: &[Privilege],
+        written: WrittenColumns<'_>,
     ) -> Result<(), SqlError> {
         let authority = context.authority();
         let mut rights = context.rights();
-        for view in self.updatable.views() {
-            require_all(&rights, Object::View(view), needs)?;
+        for (view, bases) in self.updatable.views() {
+            let places = |column: &usize| -> Vec<usize> {
+                let own = bases.iter().enumerate().filter(|(_, base)| **base == Some(*column));
+                own.map(|(place, _)| place).collect()
+            };
+            for privilege in needs {
+                match written.by(*privilege) {
+                    Some(columns) => {
+                        let columns: Vec<Vec<usize>> = columns.iter().map(places).collect();
+                        rights.require_on_view(view, *privilege, &columns)?;
+                    }
+                    None => rights.require(Object::View(view), *privilege)?,
+                }
+            }
             rights = Rights::of_view(view, &authority)?;
         }
-        require_all(&rights, Object::Table(self.table()), needs)?;
+        needs::require_written(&rights, self.table(), needs, written)?;
         // The query that finds rows may read the table, but a subquery in it is the view's like that of any other table.
         if self.change != ViewChange::Insert && self.updatable.reads_table_besides() {
             let rights = Rights::of_view(&self.view, &authority)?;
-            require_all(&rights, Object::Table(self.table()), &[Privilege::Select])?;
+            rights.require(Object::Table(self.table()), Privilege::Select)?;
         }
         Ok(())
     }
@@ -292,8 +307,4 @@ impl TargetView {
             ))
         })
     }
-}
-
-fn require_all(rights: &Rights, object: Object<'_>, needs: &[Privilege]) -> Result<(), SqlError> {
-    needs.iter().try_for_each(|privilege| rights.require(object, *privilege))
 }

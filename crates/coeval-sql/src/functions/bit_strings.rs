@@ -4,6 +4,7 @@
 
 use super::call::{Call, invalid};
 use super::choice::{Form, Takes};
+use super::search::{BORDER_BYTES, first_place};
 use super::{Entry, strict};
 use crate::error::{SqlError, SqlState};
 use crate::types::require_length;
@@ -148,20 +149,20 @@ pub(super) fn part(call: &Call<'_>, start: usize, end: usize) -> Value {
 /// `position(part in bits)`, and `strpos`: where the part is for the first time, from 1 on, and 0 if it is not there. An empty one is not
 /// in an empty one.
 pub(super) fn place(call: &Call<'_>) -> Result<Value, SqlError> {
-    let bits = |place: usize| bits_of(call.bytes(place)).map(u8::from).collect::<Vec<u8>>();
-    let (all, part) = (bits(0), bits(1));
+    let (all, part) = (call.bytes(0), call.bytes(1));
     if part.is_empty() {
         return Ok(Value::Int32(i32::from(!all.is_empty())));
     }
-    let mut found = 0;
-    for (place, window) in all.windows(part.len()).enumerate() {
-        call.meter.step()?;
-        if window == part {
-            found = place as i32 + 1;
-            break;
-        }
+    let length = bits_length(part);
+    if length > bits_length(all) {
+        return Ok(Value::Int32(0));
     }
-    Ok(Value::Int32(found))
+    // Of the string that is looked in no bit is kept.
+    call.meter.workspace(length * (1 + BORDER_BYTES))?;
+    let wanted = bits_of(part).map(|bit| call.meter.step().map(|()| u8::from(bit)));
+    let wanted = wanted.collect::<Result<Vec<u8>, SqlError>>()?;
+    let found = first_place(&wanted, bits_of(all).map(u8::from), call.meter)?;
+    Ok(Value::Int32(found.map_or(0, |place| place as i32 + 1)))
 }
 
 /// The bits with those between two places replaced by the other argument's; from 0 on.

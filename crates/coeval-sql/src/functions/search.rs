@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a text has another one in it: in time that grows with the sum of both, and with looks whether the statement is to end.
+//! Where a text, or a string of bits, has another one in it: in time that grows with the sum of both, and with looks whether the statement is to end.
 
 use crate::allowance::Meter;
 use crate::error::SqlError;
@@ -7,6 +7,9 @@ use memchr::memmem::Finder;
 
 /// What is read between two looks.
 const PIECE_BYTES: usize = 1 << 20;
+
+/// What it takes to look for a byte of a long text.
+pub(super) const BORDER_BYTES: usize = size_of::<u32>();
 
 /// The places of a text in another one, from the first to the last, each behind the end of the one before.
 ///
@@ -36,6 +39,7 @@ impl<'a> Places<'a> {
         let way = if wanted.len() <= PIECE_BYTES || wanted.len() > all.len() {
             Way::Windows(Box::new(Finder::new(&wanted[..wanted.len().min(PIECE_BYTES)])))
         } else {
+            meter.take(wanted.len() * BORDER_BYTES)?;
             Way::Borders { wanted, borders: borders(wanted, meter)? }
         };
         // What is longer than the text is not in it, and neither is nothing.
@@ -84,6 +88,29 @@ impl<'a> Places<'a> {
     }
 }
 
+/// Where bytes that come one after the other have those in them that are looked for, which are not none, for the first time. The caller
+/// counts the [memory](BORDER_BYTES).
+///
+/// # Errors
+/// The error of a statement that was told to end.
+pub(super) fn first_place(
+    wanted: &[u8],
+    all: impl Iterator<Item = u8>,
+    meter: &Meter,
+) -> Result<Option<usize>, SqlError> {
+    let (borders, mut matched) = (borders(wanted, meter)?, 0);
+    for (place, byte) in all.enumerate() {
+        if place.is_multiple_of(PIECE_BYTES) {
+            meter.look()?;
+        }
+        matched = extended(wanted, &borders, matched, byte);
+        if matched == wanted.len() {
+            return Ok(Some(place + 1 - matched));
+        }
+    }
+    Ok(None)
+}
+
 /// How much of the text has matched when one more byte comes.
 fn extended(wanted: &[u8], borders: &[u32], mut matched: usize, byte: u8) -> usize {
     while matched > 0 && wanted[matched] != byte {
@@ -94,7 +121,6 @@ fn extended(wanted: &[u8], borders: &[u32], mut matched: usize, byte: u8) -> usi
 
 /// Of each beginning of the text how long its longest proper end is that is a beginning, too.
 fn borders(wanted: &[u8], meter: &Meter) -> Result<Vec<u32>, SqlError> {
-    meter.take(wanted.len() * size_of::<u32>())?;
     let mut borders = Vec::with_capacity(wanted.len());
     let mut matched = 0;
     borders.push(0);
@@ -133,6 +159,17 @@ mod tests {
         for shift in 0..4 {
             let all = format!("{}needle{}needle", "x".repeat(PIECE_BYTES - shift), "n".repeat(PIECE_BYTES));
             assert_eq!(places("needle", &all), expected("needle", &all));
+        }
+    }
+
+    #[test]
+    fn the_first_place_among_bytes_that_come_one_by_one_is_that_of_the_standard_library() {
+        let meter = Meter::begin(&ConfigOptions::new(), "test");
+        let first = |wanted: &str, all: &str| first_place(wanted.as_bytes(), all.bytes(), &meter).unwrap();
+        for wanted in ["0", "1", "01", "0010", "00100010", "000", "11"] {
+            for all in ["", "0", "0001", "001000100010", "0010001000010", "1110110"] {
+                assert_eq!(first(wanted, all), all.find(wanted), "{wanted} in {all}");
+            }
         }
     }
 

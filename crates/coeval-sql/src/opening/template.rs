@@ -12,7 +12,7 @@ use crate::query::{
     JoinSides, LateJoins, NARROW_DECIMALS, NamedColumns, PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas,
     SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, SetComparisons, ShortGroups, Simplifications,
     SkippedNumbers, SmallFilters, StrictJoins, TEMPLATES, UNKNOWN_SETS, UNORDERED_GROUPS, VolatileCalls,
-    WHOLE_GROUPS, Watch, WithoutRows,
+    VolatileProjections, WHOLE_GROUPS, Watch, WithoutRows,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -195,8 +195,8 @@ fn looking_first(rule: &dyn OptimizerRule) -> Option<LogicalRule> {
     rules_that_look_first().into_iter().find(|own| own.name() == rule.name())
 }
 
-/// DataFusion's rules for physical plans, with filters pushed down only where that is right, sides of joins chosen by estimates of ours,
-/// leaves that give others a turn without making all above them anew, those that change without arrays, and before them those that make
+/// DataFusion's rules for physical plans, with filters and projections pushed down only where that is right, sides of joins chosen by
+/// estimates of ours, leaves that give others a turn without making all above them anew, those that change without arrays, and before them those that make
 /// series while they are read; the order is taken from rows that are grouped once the sides of joins are known, and from
 /// those that are grouped by several sets all that is known of them. Where joins begin to tell scans what they look for, the plan is noted
 /// for further executions, and what it has several times is computed once. Once the plan stands, groups that keep all are made in one step, rows beyond the best of
@@ -223,7 +223,9 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
         }
         let leaves =
             || CooperativeLeaves::instead_of(rule.as_ref()).map(|leaves| Arc::new(leaves) as PhysicalRule);
-        let own = clear.or_else(leaves);
+        let projections =
+            || VolatileProjections::instead_of(rule.as_ref()).map(|steady| Arc::new(steady) as PhysicalRule);
+        let own = clear.or_else(leaves).or_else(projections);
         rules.push(own.unwrap_or(rule));
     }
     let last: [PhysicalRule; 16] = [

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SELECT of nothing without FROM, as in `EXISTS (SELECT)` and `SELECT WHERE false`: the parser knows `SELECT FROM t` alone. There is one
-//! row, as of any SELECT without FROM.
+//! SELECT of nothing without FROM, as in `EXISTS (SELECT)`, `SELECT WHERE false` and `CREATE VIEW v AS SELECT`: the parser knows `SELECT
+//! FROM t` alone. There is one row, as of any SELECT without FROM.
 
 use super::{is_space, is_word, quoted_word};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
+/// The name of the one row.
+pub(super) const ONE_ROW: &str = "coeval row";
+
 /// Words that may follow a list of nothing. None of them begins an expression.
-const BEHIND: [&str; 11] = [
+const BEHIND: [&str; 14] = [
     "where",
     "group",
     "having",
@@ -18,11 +21,19 @@ const BEHIND: [&str; 11] = [
     "limit",
     "offset",
     "fetch",
+    "with",
+    "on",
+    "returning",
 ];
 
 /// Writes a FROM of one row behind each such SELECT.
 pub(super) fn spell_empty_lists(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let is_one = |&place: &usize| is_word(&tokens[place], "select") && is_alone(&tokens, place);
+    // Behind AS it may be the name of what is selected or returned; in front of all that is, it begins a query.
+    let has_outputs = |token: &TokenWithSpan| is_word(token, "select") || is_word(token, "returning");
+    let first = tokens.iter().position(has_outputs);
+    let is_one = |&place: &usize| {
+        is_word(&tokens[place], "select") && is_alone(&tokens, place, first == Some(place))
+    };
     let places: Vec<usize> = (0..tokens.len()).filter(is_one).collect();
     if places.is_empty() {
         return tokens;
@@ -40,10 +51,12 @@ pub(super) fn spell_empty_lists(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan
     spelled
 }
 
-/// Whether nothing is selected by the SELECT at a place, and it is no name: behind AS it may be one.
-fn is_alone(tokens: &[TokenWithSpan], place: usize) -> bool {
+/// Whether nothing is selected by the SELECT at a place, and it is no name: behind AS it is one, unless it is the first.
+fn is_alone(tokens: &[TokenWithSpan], place: usize, is_first: bool) -> bool {
     let before = tokens[..place].iter().rev().find(|token| !is_space(token));
-    let is_name = before.is_some_and(|before| before.token == Token::Period || is_word(before, "as"));
+    let is_name = before.is_some_and(|before| {
+        before.token == Token::Period || (is_word(before, "as") && !is_first)
+    });
     let behind = tokens[place + 1..].iter().find(|token| !is_space(token));
     let ends = |next: &TokenWithSpan| {
         matches!(next.token, Token::RParen | Token::EOF) || BEHIND.iter().any(|word| is_word(next, word))
@@ -60,6 +73,6 @@ fn one_row() -> [Token; 7] {
         Token::Number("1".to_owned(), false),
         Token::RParen,
         Token::make_keyword("AS"),
-        quoted_word("coeval row"),
+        quoted_word(ONE_ROW),
     ]
 }

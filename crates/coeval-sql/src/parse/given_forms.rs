@@ -9,27 +9,32 @@
 //! | `FROM coeval_rows_from(f(x), g(y))` | `FROM ROWS FROM(f(x), g(y))` |
 //! | `GROUP BY coeval_distinct_sets(), ROLLUP (a, b)` | `GROUP BY DISTINCT ROLLUP (a, b)` |
 //! | `USING(a, "...join".j)` | `USING(a) AS j` |
+//! | `SELECT FROM (SELECT 1) AS "coeval row"` | `SELECT` |
 //!
 //! `SEARCH` and `CYCLE` are kept as what they compute.
 
+use super::empty_lists::ONE_ROW;
 use super::frame_exclusions::Exclusion;
 use super::grouping_sets::DISTINCT_SETS;
-use super::is_space;
 use super::join_names::JOIN_NAME;
 use super::postgres::Postgres;
 use super::rows_from::ROWS_FROM;
 use super::variadic::VARIADIC;
+use super::{is_space, is_word};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What all names of ours begin with, but for that of joins.
+/// What all names of ours begin with, but for those of joins and of the one row.
 const OURS: &str = "coeval_";
+
+/// How many tokens are in front of the name of the one row: `FROM (SELECT 1) AS`.
+const ROW_TOKENS: usize = 6;
 
 /// The text of a kept definition, or of a part of one, with the forms that names of ours stand for.
 #[must_use]
 pub fn as_given(text: &str) -> Cow<'_, str> {
-    if !text.contains(OURS) && !text.contains(JOIN_NAME) {
+    if ![OURS, JOIN_NAME, ONE_ROW].iter().any(|name| text.contains(name)) {
         return Cow::Borrowed(text);
     }
     let tokens = Tokenizer::new(&Postgres::for_text(text), text).tokenize_with_location();
@@ -74,6 +79,11 @@ fn edits_at(tokens: &[TokenWithSpan], at: usize) -> Vec<Edit> {
         DISTINCT_SETS if is_behind(3, &Token::Comma) => vec![Edit::of(tokens, at..at + 4, "DISTINCT")],
         JOIN_NAME if at > 0 && is_behind(1, &Token::Period) && is_behind(3, &Token::RParen) => {
             vec![Edit::of(tokens, at - 1..at + 4, format!(") AS {}", tokens[at + 2].token))]
+        }
+        // It goes with the space before FROM.
+        ONE_ROW if at > ROW_TOKENS && is_word(&tokens[at - ROW_TOKENS], "from") => {
+            let from = tokens[at - ROW_TOKENS - 1].span.end;
+            vec![Edit { from, to: tokens[at].span.end, words: String::new() }]
         }
         mark => Exclusion::of_mark(mark)
             .and_then(|exclusion| exclusion_edits(tokens, at, exclusion))
@@ -133,6 +143,7 @@ mod tests {
             ("FROM coeval_rows_from(f(1), g(2)) AS q (x, y)", "FROM ROWS FROM(f(1), g(2)) AS q (x, y)"),
             ("GROUP BY coeval_distinct_sets(), ROLLUP (a, b)", "GROUP BY DISTINCT ROLLUP (a, b)"),
             ("a JOIN b USING(i, \"\u{1}join\".j) WHERE j.i = 1", "a JOIN b USING(i) AS j WHERE j.i = 1"),
+            ("SELECT FROM (SELECT 1) AS \"coeval row\" WHERE false", "SELECT WHERE false"),
         ] {
             assert_eq!(as_given(kept), given);
         }

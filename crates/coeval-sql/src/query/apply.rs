@@ -21,8 +21,9 @@
 //! # Cost
 //! Where a statement runs, most of these calls become joins ([`mod@joined`] says which). The others cost
 //! planning and running the inner plan for each distinct combination of outer values in a batch: about a
-//! millisecond each. The thread that asks waits; the plan runs on a thread of its own. A subquery over the catalog that has no rows
-//! even without its conditions on those columns is run a few times at most ([`relaxed`]).
+//! millisecond each. What depends on nothing around it, as the rows of `l.x NOT IN (SELECT v FROM s)` in a query within that of `l`, is one
+//! such combination: it is run once for each batch. The thread that asks waits; the plan runs on a thread of its own. A subquery over the
+//! catalog that has no rows even without its conditions on those columns is run a few times at most ([`relaxed`]).
 
 mod candidates;
 mod copies;

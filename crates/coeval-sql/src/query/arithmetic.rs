@@ -10,6 +10,7 @@ use super::float_arithmetic::calculated;
 use super::rewriting::{Below, rewrite_node, rewrite_plan};
 use super::typing::{
     cast_by_zone, cast_of_any_numeric, quotient, refuse_unknown_cast, rewritten_values, rounded,
+    settled_exclusive_or,
 };
 use crate::error::{SqlError, out_of_range};
 use crate::scalar::cast_function::{digits_of_float, read_number, read_text};
@@ -62,7 +63,9 @@ impl AnalyzerRule for CheckedArithmetic {
 /// Whether [`check_operator`] looks at a part of an expression.
 fn may_be_checked(part: &Expr) -> bool {
     match part {
-        Expr::BinaryExpr(operation) => function_of(operation.op).is_some(),
+        Expr::BinaryExpr(operation) => {
+            operation.op == Operator::BitwiseXor || function_of(operation.op).is_some()
+        }
         Expr::Negative(_) | Expr::Cast(_) | Expr::TryCast(_) => true,
         _ => false,
     }
@@ -70,6 +73,9 @@ fn may_be_checked(part: &Expr) -> bool {
 
 fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let checked = match &expression {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::BitwiseXor, right }) => {
+            settled_exclusive_or(left, right, schema)?
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if function_of(*op).is_some() => {
             let (left_type, right_type) = (left.get_type(schema)?, right.get_type(schema)?);
             checked_binary(*op, left, &left_type, right, &right_type)

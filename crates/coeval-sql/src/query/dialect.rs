@@ -43,6 +43,7 @@
 //! | `percentile_disc(x) WITHIN GROUP (ORDER BY y)` | a function of `coeval_ordered_set(y)` |
 //! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
 //! | `x IN (VALUES (1), (2))` | `x IN (SELECT column1 FROM (VALUES (1), (2)))` |
+//! | `SELECT FROM a INTERSECT SELECT FROM b` | `SELECT FROM (SELECT 1 FROM a INTERSECT SELECT 1 FROM b)` |
 //! | `GROUP BY ()`, HAVING without groups and aggregates | `GROUP BY GROUPING SETS (())` |
 
 mod casts;
@@ -71,6 +72,7 @@ mod rows;
 mod samples;
 mod set_order;
 mod sets;
+mod sets_of_nothing;
 mod tables;
 mod value_rows;
 mod variadic;
@@ -191,6 +193,7 @@ impl VisitorMut for Dialect {
     type Break = SqlError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        sets_of_nothing::give_columns(query);
         order_once(query);
         let checked = recursion::check(query).and_then(|()| distinct_on::follow_order(query));
         let counted = checked.and_then(|()| row_counts::rewrite(query));

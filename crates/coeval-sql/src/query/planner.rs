@@ -155,30 +155,30 @@ impl<'a> Planner<'a> {
 
     /// The logical plan of a query.
     pub(super) fn plan(&self, query: &Query, mut names: PlannerContext) -> Result<LogicalPlan> {
-        self.checked(logical_plan(self, query.clone(), &mut names)?)
+        self.checked(logical_plan(self, query.clone(), &mut names)?, query)
     }
 
-    /// A plan that uses no column which may not be read.
-    fn checked(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+    /// The plan of a query that uses no column which may not be read.
+    fn checked(&self, plan: LogicalPlan, query: &Query) -> Result<LogicalPlan> {
         if self.bars_columns.get() {
-            super::readable_columns::check(&plan)?;
+            super::readable_columns::check(&plan, query)?;
         }
         Ok(plan)
     }
 
     /// The same on a thread of its own, which asks here for what only this statement knows.
     pub(super) fn plan_apart(&self, query: &Arc<Query>, mut names: PlannerContext) -> Result<LogicalPlan> {
-        let (engine, query) = (Arc::clone(self.engine), Arc::clone(query));
+        let (engine, planned) = (Arc::clone(self.engine), Arc::clone(query));
         let (planners, asks) = (self.expression_planners.clone(), self.asks);
         let work = move |asking| {
             let remote = Remote::new(engine, planners, asking, asks);
-            let planned = logical_plan(&remote, Query::clone(&query), &mut names);
-            Ok((planned, remote.uses()))
+            let plan = logical_plan(&remote, Query::clone(&planned), &mut names);
+            Ok((plan, remote.uses()))
         };
-        let (planned, uses) = self.engine.runtime().apart_asking(work, |question| question.answer(self))?;
+        let (plan, uses) = self.engine.runtime().apart_asking(work, |question| question.answer(self))?;
         self.takes_sequence_values.set(self.takes_sequence_values.get() | uses.sequence_values);
         self.asks_the_catalog.set(self.asks_the_catalog.get() | uses.catalog);
-        self.checked(planned?)
+        self.checked(plan?, query)
     }
 
     /// Which of the query's subqueries run for each row.

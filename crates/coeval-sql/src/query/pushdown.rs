@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Filters pushed down, but not where columns of one name would be taken for each other.
+//! Filters pushed down, but not where columns of one name would be taken for each other, or what they name would be computed once more.
 //!
 //! DataFusion's rule hands a filter from operator to operator, and most of them find its columns in their input by name:
 //! of two columns of one name, the first. Where a join gives both `a.id` and `b.id`, a filter on the second falls on the
 //! first, and rows are lost without an error. It is known there (issue 25244, with 25262 to 25264 and 25296) and mended in
-//! the version behind ours (pull request 25259); with that version this module can go.
+//! the version behind ours (pull request 25259); with that version what looks for such names can go.
 //!
 //! Until then the rule is let loose on those parts of a plan in which no filter names a column whose name is there twice.
 //! In the others filters stay where they are, which is right and slower. So they do where what computes their columns would make them
 //! too large: of twenty queries within each other that each name a column of the one within them three times, a filter would have
 //! thousands of millions of columns.
+//!
+//! A filter that names what a projection computes anew for each row, as `FROM (SELECT nextval('s') AS n FROM t) x WHERE n > 0`, stays above
+//! it, too. DataFusion's rule puts what computes its columns into it, and below the projection it would draw numbers of its own.
 //!
 //! A filter that an aggregate without groups makes of the least and the greatest values that it has seen is left out where one of its calls
 //! needs rows that the filter refuses, or the aggregate is run several times (see [`would_lose_rows`]).
@@ -25,6 +28,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -137,8 +141,8 @@ fn would_lose_rows(node: &dyn ExecutionPlan) -> bool {
     !others.is_empty() && (has_filters || !are_of_one_column)
 }
 
-/// Whether no filter that comes to be in a plan is pushed to an operator that has two columns with the name of one in the filter, or
-/// becomes too large. No filter comes to the plan's root from above.
+/// Whether no filter that comes to be in a plan is pushed to an operator that has two columns with the name of one in the filter, becomes
+/// too large, or computes anew what it names. No filter comes to the plan's root from above.
 fn is_clear(plan: &Arc<dyn ExecutionPlan>) -> bool {
     is_clear_with(plan, &Names::new())
 }
@@ -157,6 +161,13 @@ fn is_clear_with(plan: &Arc<dyn ExecutionPlan>, arriving: &Names) -> bool {
             && !is_renamed_by_union(plan, child, arriving)
             && with_room(|| is_clear_with(child, &met))
     }) && !is_given_to_the_other_side(plan, arriving)
+        && !is_computed_anew(plan, arriving)
+}
+
+/// Whether a projection computes one of these columns by what gives something else each time.
+fn is_computed_anew(plan: &Arc<dyn ExecutionPlan>, names: &Names) -> bool {
+    let Some(projection) = plan.downcast_ref::<ProjectionExec>() else { return false };
+    projection.expr().iter().any(|output| names.contains_key(&output.alias) && is_volatile(&output.expr))
 }
 
 /// Whether a join would hand what is known of one side's key to a column of the other side that has its name and is not

@@ -13,19 +13,26 @@
 //! | projection, aggregate, DISTINCT ON | end there: whatever they give is an expression; but of a view, whose plan ends with a projection that says which of its columns are barred |
 //! | any other, and the end of a query or subquery | are refused |
 //!
+//! A table whose alias names columns, `t AS a (x, y)`, is projected under them, which uses none of its columns: they are barred above it, too.
+//! In a plan that is no other than `(SELECT c AS x, d AS y FROM t) a`, so it is looked for in the query.
+//!
 //! An expression that names one is refused wherever it stands. What is not known to be allowed is refused: an operator that comes to
 //! be used later refuses too much, and shows nothing.
 
+use crate::names::fold;
 use crate::provider::CoevalTable;
 use crate::rights::{Kind, denied};
 use crate::stack::with_room;
+use crate::walk::Walk;
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef, TableReference};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
-use std::collections::BTreeMap;
+use datafusion::sql::sqlparser::ast::{Query, TableFactor, Visitor};
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A relation of which not all columns may be read.
@@ -64,27 +71,75 @@ struct Scope {
     barred: Barred,
 }
 
-/// Refuses a plan that uses columns which may not be read.
+/// The aliases of the tables of a query that name columns, with these names.
+#[derive(Default)]
+struct Renamed(HashSet<(String, Vec<String>)>);
+
+impl Renamed {
+    fn of(query: &Query) -> Self {
+        let mut renamed = Self::default();
+        // Nothing breaks off the walk.
+        let _ = query.walk(&mut renamed);
+        renamed
+    }
+
+    /// The plan of the table, if this one gives the columns of a table the names of its alias and does nothing else.
+    fn table<'p>(&self, plan: &'p LogicalPlan) -> Option<&'p LogicalPlan> {
+        let LogicalPlan::SubqueryAlias(alias) = plan else { return None };
+        let LogicalPlan::Projection(projection) = alias.input.as_ref() else { return None };
+        // What bars columns of a view is no such projection.
+        let is_own = |(output, own): (&Expr, Column)| match output {
+            Expr::Alias(alias) => alias.metadata.is_none() && *alias.expr == Expr::Column(own),
+            output => *output == Expr::Column(own),
+        };
+        let own = projection.input.schema().columns();
+        if own.len() != projection.expr.len() || !projection.expr.iter().zip(own).all(is_own) {
+            return None;
+        }
+        let names = projection.schema.fields().iter().map(|field| field.name().clone()).collect();
+        let is_known = self.0.contains(&(alias.alias.table().to_owned(), names));
+        is_known.then_some(projection.input.as_ref())
+    }
+}
+
+impl Visitor for Renamed {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { alias: Some(alias), .. } = factor
+            && !alias.columns.is_empty()
+        {
+            let columns = alias.columns.iter().map(|column| fold(&column.name)).collect();
+            self.0.insert((fold(&alias.name), columns));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Refuses the plan of a query that uses columns which may not be read.
 ///
 /// # Errors
 /// `42501`.
-pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
-    refuse_all(&barred_of(plan, &mut Vec::new())?)
+pub(super) fn check(plan: &LogicalPlan, query: &Query) -> Result<()> {
+    refuse_all(&barred_of(plan, &Renamed::of(query), &mut Vec::new())?)
 }
 
 /// The barred outputs of a plan, whose outer references name what is around it.
-fn barred_of(plan: &LogicalPlan, around: &mut Vec<Scope>) -> Result<Barred> {
+fn barred_of(plan: &LogicalPlan, renamed: &Renamed, around: &mut Vec<Scope>) -> Result<Barred> {
     with_room(|| {
+        if let Some(table) = renamed.table(plan) {
+            return barred_of(table, renamed, around);
+        }
         if let LogicalPlan::TableScan(scan) = plan {
             return Ok(barred_by_table(scan));
         }
         let outside = around.len();
         for input in plan.inputs() {
             // Of a join, the right side sees the left one if it is LATERAL.
-            let barred = barred_of(input, around)?;
+            let barred = barred_of(input, renamed, around)?;
             around.push(Scope { schema: Arc::clone(input.schema()), barred });
         }
-        refuse_expressions(plan, around, outside)?;
+        refuse_expressions(plan, renamed, around, outside)?;
         let inputs = around.split_off(outside);
         handed_on(plan, inputs)
     })
@@ -102,7 +157,12 @@ fn barred_by_table(scan: &TableScan) -> Barred {
 }
 
 /// Refuses barred columns in the expressions of one operator, and in their subqueries.
-fn refuse_expressions(plan: &LogicalPlan, around: &mut Vec<Scope>, outside: usize) -> Result<()> {
+fn refuse_expressions(
+    plan: &LogicalPlan,
+    renamed: &Renamed,
+    around: &mut Vec<Scope>,
+    outside: usize,
+) -> Result<()> {
     let (outer, inputs) = around.split_at(outside);
     plan.apply_expressions(|expression| {
         expression.apply(|part| {
@@ -115,7 +175,7 @@ fn refuse_expressions(plan: &LogicalPlan, around: &mut Vec<Scope>, outside: usiz
         })
     })?;
     plan.apply_subqueries(|subquery| {
-        refuse_all(&barred_of(subquery, around)?)?;
+        refuse_all(&barred_of(subquery, renamed, around)?)?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(())

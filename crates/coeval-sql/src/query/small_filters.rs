@@ -17,14 +17,18 @@
 //! ```text
 //! FROM (SELECT 'store' AS sold_in, ... UNION ALL SELECT 'web', ...) x WHERE sold_in = 'web'
 //! ```
-//! Two kinds of parts stay where they are, though DataFusion's rule takes them down:
+//! Three kinds of parts stay where they are, though DataFusion's rule takes them down:
 //!
 //! - what names no column and cannot be computed yet, above aggregates that give a row for no rows: `count(*)` of nothing is a row, and the
 //!   condition would have dropped it;
+//! - what names a column that is computed anew each time, as `nextval('s')` that is grouped by: below, it would be computed once more, and have
+//!   another value. DataFusion's rule sees that of a projection, if it is not within a subquery;
 //! - what is volatile, above all that makes other rows of those below it: `HAVING random() < 0.5` drops groups, and no rows of theirs. Above a
 //!   join that is so of what names no column, `FROM a, b WHERE random() < 0.5`, which drops pairs; what names columns of one side is asked of
 //!   the rows of that side, in PostgreSQL too. A part of the condition of an inner join comes above it for that.
 
+use super::join_conditions::subquery_of;
+use super::rewriting::has_concern_anywhere;
 use super::substitution::grow_too_large;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue};
@@ -64,7 +68,8 @@ impl OptimizerRule for SmallFilters {
         }
         let are_several = matches!(filter.input.as_ref(), LogicalPlan::Filter(_));
         let filter = with_those_below(filter)?;
-        let needs_a_look = |part: &Expr| names_no_column(part) || part.is_volatile();
+        let are_volatile = gives_volatile(&filter.input)?;
+        let needs_a_look = |part: &Expr| are_volatile || names_no_column(part) || part.is_volatile();
         let mut rewritten = if split_conjunction(&filter.predicate).into_iter().any(needs_a_look) {
             self.put_down_by_parts(filter, config)?
         } else {
@@ -76,7 +81,8 @@ impl OptimizerRule for SmallFilters {
 }
 
 impl SmallFilters {
-    /// The plan below a condition of which a part names no column or is volatile: without rows, or with what may go down put down.
+    /// The plan below a condition of which a part names no column, or is volatile or may name what is: without rows, or with what may go down
+    /// put down.
     fn put_down_by_parts(
         &self,
         filter: Filter,
@@ -93,7 +99,7 @@ impl SmallFilters {
                     let empty = EmptyRelation { produce_one_row: false, schema };
                     return Ok(Transformed::yes(LogicalPlan::EmptyRelation(empty)));
                 }
-                None if stays_above(&part, &filter.input) => held.push(part),
+                None if stays_above(&part, &filter.input)? => held.push(part),
                 None => down.push(part),
             }
         }
@@ -177,15 +183,41 @@ fn with_those_below(filter: Filter) -> Result<Filter> {
 }
 
 /// Whether a part of a condition says something else below what it is about.
-fn stays_above(part: &Expr, input: &LogicalPlan) -> bool {
-    match input {
+fn stays_above(part: &Expr, input: &LogicalPlan) -> Result<bool> {
+    Ok(match input {
         LogicalPlan::Aggregate(aggregate) => {
-            part.is_volatile() || (gives_row_for_no_rows(aggregate) && names_no_column(part))
+            part.is_volatile()
+                || (gives_row_for_no_rows(aggregate) && names_no_column(part))
+                || (!names_no_column(part) && gives_volatile(input)?)
+        }
+        LogicalPlan::Projection(projection) => {
+            let place = |column: &Column| projection.schema.maybe_index_of_column(column);
+            let named = part.column_refs().into_iter().filter_map(place);
+            is_any_computed_anew(named.map(|place| &projection.expr[place]))?
         }
         LogicalPlan::Distinct(_) | LogicalPlan::Window(_) | LogicalPlan::Unnest(_) => part.is_volatile(),
         LogicalPlan::Join(_) => is_of_pairs(part),
         _ => false,
-    }
+    })
+}
+
+/// Whether a plan computes something by its expressions that is something else each time, and that a condition above may name.
+fn gives_volatile(plan: &LogicalPlan) -> Result<bool> {
+    let computed = match plan {
+        LogicalPlan::Projection(projection) => &projection.expr,
+        LogicalPlan::Aggregate(aggregate) => &aggregate.group_expr,
+        _ => return Ok(false),
+    };
+    is_any_computed_anew(computed.iter())
+}
+
+/// Whether any of these expressions gives something else each time, by itself or by a subquery in it.
+fn is_any_computed_anew<'e>(mut expressions: impl Iterator<Item = &'e Expr>) -> Result<bool> {
+    let is_volatile = |part: &Expr| match subquery_of(part) {
+        Some(subquery) => has_concern_anywhere(subquery, Expr::is_volatile_node),
+        None => Ok(part.is_volatile_node()),
+    };
+    expressions.try_fold(false, |found, expression| Ok(found || expression.exists(is_volatile)?))
 }
 
 /// Whether an aggregate has a row where its input has none: one without groups, or with grouping sets of which one is empty.

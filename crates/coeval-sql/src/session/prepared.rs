@@ -28,7 +28,7 @@ use crate::tique;
 use crate::types::{ParameterType, column_type_of_field, type_in_words, type_name, without_length};
 use crate::user_types::{self, declared_type};
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use coeval_store::{ColumnType, Value};
+use coeval_store::{Catalog, ColumnType, Value};
 use coeval_txn::Isolation;
 use datafusion::sql::sqlparser::ast::{DataType, Query, Statement};
 use std::borrow::Cow;
@@ -49,8 +49,8 @@ pub(super) enum Plan {
     Point(PointPlan),
     /// Through DataFusion, from this plan, whose memory is held until it goes.
     Query { plan: PlannedQuery, _memory: KeptPart },
-    /// From its syntax each time.
-    General,
+    /// From its syntax each time. If it gives rows, their columns were told by these definitions.
+    General { told_by: Option<Arc<Catalog>> },
 }
 
 impl Plan {
@@ -65,7 +65,10 @@ impl Plan {
                 };
                 means_the_same && plan.is_current(context)
             }
-            Self::General => true,
+            Self::General { told_by } => {
+                let seen = context.transaction.world().catalog();
+                told_by.as_ref().is_none_or(|told_by| Arc::ptr_eq(told_by, seen))
+            }
         }
     }
 }
@@ -102,7 +105,7 @@ impl Planned {
     }
 
     fn general(parameter_types: Vec<ColumnType>, columns: Option<SchemaRef>) -> Self {
-        Self { plan: Plan::General, parameter_types, columns, lists: Vec::new() }
+        Self { plan: Plan::General { told_by: None }, parameter_types, columns, lists: Vec::new() }
     }
 }
 
@@ -339,7 +342,7 @@ impl Session {
                 let lists = planned.special_parameters().to_vec();
                 let is_sent = tique::is_sent_whole(&context, statement);
                 let plan = if is_sent {
-                    Plan::General
+                    Plan::General { told_by: None }
                 } else {
                     let memory = memory_of(&planned, &mut self.plan_memory, &engine.queries)?;
                     Plan::Query { plan: planned, _memory: memory }
@@ -351,7 +354,8 @@ impl Session {
                 context.checks = Checks::Nothing;
                 let (parameter_types, lists) = dml::parameter_types(&mut context, other, &types)?;
                 let columns = description::columns_of(&mut context, other, &parameter_types);
-                Ok(Planned { plan: Plan::General, parameter_types, columns, lists })
+                let told_by = columns.as_ref().map(|_| Arc::clone(context.transaction.world().catalog()));
+                Ok(Planned { plan: Plan::General { told_by }, parameter_types, columns, lists })
             }
         }
     }
@@ -407,7 +411,7 @@ impl Session {
                     None => aside(|| T::of_statement(context, statement)),
                 },
                 Plan::Query { plan, .. } => T::of_query(context, plan),
-                Plan::General => aside(|| T::of_statement(context, statement)),
+                Plan::General { .. } => aside(|| T::of_statement(context, statement)),
             }
         });
         if self.engine.servers().are_there() {
@@ -427,7 +431,7 @@ impl Session {
         let known: Vec<_> = types.iter().copied().map(Some).collect();
         let plan = match self.plan(statement, &prepared.sql, &known) {
             Ok(planned) if planned.parameter_types == *types => planned.plan,
-            Ok(_) | Err(_) => Plan::General,
+            Ok(_) | Err(_) => Plan::General { told_by: None },
         };
         // Those of statements that have gone go with the others, which are planned again.
         if self.replanned.len() >= REPLANNED_MAX {

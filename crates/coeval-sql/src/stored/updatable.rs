@@ -69,6 +69,8 @@ struct Level {
     from: TableFactor,
     relation: String,
     outputs: Vec<(String, Expr)>,
+    /// The table's column that each of them is, if it is one as it stands there.
+    bases: Vec<Option<usize>>,
     selection: Option<Expr>,
     /// The selection, of the columns of [`BASE`]; `None` if there is none, or a subquery in it.
     condition: Option<Expr>,
@@ -118,7 +120,8 @@ impl Updatable {
         let selection = select.selection.clone();
         let condition =
             selection.as_ref().and_then(|selection| over_base(selection, &relation, &below.columns));
-        let level = Level { view: Arc::clone(view), from, relation, outputs, selection, condition };
+        let bases = columns.iter().map(|column| column.base).collect();
+        let level = Level { view: Arc::clone(view), from, relation, outputs, bases, selection, condition };
         let levels = std::iter::once(level).chain(below.levels).collect();
         Ok(Self { table: with_defaults(below.table, view, &columns), columns, levels })
     }
@@ -137,9 +140,10 @@ impl Updatable {
         }
     }
 
-    /// The views on the way to the table, the view itself first.
-    pub(crate) fn views(&self) -> impl Iterator<Item = &Arc<ViewDef>> {
-        self.levels.iter().map(|level| &level.view)
+    /// The views on the way to the table, the view itself first, and for each of their columns the table's that it is, if it is one as it
+    /// stands there.
+    pub(crate) fn views(&self) -> impl Iterator<Item = (&Arc<ViewDef>, &[Option<usize>])> {
+        self.levels.iter().map(|level| (&level.view, level.bases.as_slice()))
     }
 
     /// The first view below the view itself that has a subquery. Which rights it is read with is a matter of that view's owner.

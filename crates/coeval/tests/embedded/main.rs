@@ -9,6 +9,7 @@ mod enums;
 mod examples;
 mod files;
 mod front_page;
+mod kept_settings;
 mod lending;
 mod many_columns;
 mod progress;

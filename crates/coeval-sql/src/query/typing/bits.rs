@@ -5,10 +5,11 @@
 //! |---|---|
 //! | `&`, `\|`, `#`, `~`, `<<`, `>>`, `\|\|` of bit strings | a call of the function that does it |
 //! | `a # b` of integers | a call of such a function: DataFusion's is zero of `a # a`, also where `a` is NULL |
-//! | the same where a type is not known yet | `(a \| b) - (a & b)` |
+//! | the same where a type is not known yet | DataFusion's operator, until the types are settled |
 //! | `~ a` of an integer | `-1 - a`, which of the least integer of a type is the greatest |
 
 use super::operators::no_operator;
+use crate::error::{SqlError, SqlState};
 use crate::functions::{
     BIGINT_XOR, BITS_AND, BITS_JOINED, BITS_LEFT, BITS_NOT, BITS_OR, BITS_RIGHT, BITS_XOR, INT_XOR,
     SMALLINT_XOR, function,
@@ -97,44 +98,61 @@ pub(super) fn joined(
     Ok(Some(function(BITS_JOINED)?.call(sides)))
 }
 
-/// The function that does `#` with integers of these types; `None` of others.
+/// The function that does `#` with integers of these types, of which one that is not known is that of the other side; `None` of others.
 const fn exclusive_or_of(left: &DataType, right: &DataType) -> Option<&'static str> {
+    use DataType::{Int16, Int32, Int64, Null};
     match (left, right) {
-        (DataType::Int16, DataType::Int16) => Some(SMALLINT_XOR),
-        (DataType::Int16 | DataType::Int32, DataType::Int16 | DataType::Int32) => Some(INT_XOR),
-        (
-            DataType::Int16 | DataType::Int32 | DataType::Int64,
-            DataType::Int16 | DataType::Int32 | DataType::Int64,
-        ) => Some(BIGINT_XOR),
+        (Null, Null) => None,
+        (Int16 | Null, Int16 | Null) => Some(SMALLINT_XOR),
+        (Int16 | Int32 | Null, Int16 | Int32 | Null) => Some(INT_XOR),
+        (Int16 | Int32 | Int64 | Null, Int16 | Int32 | Int64 | Null) => Some(BIGINT_XOR),
         _ => None,
     }
 }
 
-/// `a # b` of integers; `None` of another operation.
+/// `a # b` of integers; `None` of another operation. Each side is there once: it may draw from a sequence, or be such an operation itself,
+/// and of many within each other all would become an expression of as many parts as there are subsets of them.
 ///
 /// # Errors
-/// `42883` for other types.
+/// `42883` for other types, `42725` if both sides are without one.
 pub(super) fn exclusive_or(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
     if raw.op != BinaryOperator::PGBitwiseXor {
         return Ok(None);
     }
-    for side in [&raw.left, &raw.right] {
-        if let Ok(ty) = side.get_type(schema)
-            && !ty.is_integer()
-            && !ty.is_null()
-        {
-            let (left, right) = (raw.left.get_type(schema)?, raw.right.get_type(schema)?);
-            return Err(no_operator(&left, &raw.op, &right).into());
+    let (left, right) = (raw.left.get_type(schema), raw.right.get_type(schema));
+    let is_other = |ty: &Result<DataType>| ty.as_ref().is_ok_and(|ty| !ty.is_integer() && !ty.is_null());
+    if is_other(&left) || is_other(&right) {
+        return Err(no_operator(&left?, &raw.op, &right?).into());
+    }
+    if let (Ok(left), Ok(right)) = (&left, &right) {
+        if left.is_null() && right.is_null() {
+            return Err(ambiguous(&raw.op).into());
+        }
+        if let Some(name) = exclusive_or_of(left, right) {
+            return Ok(Some(function(name)?.call(vec![raw.left.clone(), raw.right.clone()])));
         }
     }
-    if let (Ok(left), Ok(right)) = (raw.left.get_type(schema), raw.right.get_type(schema))
-        && let Some(name) = exclusive_or_of(&left, &right)
-    {
-        // Each side is there once: it may draw from a sequence, or be such an operation itself.
-        return Ok(Some(function(name)?.call(vec![raw.left.clone(), raw.right.clone()])));
-    }
-    let both = |op| binary(raw.left.clone(), op, raw.right.clone());
-    Ok(Some(binary(both(Operator::BitwiseOr), Operator::Minus, both(Operator::BitwiseAnd))))
+    Ok(Some(binary(raw.left.clone(), Operator::BitwiseXor, raw.right.clone())))
+}
+
+/// `42725` for an operator between two sides without a type, which several types have.
+fn ambiguous(operator: &BinaryOperator) -> SqlError {
+    let message = format!("operator is not unique: unknown {operator} unknown");
+    SqlError::new(SqlState::AmbiguousFunction, message)
+        .with_hint("Could not choose a best candidate operator. You might need to add explicit type casts.")
+}
+
+/// `a # b` whose types were not known when it was planned and are settled now; `None` if these are no integers.
+///
+/// # Errors
+/// If a side has no type.
+pub(in crate::query) fn settled_exclusive_or(
+    left: &Expr,
+    right: &Expr,
+    schema: &DFSchema,
+) -> Result<Option<Expr>> {
+    let name = exclusive_or_of(&left.get_type(schema)?, &right.get_type(schema)?);
+    name.map(|name| Ok(function(name)?.call(vec![left.clone(), right.clone()]))).transpose()
 }
 
 /// All bits of an operand turned; a parameter has its type by now.

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values of type `real` beside integers, of which it does not have all.
+//! Values of type `real` beside other numbers, of which it does not have all.
 
+use super::any_numeric::is_any_numeric;
+use super::settle::doubles;
 use arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, cast};
+use std::sync::Arc;
 
 /// Whether there is a `real` among the expressions, and an integer that may be none: DataFusion would round it to one.
 pub(super) fn mixes_real_and_integer(expressions: &[Expr], schema: &DFSchema) -> bool {
@@ -28,4 +32,19 @@ pub(super) fn is_real(integer: &Expr) -> bool {
     let integer = literal.filter(|literal| literal.data_type().is_integer());
     let value = integer.and_then(|integer| integer.cast_to(&DataType::Int64).ok());
     matches!(value, Some(ScalarValue::Int64(Some(value))) if value.unsigned_abs() <= REAL_INTEGER_MAX)
+}
+
+/// `nullif` of a float and a number of another type, which are compared as by `=`: as `double precision`. That is what it gives, too; but of
+/// floats of both sizes, which there is an operator for, the type of the first. `None` of numbers of one type, and of others.
+pub(super) fn settled_nullif(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
+    let [left, right] = &call.args[..] else { return Ok(None) };
+    let (own, other) = (left.get_type(schema)?, right.get_type(schema)?);
+    let is_number = |ty: &DataType| ty.is_numeric() || is_any_numeric(ty);
+    let has_float = own.is_floating() || other.is_floating();
+    if own == other || !has_float || !is_number(&own) || !is_number(&other) {
+        return Ok(None);
+    }
+    let numbers = doubles([left, right], schema);
+    let told = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&call.func), numbers));
+    Ok(Some(if own == DataType::Float32 && other.is_floating() { cast(told, own) } else { told }))
 }

@@ -10,7 +10,7 @@ use super::declared::{is_char, without_blanks};
 use super::instants::{midnight_of, settle_choices, settle_nullif};
 use super::intervals::length;
 use super::numbers::{nullable, quotient};
-use super::reals::mixes_real_and_integer;
+use super::reals::{mixes_real_and_integer, settled_nullif};
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::zoned_times::is_zoned_time;
@@ -636,6 +636,11 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     }
     if function.name() == "nullif"
         && let Some(settled) = settle_nullif(function, schema)?
+    {
+        return Ok(Some(settled));
+    }
+    if function.name() == "nullif"
+        && let Some(settled) = settled_nullif(function, schema)?
     {
         return Ok(Some(settled));
     }

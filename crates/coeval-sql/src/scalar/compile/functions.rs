@@ -46,7 +46,15 @@ impl Compiler<'_> {
             ("greatest", [_, ..]) => self.extreme(CompareOp::Greater, &arguments),
             ("least", [_, ..]) => self.extreme(CompareOp::Less, &arguments),
             ("nullif", [_, _]) => {
-                let (mut nodes, ty) = self.alternatives(&arguments)?;
+                let typed = arguments.iter().map(|argument| self.expression(argument));
+                let typed = typed.collect::<Result<Vec<Typed>, Refusal>>()?;
+                let types = || typed.iter().filter_map(|argument| argument.ty);
+                let is_real = |ty: ColumnType| ty == ColumnType::Real;
+                // What it is compared as is not what both have in common.
+                if types().any(is_real) && !types().all(is_real) {
+                    return Err(Refusal::unsupported("nullif of a real and another type"));
+                }
+                let (mut nodes, ty) = self.unify(typed)?;
                 if is_document(ty) {
                     return Err(Refusal::unsupported(format!("comparison of {ty}")));
                 }

@@ -245,7 +245,7 @@ fn the_memory_of_a_template_counts_from_the_beginning() {
         );
         match &session.prepare(&sql).unwrap().planned.plan {
             Plan::Query { plan, .. } => plan.bytes(),
-            Plan::Point(_) | Plan::General => panic!("it is a query"),
+            Plan::Point(_) | Plan::General { .. } => panic!("it is a query"),
         }
     };
     // Of a query with parameters no physical plan is kept.
