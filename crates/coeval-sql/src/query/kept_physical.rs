@@ -8,7 +8,8 @@
 //! # Why a copy gives the right rows
 //! - Exact numbers of rows and bounds are part of the plan. They are those of the versions of the tables, and a template is used for the
 //!   same versions only. A version is known by its place in memory, which no other one takes as long as somebody remembers it
-//!   ([`Versions`]). What a transaction has written itself is in a version of its own.
+//!   ([`Versions`]), that of bricks also by the epochs that are seen. What a transaction has written itself is in a version of its own; where
+//!   it has written to bricks there is no template.
 //! - Nothing runs in a template. It shares nothing with the plan that it was made of, nor do copies with it, of what is run: the channels of
 //!   exchanges, the sides that joins collect, the filters of sorts and extremes, figures. Operators that are not known for that are in no
 //!   template ([`is_copied_whole`]).
