@@ -148,8 +148,8 @@ fn a_copy_is_of_the_versions_that_its_template_is_of() {
             "UPDATE duties SET on_duty = NOT on_duty WHERE id = 1",
         ] {
             session.execute(change).unwrap();
+            let now = expected(&mut session, sql);
             for execution in 0..=BEFORE_A_COPY {
-                let now = expected(&mut session, sql);
                 assert_eq!(rows(&mut session, &query), now, "{sql}, execution {execution} after {change}");
             }
         }
@@ -442,8 +442,8 @@ fn a_copy_reads_bricks_as_its_statement_sees_them() {
     let queries = OF_BRICKS.map(|sql| (sql, prepared(&mut session, sql)));
     let check = |session: &mut Session, change: &str| {
         for (sql, query) in &queries {
+            let now = expected(session, sql);
             for execution in 0..=BEFORE_A_COPY {
-                let now = expected(session, sql);
                 assert_eq!(rows(session, query), now, "{sql}, execution {execution} after {change}");
             }
         }
