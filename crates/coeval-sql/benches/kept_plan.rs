@@ -26,7 +26,7 @@ const TABLES: &str = "
         SELECT i * 7 % 1800, i % 1000, i % 20, i, i % 9, i % 100 + 0.25 FROM generate_series(1, 5000) i;
     CHECKPOINT";
 
-const QUERIES: [(&str, &str); 6] = [
+const QUERIES: [(&str, &str); 7] = [
     ("filter", "SELECT item_id, brand FROM items WHERE manager = 1 AND category <> 'category 3'"),
     ("groups", "SELECT shop_id, sum(amount), count(*) FROM sales WHERE amount > 2 GROUP BY shop_id"),
     (
@@ -44,6 +44,13 @@ const QUERIES: [(&str, &str); 6] = [
              JOIN shops h ON h.shop_id = s.shop_id
          WHERE d.year_no = 1999 AND i.brand_id BETWEEN 10 AND 30 AND h.name LIKE 'shop 1%'
          GROUP BY h.county, i.category HAVING sum(s.price) > 10 ORDER BY total DESC LIMIT 10",
+    ),
+    (
+        "value of a subquery",
+        "SELECT h.county, sum(s.price) AS total
+         FROM sales s JOIN shops h ON h.shop_id = s.shop_id
+         WHERE s.day_id > (SELECT avg(day_id) FROM days WHERE year_no = 2000)
+         GROUP BY h.county ORDER BY total DESC",
     ),
     (
         "window",

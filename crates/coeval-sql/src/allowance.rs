@@ -22,7 +22,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::ColumnarValue;
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The largest value.
 pub(crate) const VALUE_BYTES_MAX: usize = 1 << 30;
@@ -111,6 +111,12 @@ impl LentAllowance {
     fn lent(&self) -> Option<Allowance> {
         self.0.lock().clone()
     }
+
+    /// Whether a statement may lend.
+    #[cfg(test)]
+    pub(crate) fn is_free(&self) -> bool {
+        self.0.lock().is_none()
+    }
 }
 
 /// That functions of a plan look at what one statement hands them, as long as this lives.
@@ -121,6 +127,27 @@ impl Drop for Loan {
     fn drop(&mut self) {
         // It goes when the lock is free again.
         let _lent = self.0.0.lock().take();
+    }
+}
+
+/// The loan of a statement, for the rules that plan it: what they make may hold it, and the loan lives as long as that. The options that
+/// carry it go along with much that lives longer, and do not hold it themselves.
+#[derive(Clone, Debug)]
+pub(crate) struct LoanInPlanning(Weak<Loan>);
+
+impl Carry for LoanInPlanning {
+    const NAME: &'static str = "coeval_loan_in_planning";
+}
+
+impl LoanInPlanning {
+    /// This one.
+    pub(crate) fn of(loan: &Arc<Loan>) -> Self {
+        Self(Arc::downgrade(loan))
+    }
+
+    /// The loan, if it lives.
+    pub(crate) fn loan(&self) -> Option<Arc<Loan>> {
+        self.0.upgrade()
     }
 }
 

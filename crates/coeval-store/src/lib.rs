@@ -233,9 +233,9 @@ pub use table::{IndexEntry, RowRef, Table};
 pub use table_summary::{ColumnSummary, TableSummary};
 pub use terms::{ForeignHistory, Parting, Term, TermHistory, TermNumber, Timeline};
 pub use transaction::{
-    AccessMode, Appended, BrickSnapshot, CheckTime, Committed, ConstraintChoice, IfLocked, IndexCursor,
-    LockWaits, LockedRows, LockedState, NOTED_ROWS_MAX, Reading, Refused, RowCursor, RowLock, Savepoint,
-    Scanned, Transaction,
+    AccessMode, Appended, BrickSnapshot, BrickVersion, CheckTime, Committed, ConstraintChoice, IfLocked,
+    IndexCursor, LockWaits, LockedRows, LockedState, NOTED_ROWS_MAX, Reading, Refused, RowCursor, RowLock,
+    Savepoint, Scanned, Transaction,
 };
 pub use types::{ColumnType, ElementType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{

@@ -26,7 +26,7 @@ mod statement_parts;
 mod write;
 
 pub(crate) use begin::BeginAt;
-pub use bricks::{Appended, BrickSnapshot};
+pub use bricks::{Appended, BrickSnapshot, BrickVersion};
 pub(crate) use ddl::check_brick_definition;
 pub use deferred::{CheckTime, ConstraintChoice};
 pub(crate) use expiry::expire_bricks;

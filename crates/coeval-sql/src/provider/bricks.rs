@@ -5,6 +5,8 @@
 //! by the least and greatest values of metrics. Filters themselves stay above the scan; what operators above find out while they run leaves
 //! out more bricks, and rows (`brick_hints.rs`). A brick is read by one part, a large one by several.
 
+mod template;
+
 use super::brick_hints::{BrickHints, is_hint};
 use super::hinted_bricks::{HintedRows, HintedScan};
 use super::join_keys::ScanKeys;
@@ -75,6 +77,8 @@ pub struct BrickScan {
     pub(super) limit: Option<usize>,
     /// What operators above find out while they run.
     pub(super) hints: BrickHints,
+    /// Into so many parts it was to be divided.
+    parts_max: usize,
     statistics: Arc<Statistics>,
     properties: Arc<PlanProperties>,
     /// How many rows it has read, for who waits for them.
@@ -128,12 +132,12 @@ impl BrickScan {
         Self::of_kept(what, output, None, partitions)
     }
 
-    fn of_kept(what: Kept, output: SchemaRef, limit: Option<usize>, partitions: usize) -> Result<Self> {
+    fn of_kept(what: Kept, output: SchemaRef, limit: Option<usize>, parts_max: usize) -> Result<Self> {
         let Kept { snapshot, def, bricks: kept, pruned, places, types } = what;
         let rows = kept.iter().map(|brick| snapshot.visible_rows(brick)).sum();
         let statistics = Arc::new(statistics_of(&snapshot, &kept, rows, &places, &types, limit)?);
         let bricks = kept.len();
-        let parts: Arc<[Vec<BrickPart>]> = divided(kept, partitions).into();
+        let parts: Arc<[Vec<BrickPart>]> = divided(kept, parts_max).into();
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&output)),
             Partitioning::UnknownPartitioning(parts.len()),
@@ -146,7 +150,7 @@ impl BrickScan {
         let projection = places.into();
         let source = BrickSource { snapshot, def, parts, bricks, rows, pruned };
         let metrics = ExecutionPlanMetricsSet::new();
-        Ok(Self { source, output, projection, limit, hints, statistics, properties, metrics })
+        Ok(Self { source, output, projection, limit, hints, parts_max, statistics, properties, metrics })
     }
 
     /// How many rows there are in its bricks.

@@ -43,8 +43,6 @@ use datafusion::physical_plan::{
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use template::{scan_of_template, template_of_scan};
-
 /// Below this many rows a scan is not worth dividing.
 const ROWS_PER_PARTITION_MIN: u64 = 16_384;
 

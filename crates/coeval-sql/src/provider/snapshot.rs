@@ -6,7 +6,7 @@ use crate::carried::Carry;
 use crate::cluster::ClusterSnapshot;
 use crate::error::SqlError;
 use crate::result::RowSet;
-use coeval_store::{BrickSnapshot, Scanned, SpaceId, Table, TableView};
+use coeval_store::{BrickSnapshot, BrickVersion, Scanned, SpaceId, Table, TableView};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -46,6 +46,7 @@ enum Scans {
 #[derive(Debug)]
 pub(crate) struct Versions {
     tables: Vec<(SpaceId, Weak<Table>)>,
+    bricks: Vec<(SpaceId, BrickVersion)>,
     collects_scans: bool,
 }
 
@@ -53,6 +54,7 @@ impl PartialEq for Versions {
     // Nothing else comes to lie where a version was as long as somebody remembers it.
     fn eq(&self, other: &Self) -> bool {
         self.collects_scans == other.collects_scans
+            && self.bricks == other.bricks
             && self.tables.len() == other.tables.len()
             && self.tables.iter().zip(&other.tables).all(
                 |((table, version), (other_table, other_version))| {
@@ -63,15 +65,18 @@ impl PartialEq for Versions {
 }
 
 impl StatementSnapshot {
-    /// The versions of its tables; `None` if some are no tables of rows of this database.
+    /// The versions of its tables; `None` if some are no tables of this database alone, or the transaction has written to bricks.
     pub(crate) fn versions(&self) -> Option<Versions> {
-        if !(self.bricks.is_empty() && self.foreign.is_empty() && self.spread.is_none()) {
+        if !self.foreign.is_empty() || self.spread.is_some() {
             return None;
         }
+        let seen = |(table, bricks): (&SpaceId, &BrickSnapshot)| Some((*table, bricks.version()?));
+        let mut bricks = self.bricks.iter().map(seen).collect::<Option<Vec<_>>>()?;
+        bricks.sort_unstable_by_key(|(table, _)| *table);
         let version = |(table, view): (&SpaceId, &TableView)| (*table, Arc::downgrade(view.table()));
         let mut tables: Vec<_> = self.views.iter().map(version).collect();
         tables.sort_unstable_by_key(|(table, _)| *table);
-        Some(Versions { tables, collects_scans: self.collects_scans() })
+        Some(Versions { tables, bricks, collects_scans: self.collects_scans() })
     }
 
     /// The snapshot with these views, for a statement whose reads are noted elsewhere, or need not be.

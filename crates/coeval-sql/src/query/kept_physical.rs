@@ -8,10 +8,13 @@
 //! # Why a copy gives the right rows
 //! - Exact numbers of rows and bounds are part of the plan. They are those of the versions of the tables, and a template is used for the
 //!   same versions only. A version is known by its place in memory, which no other one takes as long as somebody remembers it
-//!   ([`Versions`]). What a transaction has written itself is in a version of its own.
+//!   ([`Versions`]), that of bricks also by the epochs that are seen. What a transaction has written itself is in a version of its own; where
+//!   it has written to bricks there is no template.
 //! - Nothing runs in a template. It shares nothing with the plan that it was made of, nor do copies with it, of what is run: the channels of
-//!   exchanges, the sides that joins collect, the filters of sorts, figures. Operators that are not known for that are in no template
-//!   ([`is_copied_whole`]), nor are extremes that keep a filter in each copy.
+//!   exchanges, the sides that joins collect, the filters of sorts and extremes, figures. Operators that are not known for that are in no
+//!   template ([`is_copied_whole`]).
+//! - Only the places where expressions find the values of scalar subqueries are those of all copies, and of the plan that the template was
+//!   made of. They are empty when a copy begins: who [uses them](super::deferred_subqueries) holds what is lent.
 //! - Functions have the options of the statement that the template was made in. In these is no snapshot, and the memory and the request to
 //!   end are [lent](LentAllowance) by the statement that runs. Two statements cannot lend at once: so one runs a copy, and others make plans.
 //! - Reads are noted as they were when the template was made, in statements that note reads as that one did.
@@ -24,13 +27,14 @@
 //! A template keeps operators and expressions, no version of a table and no rows: some kilobytes for each operator, which are
 //! [estimated](super::plan::PlannedQuery::bytes) with the plan before there is one.
 
-use crate::allowance::{Allowance, LentAllowance, Loan};
+use crate::allowance::{Allowance, LentAllowance, Loan, LoanInPlanning};
 use crate::carried::Carry;
 use crate::plan_rule::PlanRule;
 use crate::provider::{PlannedScan, StatementSnapshot, Versions, scan_of_template, template_of_scan};
 use crate::stack::with_room;
 use coeval_operators::unordered::UnorderedExec;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::internal_err;
 use datafusion::error::Result;
 use datafusion::execution::context::SessionState;
 use datafusion::physical_optimizer::PhysicalOptimizerContext;
@@ -45,6 +49,7 @@ use datafusion::physical_plan::operator_statistics::StatisticsRegistry;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
@@ -122,14 +127,19 @@ impl KeptPhysical {
         match &known.template {
             None => Making::begin(allowance).map_or(Turn::Neither, Turn::Makes),
             Some(template) => match template.lent.lend(allowance) {
-                Some(loan) => Turn::Copies(Copied { template: Arc::clone(template), loan }),
+                Some(loan) => Turn::Copies(Copied { template: Arc::clone(template), loan: Arc::new(loan) }),
                 None => Turn::Neither,
             },
         }
     }
 
     /// Keeps what an execution has made in this snapshot, with the scans that it noted. Gives the loan for as long as it runs.
-    pub(super) fn keep(&self, making: Making, snapshot: &StatementSnapshot, scans: &[PlannedScan]) -> Loan {
+    pub(super) fn keep(
+        &self,
+        making: Making,
+        snapshot: &StatementSnapshot,
+        scans: &[PlannedScan],
+    ) -> Arc<Loan> {
         let Making { lent, loan, noted } = making;
         let plan = noted.0.lock().take();
         let template = plan.and_then(|plan| template_of(&plan));
@@ -146,6 +156,12 @@ impl KeptPhysical {
     pub(super) fn has_template(&self) -> bool {
         self.0.lock().template.is_some()
     }
+
+    /// Whether an execution that sees the same versions runs a copy now.
+    #[cfg(test)]
+    pub(super) fn may_be_copied(&self) -> bool {
+        self.0.lock().template.as_ref().is_some_and(|template| template.lent.is_free())
+    }
 }
 
 /// See the module.
@@ -160,20 +176,21 @@ struct Template {
 /// An execution that makes a template.
 pub(super) struct Making {
     lent: LentAllowance,
-    loan: Loan,
+    loan: Arc<Loan>,
     noted: Noted,
 }
 
 impl Making {
     fn begin(allowance: &Allowance) -> Option<Self> {
         let lent = LentAllowance::new();
-        let loan = lent.lend(allowance)?;
+        let loan = Arc::new(lent.lend(allowance)?);
         Some(Self { lent, loan, noted: Noted::default() })
     }
 
     /// Puts what it takes into the options that rules see, and into those that functions keep, which have no snapshot then.
     pub(super) fn carry_in(&self, of_rules: &mut ConfigOptions, of_functions: &mut ConfigOptions) {
         self.noted.clone().carry_in(of_rules);
+        LoanInPlanning::of(&self.loan).carry_in(of_rules);
         StatementSnapshot::new([]).carry_in(of_functions);
         self.lent.clone().carry_in(of_functions);
     }
@@ -182,10 +199,15 @@ impl Making {
 /// An execution that runs a copy of a template.
 pub(super) struct Copied {
     template: Arc<Template>,
-    loan: Loan,
+    loan: Arc<Loan>,
 }
 
 impl Copied {
+    /// Puts what it takes into the options that rules see.
+    pub(super) fn carry_in(&self, of_rules: &mut ConfigOptions) {
+        LoanInPlanning::of(&self.loan).carry_in(of_rules);
+    }
+
     /// The copy, which goes through the rules behind [`TEMPLATES`], and the loan for as long as it runs.
     ///
     /// # Errors
@@ -194,7 +216,7 @@ impl Copied {
         self,
         snapshot: &StatementSnapshot,
         state: &SessionState,
-    ) -> Result<(Arc<dyn ExecutionPlan>, Loan)> {
+    ) -> Result<(Arc<dyn ExecutionPlan>, Arc<Loan>)> {
         for scan in &self.template.scans {
             snapshot.add_scan(scan.clone())?;
         }
@@ -255,6 +277,10 @@ fn with_inputs(
     }
     let keeping = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
     let made = Arc::clone(node).replace_children(inputs, keeping)?;
+    if let Some(aggregate) = made.downcast_ref::<AggregateExec>() {
+        let filters = aggregate.dynamic_expressions_produced();
+        return if filters.is_empty() { Ok(made) } else { with_own_filter(aggregate) };
+    }
     // Over other inputs a join has the side that the one before collects, and a sort its figures and what it takes for the limit.
     if made.is::<HashJoinExec>() {
         return made.reset_state();
@@ -270,13 +296,27 @@ fn with_inputs(
     }
 }
 
-/// Whether [`with_inputs`] is known to leave nothing in a node of what is run in the one that it was made of. That is another question than whether
-/// [parts can be compared](super::shared_subplans), though the answers are alike today: each kind was read for it.
-fn is_copied_whole(node: &dyn ExecutionPlan) -> bool {
-    if node.is::<AggregateExec>() {
-        return node.dynamic_expressions_produced().is_empty();
+/// The extremes with a filter of their own, which says what they have seen. It goes along where an aggregate gets another input.
+fn with_own_filter(extremes: &AggregateExec) -> Result<Arc<dyn ExecutionPlan>> {
+    let made = AggregateExec::try_new(
+        *extremes.mode(),
+        extremes.group_expr().clone(),
+        extremes.aggr_expr().to_vec(),
+        extremes.filter_expr().to_vec(),
+        Arc::clone(extremes.input()),
+        extremes.input_schema(),
+    )?;
+    if made.schema() != extremes.schema() {
+        return internal_err!("extremes that were made anew have other columns");
     }
-    node.is::<BoundedWindowAggExec>()
+    Ok(Arc::new(made.with_limit_options(extremes.limit_options())))
+}
+
+/// Whether [`with_inputs`] is known to leave nothing in a node of what is run in the one that it was made of. That is another question than whether
+/// [parts can be compared](super::shared_subplans): each kind was read for it.
+fn is_copied_whole(node: &dyn ExecutionPlan) -> bool {
+    node.is::<AggregateExec>()
+        || node.is::<BoundedWindowAggExec>()
         || node.is::<CoalescePartitionsExec>()
         || node.is::<CooperativeExec>()
         || node.is::<CrossJoinExec>()
@@ -290,6 +330,7 @@ fn is_copied_whole(node: &dyn ExecutionPlan) -> bool {
         || node.is::<PlaceholderRowExec>()
         || node.is::<ProjectionExec>()
         || node.is::<RepartitionExec>()
+        || node.is::<ScalarSubqueryExec>()
         || node.is::<SortExec>()
         || node.is::<SortPreservingMergeExec>()
         || node.is::<UnionExec>()
@@ -306,10 +347,14 @@ mod tests {
     use datafusion::execution::TaskContext;
     use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
     use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+    use datafusion::functions_aggregate::min_max::max_udaf;
+    use datafusion::physical_expr::aggregate::AggregateExprBuilder;
     use datafusion::physical_expr::expressions::{Column, lit};
     use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+    use datafusion::physical_plan::aggregates::{AggregateMode, PhysicalGroupBy};
     use datafusion::physical_plan::joins::PartitionMode;
     use datafusion::physical_plan::{PhysicalExpr, collect};
+    use std::collections::HashSet;
 
     fn column() -> Arc<dyn PhysicalExpr> {
         Arc::new(Column::new("n", 0))
@@ -340,6 +385,24 @@ mod tests {
             assert_eq!(figures(&next), 0);
             assert_eq!(next.dynamic_expressions_produced().len(), usize::from(limit.is_some()));
         }
+    }
+
+    /// To break it: leave an aggregate its filter. What one execution has seen would leave out rows of the next one.
+    #[test]
+    fn extremes_have_filters_of_their_own() {
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int32, true)]));
+        let rows = Arc::new(PlaceholderRowExec::new(Arc::clone(&schema)));
+        let greatest = AggregateExprBuilder::new(max_udaf(), vec![column()]);
+        let greatest = greatest.schema(Arc::clone(&schema)).alias("max(n)").build().unwrap();
+        let (groups, calls) = (PhysicalGroupBy::new_single(Vec::new()), vec![Arc::new(greatest)]);
+        let extremes =
+            AggregateExec::try_new(AggregateMode::Partial, groups, calls, vec![None], rows, schema).unwrap();
+        let extremes: Arc<dyn ExecutionPlan> = Arc::new(extremes);
+        let template = template_of(&extremes).expect("it can be one");
+        let plans = [Arc::clone(&template), copied(&template), copied(&template), extremes];
+        let filters = plans.iter().flat_map(|plan| plan.dynamic_expressions_produced());
+        let filters: HashSet<u64> = filters.filter_map(|filter| filter.expression_id()).collect();
+        assert_eq!(filters.len(), plans.len());
     }
 
     /// To break it: make templates without resetting joins. What the first execution collects would stay, and its memory with it.

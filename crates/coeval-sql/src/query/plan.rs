@@ -222,6 +222,14 @@ impl PlannedQuery {
         physical.is_some_and(|physical| physical.has_template())
     }
 
+    /// Whether its next execution runs a copy of its physical plan, if it sees the same versions of its tables.
+    #[cfg(test)]
+    pub(crate) fn may_copy_physical(&self) -> bool {
+        let kept = self.optimized.lock();
+        let physical = kept.as_ref().and_then(KeptPlan::plan).and_then(|reused| reused.physical.as_ref());
+        physical.is_some_and(|physical| physical.may_be_copied())
+    }
+
     /// Forgets what its scans are estimated to give: of how many of them that was kept.
     #[cfg(test)]
     pub(crate) fn forget_scans(&self) -> usize {

@@ -297,7 +297,7 @@ pub(crate) struct Runnable {
     pub(crate) physical: Arc<dyn ExecutionPlan>,
     pub(crate) task: Arc<TaskContext>,
     /// What functions of a plan that is used again look at, for as long as this one runs.
-    pub(crate) loan: Option<Loan>,
+    pub(crate) loan: Option<Arc<Loan>>,
 }
 
 /// The physical plan over the transaction's snapshot, and what it runs in.
@@ -404,7 +404,10 @@ fn give_options(
     let of_rules = state.config_mut().options_mut();
     allowance.while_planning().carry_in(of_rules);
     let turn = match turn {
-        Turn::Copies(copied) => (Some(copied), None),
+        Turn::Copies(copied) => {
+            copied.carry_in(of_rules);
+            (Some(copied), None)
+        }
         Turn::Makes(making) => {
             making.carry_in(of_rules, &mut options);
             (None, Some(making))
@@ -460,12 +463,12 @@ struct Finished {
     optimized: Option<LogicalPlan>,
     /// What was found out about a plan for all values of the parameters.
     for_all: ForAllValues,
-    loan: Option<Loan>,
+    loan: Option<Arc<Loan>>,
 }
 
 impl Finished {
     /// Of a plan that was kept.
-    fn of_kept(physical: Arc<dyn ExecutionPlan>, state: SessionState, loan: Option<Loan>) -> Self {
+    fn of_kept(physical: Arc<dyn ExecutionPlan>, state: SessionState, loan: Option<Arc<Loan>>) -> Self {
         Self { physical, state, reads_all: false, optimized: None, for_all: ForAllValues::NotMade, loan }
     }
 }

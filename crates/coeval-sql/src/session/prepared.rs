@@ -205,6 +205,12 @@ impl Prepared {
         matches!(&self.planned.plan, Plan::Query { plan, .. } if plan.keeps_physical())
     }
 
+    /// Whether it is a query whose next execution runs a copy of its physical plan, if it sees the same versions of its tables.
+    #[cfg(test)]
+    pub(super) fn may_copy_physical(&self) -> bool {
+        matches!(&self.planned.plan, Plan::Query { plan, .. } if plan.may_copy_physical())
+    }
+
     /// Forgets what the scans of its plan are estimated to give: of how many of them that was kept.
     #[cfg(test)]
     pub(super) fn forget_scans(&self) -> usize {

@@ -22,13 +22,13 @@ use coeval_brick::{
     BrickId, BrickView, ColumnStatistics, Coverage, Deletion, DimensionBounds, Grouping, Number, Reader,
     Rejection, RoutedLoad, Selection, ShardStopped, TableView, Ticket, Visible,
 };
-use coeval_txn::{Epoch, HeldEpochs, TransactionId};
+use coeval_txn::{Epoch, EpochSet, HeldEpochs, TransactionId};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 /// What an append has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -271,7 +271,28 @@ impl fmt::Debug for BrickSnapshot {
     }
 }
 
+/// Which rows of a brick table a statement sees. Of two equal ones the rows are the same, if not how they lie in their bricks. Keeps no rows.
+#[derive(Debug)]
+pub struct BrickVersion {
+    rows: Weak<BrickRows>,
+    epochs: EpochSet,
+}
+
+impl PartialEq for BrickVersion {
+    // Nothing else comes to lie where a table's rows were as long as somebody remembers them.
+    fn eq(&self, other: &Self) -> bool {
+        Weak::ptr_eq(&self.rows, &other.rows) && self.epochs == other.epochs
+    }
+}
+
 impl BrickSnapshot {
+    /// Which rows it sees. `None` if its transaction has written to brick tables: it may append more under an epoch that it sees already.
+    #[must_use]
+    pub fn version(&self) -> Option<BrickVersion> {
+        let epochs = self.reader.snapshot_alone()?.clone();
+        Some(BrickVersion { rows: Arc::downgrade(&self.rows), epochs })
+    }
+
     /// What `order` reads, with the bricks and the definition of this world, and its live columns by position.
     pub(crate) fn of_order(world: Arc<World>, order: &ScanOrder) -> Result<(Self, Vec<usize>), StoreError> {
         let refused = |why: String| Err(StoreError::ScanOrder(why));

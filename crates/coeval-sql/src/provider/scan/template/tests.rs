@@ -39,8 +39,8 @@ fn a_table_is_divided_as_before() {
         partitions: 4,
     };
     let scan = Scan::try_new(view.clone(), request).unwrap();
-    let template = template_of_scan(&scan).expect("it is a scan");
-    let copy = scan_of_template(template.as_ref(), &StatementSnapshot::new([view])).unwrap().unwrap();
+    let template = scan.template().expect("it has been told nothing");
+    let copy = template.scan(&StatementSnapshot::new([view])).unwrap();
     let rows = |scan: &Scan| scan.parts.iter().map(|part| part.base_rows()).collect::<Vec<_>>();
     assert_eq!(rows(copy.downcast_ref::<Scan>().unwrap()), rows(&scan));
 }
