@@ -7,6 +7,7 @@
 //! nations, comes behind as a whole or as far as it can.
 
 use super::unfailing::cannot_fail;
+use crate::query::group_values::{group_values, is_of_sets};
 use crate::query::join_order::{Cluster, Place, Set, Sizes};
 use crate::query::joined_tables::JoinedTables;
 use crate::query::short_groups::is_short;
@@ -28,7 +29,7 @@ const KEPT_MIN: f64 = 0.8;
 /// The same where the groups are grouped once more behind the joins.
 const ROWS_PER_GROUP_OF_TWO_STEPS_MIN: f64 = 3.0;
 
-/// The same if the joins bring texts to group by.
+/// The same if the joins bring texts to group by. It was measured of groups by one set alone.
 const ROWS_PER_GROUP_BEFORE_TEXTS_MIN: f64 = 1.2;
 
 /// How an aggregate is divided by the joins that come behind it.
@@ -97,7 +98,7 @@ impl<'t, 'c> Behind<'t, 'c> {
         }
         let is_behind = |place: &Place| order.contains(&place.relation);
         let (mut groups, mut there) = (Vec::new(), BTreeSet::new());
-        for value in &aggregate.group_expr {
+        for value in group_values(aggregate) {
             if tables.joined.table_of(value).is_some_and(|table| order.contains(&table)) {
                 continue;
             }
@@ -181,13 +182,13 @@ impl<'t, 'c> Behind<'t, 'c> {
             return Ok(false);
         }
         let mut has_texts = false;
-        for value in &aggregate.group_expr {
+        for value in group_values(aggregate) {
             has_texts |= self.is_told_behind(value) && !is_short(&value.get_type(aggregate.input.schema())?);
         }
         let rows_per_group = match steps {
             Steps::One if has_texts => return Ok(true),
             Steps::One => ROWS_PER_GROUP_MIN,
-            Steps::Two if has_texts => ROWS_PER_GROUP_BEFORE_TEXTS_MIN,
+            Steps::Two if has_texts && !is_of_sets(aggregate) => ROWS_PER_GROUP_BEFORE_TEXTS_MIN,
             Steps::Two => ROWS_PER_GROUP_OF_TWO_STEPS_MIN,
         };
         let mut places = Vec::with_capacity(self.groups.len());
@@ -276,7 +277,8 @@ impl<'c> Tables<'c> {
     /// The tables that may come behind: they keep nearly all their rows, what is named of them are equations, which have a key, and groups
     /// that are of one table.
     fn candidates(&self, aggregate: &Aggregate) -> Result<BTreeSet<usize>> {
-        let of_several = aggregate.group_expr.iter().filter(|value| self.joined.table_of(value).is_none());
+        let of_several =
+            group_values(aggregate).into_iter().filter(|value| self.joined.table_of(value).is_none());
         let mut needed = BTreeSet::new();
         for column in of_several.chain(&aggregate.aggr_expr).flat_map(Expr::column_refs) {
             needed.insert(self.cluster.place(column)?.relation);
