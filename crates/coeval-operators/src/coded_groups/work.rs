@@ -3,11 +3,11 @@
 
 use super::folds::Folds;
 use super::groups::Groups;
-use super::plan::{Call, Plan};
+use super::plan::{Call, Plan, SQUARES};
 use super::values::Values;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::cast;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::internal_datafusion_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
@@ -43,7 +43,7 @@ impl Work {
             Call::General { function, .. } | Call::LongSum { function, .. } => {
                 function.create_groups_accumulator().map(Some)
             }
-            Call::Count(_) | Call::Folded { .. } => Ok(None),
+            Call::Count(_) | Call::Folded { .. } | Call::Spread { .. } => Ok(None),
         };
         let accumulators = plan.calls.iter().map(accumulator).collect::<Result<_>>()?;
         let folds = Folds::new(&plan.kinds, plan.inputs.len());
@@ -123,6 +123,11 @@ impl Work {
                 (Call::Count(input), _) => columns.push(self.folds.counts(*input)),
                 (Call::Folded { input, fold, ty }, _) => {
                     columns.push(self.folds.state(fold, *input, ty)?);
+                }
+                (Call::Spread { input, sum, squares }, _) => {
+                    columns.push(self.folds.counts(Some(*input)));
+                    columns.push(self.folds.state(sum, *input, &DataType::Int64)?);
+                    columns.push(self.folds.state(squares, *input, &SQUARES)?);
                 }
                 (Call::General { .. }, Some(accumulator)) => columns.extend(accumulator.state(EmitTo::All)?),
                 (Call::LongSum { input, fold, ty, .. }, Some(accumulator)) => {

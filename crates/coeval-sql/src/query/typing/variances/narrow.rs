@@ -35,8 +35,19 @@ fn fraction(sums: &Sums, of: Of) -> Option<(u128, u128)> {
     Some((u128::try_from(numerator).ok()?, u128::from(sums.count) * u128::from(degrees)))
 }
 
+/// The powers of ten that have 128 bits. To compute one takes about as long as to divide by it.
+const POWERS_OF_TEN: [u128; 39] = {
+    let mut powers = [1; 39];
+    let mut exponent = 1;
+    while exponent < powers.len() {
+        powers[exponent] = powers[exponent - 1] * 10;
+        exponent += 1;
+    }
+    powers
+};
+
 fn power_of_ten(exponent: u32) -> Option<u128> {
-    10_u128.checked_pow(exponent)
+    POWERS_OF_TEN.get(exponent as usize).copied()
 }
 
 fn leading(number: u128, scale: u32) -> Leading {
@@ -46,8 +57,8 @@ fn leading(number: u128, scale: u32) -> Leading {
     // From one digit to four of them.
     let count = place.rem_euclid(DIGITS_PER_PLACE) as u32 + 1;
     let first = match (exponent + 1).checked_sub(count) {
-        Some(others) => number / 10_u128.pow(others),
-        None => number * 10_u128.pow(count - exponent - 1),
+        Some(others) => number / POWERS_OF_TEN[others as usize],
+        None => number * POWERS_OF_TEN[(count - exponent - 1) as usize],
     };
     (weight, first as u32)
 }
