@@ -5,6 +5,7 @@
 //! found without writing the number. Of a query with many groups this is most of the time that they take.
 
 use super::{DIGITS_PER_PLACE, Leading, Of, SCALE, Spread, Sums, digits_behind_point};
+use crate::types::numeric::{self, POWERS_OF_TEN};
 
 /// What comes of the sums, in units of its scale; `None` if something on the way does not fit.
 pub(super) fn result(sums: &Sums, of: Of) -> Option<i128> {
@@ -35,19 +36,8 @@ fn fraction(sums: &Sums, of: Of) -> Option<(u128, u128)> {
     Some((u128::try_from(numerator).ok()?, u128::from(sums.count) * u128::from(degrees)))
 }
 
-/// The powers of ten that have 128 bits. To compute one takes about as long as to divide by it.
-const POWERS_OF_TEN: [u128; 39] = {
-    let mut powers = [1; 39];
-    let mut exponent = 1;
-    while exponent < powers.len() {
-        powers[exponent] = powers[exponent - 1] * 10;
-        exponent += 1;
-    }
-    powers
-};
-
 fn power_of_ten(exponent: u32) -> Option<u128> {
-    POWERS_OF_TEN.get(exponent as usize).copied()
+    numeric::power_of_ten(exponent).map(i128::cast_unsigned)
 }
 
 fn leading(number: u128, scale: u32) -> Leading {
@@ -57,8 +47,8 @@ fn leading(number: u128, scale: u32) -> Leading {
     // From one digit to four of them.
     let count = place.rem_euclid(DIGITS_PER_PLACE) as u32 + 1;
     let first = match (exponent + 1).checked_sub(count) {
-        Some(others) => number / POWERS_OF_TEN[others as usize],
-        None => number * POWERS_OF_TEN[(count - exponent - 1) as usize],
+        Some(others) => number / POWERS_OF_TEN[others as usize].cast_unsigned(),
+        None => number * POWERS_OF_TEN[(count - exponent - 1) as usize].cast_unsigned(),
     };
     (weight, first as u32)
 }
