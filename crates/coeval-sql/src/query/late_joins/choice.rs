@@ -29,8 +29,12 @@ const KEPT_MIN: f64 = 0.8;
 /// The same where the groups are grouped once more behind the joins.
 const ROWS_PER_GROUP_OF_TWO_STEPS_MIN: f64 = 3.0;
 
-/// The same if the joins bring texts to group by. It was measured of groups by one set alone.
+/// The same if the joins bring texts to group by.
 const ROWS_PER_GROUP_BEFORE_TEXTS_MIN: f64 = 1.2;
+
+/// The same if they are grouped by several sets. These are made of the finest groups, which are mostly few, and then codes find them without a look
+/// at texts: a row saves a look-up and copies of codes, and a group costs its way to another thread and back to the joins.
+const ROWS_PER_GROUP_OF_SETS_MIN: f64 = 10.0;
 
 /// How an aggregate is divided by the joins that come behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +192,8 @@ impl<'t, 'c> Behind<'t, 'c> {
         let rows_per_group = match steps {
             Steps::One if has_texts => return Ok(true),
             Steps::One => ROWS_PER_GROUP_MIN,
-            Steps::Two if has_texts && !is_of_sets(aggregate) => ROWS_PER_GROUP_BEFORE_TEXTS_MIN,
+            Steps::Two if is_of_sets(aggregate) => ROWS_PER_GROUP_OF_SETS_MIN,
+            Steps::Two if has_texts => ROWS_PER_GROUP_BEFORE_TEXTS_MIN,
             Steps::Two => ROWS_PER_GROUP_OF_TWO_STEPS_MIN,
         };
         let mut places = Vec::with_capacity(self.groups.len());
