@@ -5,8 +5,8 @@
 //! each aggregate in turn, which keeps its states in an array of its own. Here each column's values get numbers first: integers and
 //! dates their distance from the least one, texts and decimals by a dictionary. A group's codes stand side by side in 64 bits; while
 //! they are few bits, a group is found by one load. The states of the plain aggregates (`count`, `sum`, `min`, `max`, and so `avg`)
-//! stand side by side, too, and a value that several of them ask for is made once. Other aggregates are DataFusion's own, given the
-//! groups' numbers.
+//! stand side by side, too, and a value that several of them ask for is made once. So do those of variances and deviations of integers, if
+//! they are the number of values, their sum and that of their squares. Other aggregates are DataFusion's own, given the groups' numbers.
 //!
 //! ```text
 //! AggregateExec: mode=FinalPartitioned       as before

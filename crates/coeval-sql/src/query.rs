@@ -24,6 +24,7 @@ mod frame_exclusions;
 mod frame_offsets;
 mod generic_plan;
 mod group_top;
+mod group_values;
 mod grouped_parameters;
 mod independent_laterals;
 mod join_conditions;

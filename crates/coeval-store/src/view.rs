@@ -27,7 +27,6 @@ use crate::pieces::Piece;
 use crate::table::{RowRef, Table};
 use crate::table_summary::TableSummary;
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows in a batch of a scan: what DataFusion's operators are tuned for.
@@ -39,18 +38,19 @@ pub struct TableView {
     table: Arc<Table>,
 }
 
-/// A contiguous piece of a table's key range: chunks with the changes that belong to them.
+/// Pieces of a table's key range: chunks with the changes that belong to them.
 #[derive(Clone, Debug)]
 pub struct ScanPart {
     pieces: Arc<[Piece]>,
-    range: Range<usize>,
+    /// Which of them, in key order.
+    numbers: Vec<usize>,
 }
 
 impl ScanPart {
     /// Rows in the part's chunks.
     #[must_use]
     pub fn base_rows(&self) -> usize {
-        let chunks = self.pieces[self.range.clone()].iter().filter_map(Piece::chunk);
+        let chunks = self.numbers.iter().filter_map(|number| self.pieces[*number].chunk());
         chunks.map(|chunk| chunk.rows()).sum()
     }
 }
@@ -129,7 +129,7 @@ impl TableView {
         rows > 0 && rows * 2 >= self.row_count()
     }
 
-    /// Cuts the table into at most `count` parts of about equal numbers of rows, in key order.
+    /// Cuts the table into at most `count` parts of about equal numbers of rows, one behind the other in key order.
     #[must_use]
     pub fn partition(&self, count: usize) -> Vec<ScanPart> {
         let pieces = self.table.pieces();
@@ -141,12 +141,28 @@ impl TableView {
             weight += piece.weight();
             let is_last = index + 1 == pieces.len();
             if is_last || (weight >= target && parts.len() + 1 < count) {
-                parts.push(ScanPart { pieces: Arc::clone(pieces), range: start..index + 1 });
+                parts.push(ScanPart { pieces: Arc::clone(pieces), numbers: (start..=index).collect() });
                 (start, weight) = (index + 1, 0);
             }
         }
         if parts.is_empty() {
-            parts.push(ScanPart { pieces: Arc::clone(pieces), range: 0..0 });
+            parts.push(ScanPart { pieces: Arc::clone(pieces), numbers: Vec::new() });
+        }
+        parts
+    }
+
+    /// Deals the table out to at most `count` parts of about equal numbers of rows, piece by piece, each of which is in key order. So each
+    /// has its share of rows that lie together, as those of a month do if they are what a scan is left with.
+    #[must_use]
+    pub fn dealt(&self, count: usize) -> Vec<ScanPart> {
+        let pieces = self.table.pieces();
+        let count = count.clamp(1, pieces.len().max(1));
+        let mut parts = vec![ScanPart { pieces: Arc::clone(pieces), numbers: Vec::new() }; count];
+        let mut weights = vec![0; count];
+        for (number, piece) in pieces.iter().enumerate() {
+            let lightest = (0..count).min_by_key(|part| weights[*part]).unwrap_or(0);
+            parts[lightest].numbers.push(number);
+            weights[lightest] += piece.weight().max(1);
         }
         parts
     }

@@ -15,6 +15,10 @@ impl KeyCodes for Booleans {
         None
     }
 
+    fn are_computed(&self) -> bool {
+        true
+    }
+
     fn count(&self) -> u64 {
         3
     }

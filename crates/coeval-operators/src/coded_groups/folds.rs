@@ -31,6 +31,8 @@ pub(super) enum Kind {
     Sum,
     /// Of integers, as a decimal.
     WideSum,
+    /// Of the squares of integers, as a decimal.
+    SquareSum,
     /// Of decimals that are far from 128 bits.
     DecimalSum,
     /// Of longer ones that have 64 bits all the same, whose sum cannot overflow. The others of them are not added here.
@@ -79,7 +81,9 @@ impl Kind {
             Self::Least => States::Words(Vec::new(), i64::MAX),
             Self::Most => States::Words(Vec::new(), i64::MIN),
             Self::FloatSum => States::Reals(Vec::new()),
-            Self::WideSum | Self::DecimalSum | Self::NarrowSum => States::Wides(Vec::new(), 0),
+            Self::WideSum | Self::SquareSum | Self::DecimalSum | Self::NarrowSum => {
+                States::Wides(Vec::new(), 0)
+            }
             Self::LeastDecimal => States::Wides(Vec::new(), i128::MAX),
             Self::MostDecimal => States::Wides(Vec::new(), i128::MIN),
         }
@@ -273,6 +277,11 @@ impl Rows<'_> {
                     (Kind::WideSum, States::Wides(states, _)) => {
                         self.each(values, states, |state, value| {
                             *state = state.wrapping_add(i128::from(value))
+                        });
+                    }
+                    (Kind::SquareSum, States::Wides(states, _)) => {
+                        self.each(values, states, |state, value| {
+                            *state = state.wrapping_add(i128::from(value) * i128::from(value))
                         });
                     }
                     (Kind::Least, States::Words(states, _)) => {

@@ -65,6 +65,12 @@ impl Groups {
         }
     }
 
+    /// Whether a group is found by a load, and nothing is hashed for it.
+    pub(super) fn are_found_by_loads(&self) -> bool {
+        let has_table = matches!(self.numbers, Numbers::Table { .. });
+        has_table && self.columns.iter().all(|column| column.codes.are_computed())
+    }
+
     /// Puts the number of each row's group into `members`.
     ///
     /// # Errors

@@ -151,6 +151,10 @@ impl<T: ArrowPrimitiveType<Native: Whole>> super::keys::KeyCodes for Integers<T>
         recoding
     }
 
+    fn are_computed(&self) -> bool {
+        matches!(self.codes, Codes::Distances { .. })
+    }
+
     fn count(&self) -> u64 {
         match &self.codes {
             Codes::None => 1,

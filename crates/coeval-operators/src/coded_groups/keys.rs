@@ -27,6 +27,11 @@ pub(super) trait KeyCodes: Send {
         false
     }
 
+    /// Whether a value's code is computed of the value alone, so that nothing is looked up.
+    fn are_computed(&self) -> bool {
+        false
+    }
+
     /// All codes are below this.
     fn count(&self) -> u64;
 

@@ -7,7 +7,7 @@ use super::values::Values;
 use crate::narrow_decimals::wide_columns;
 use crate::predicate::{Predicate, where_true};
 use arrow::array::{BooleanArray, RecordBatch};
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, FieldRef, Schema};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
@@ -44,6 +44,8 @@ pub(super) enum Call {
     Count(Option<usize>),
     /// A fold of an input.
     Folded { input: usize, fold: Fold, ty: DataType },
+    /// The number of values of an input of integers, their sum, and that of their squares.
+    Spread { input: usize, sum: Fold, squares: Fold },
     /// The sum of an input of decimals of any length: a fold of the batches whose values have 64 bits, and by DataFusion's accumulator of
     /// the others, which knows what becomes of a sum that overflows.
     LongSum { input: usize, fold: Fold, function: Arc<AggregateFunctionExpr>, ty: DataType },
@@ -53,6 +55,19 @@ pub(super) enum Call {
         arguments: Vec<Arc<dyn PhysicalExpr>>,
         filter: Option<Filter>,
     },
+}
+
+/// Variances and deviations. Of integers they may be made of these parts, as the types of their states tell; other ones have other states.
+const SPREADS: [&str; 4] = ["stddev", "stddev_pop", "var", "var_pop"];
+
+/// The type of a sum of squares.
+pub(super) const SQUARES: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
+
+/// Whether an aggregate of this name keeps the number of values of this type, their sum, and that of their squares.
+fn is_spread(function: &str, argument: &DataType, states: &[FieldRef]) -> bool {
+    SPREADS.contains(&function)
+        && matches!(argument, DataType::Int16 | DataType::Int32)
+        && states.iter().map(|state| state.data_type()).eq([&DataType::Int64, &DataType::Int64, &SQUARES])
 }
 
 /// Which rows an aggregate takes.
@@ -167,10 +182,14 @@ impl Plan {
     ) -> Result<Option<Call>> {
         let is_plain = !function.is_distinct() && !function.ignore_nulls() && function.order_bys().is_empty();
         let (arguments, states) = (function.expressions(), function.state_fields()?);
-        let ([argument], [state], true) = (arguments.as_slice(), states.as_slice(), is_plain) else {
-            return Ok(None);
-        };
+        let ([argument], true) = (arguments.as_slice(), is_plain) else { return Ok(None) };
         let name = function.fun().name();
+        if is_spread(name, &argument.data_type(schema)?, &states) {
+            let input = self.input(Some(argument), filter, schema);
+            let (sum, squares) = (self.fold(input, Kind::Sum), self.fold(input, Kind::SquareSum));
+            return Ok(Some(Call::Spread { input, sum, squares }));
+        }
+        let [state] = states.as_slice() else { return Ok(None) };
         if name == "count" && state.data_type() == &DataType::Int64 {
             let is_row = argument.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null());
             let argument = (!is_row).then_some(argument);

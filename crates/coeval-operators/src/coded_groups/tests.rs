@@ -140,6 +140,27 @@ async fn groups_that_do_not_make_rows_fewer_are_left_to_datafusion() -> Result<(
     Ok(())
 }
 
+/// Each group has a row among the first forty thousand of a thread, and then once more. To break it: ask groups that are found by loads at
+/// the first mark, too.
+#[tokio::test]
+async fn groups_that_are_found_by_loads_have_time_to_come_again() -> Result<()> {
+    let (first_rows, _) = JUDGED[0];
+    let rows = Rows::repeated(first_rows + 8_000, 3);
+    let query =
+        |key: &str| format!("SELECT {key}, count(*), sum(small), min(wide), max(text) FROM t GROUP BY {key}");
+    for (key, leaves_rows) in [("wide / 2654435761", false), ("wide", true), ("text", true)] {
+        let (ours, theirs) = both_ways(&rows, &query(key), by_codes, None).await?;
+        assert_eq!(differences(&ours.rows, &theirs.rows), None, "{key}");
+        assert_eq!(ours.left_rows > 0, leaves_rows, "{key}: {} rows were left", ours.left_rows);
+    }
+    // Groups that do not come again are left in the end.
+    let rows = Rows::distinct(JUDGED[1].0 + 20_000);
+    let (ours, theirs) = both_ways(&rows, &query("wide / 2654435761"), by_codes, None).await?;
+    assert_eq!(differences(&ours.rows, &theirs.rows), None);
+    assert!(ours.left_rows > 0);
+    Ok(())
+}
+
 /// To break it: leave out what else an aggregate reads.
 #[tokio::test]
 async fn texts_that_are_read_for_more_come_as_they_are() -> Result<()> {

@@ -117,7 +117,7 @@ impl Scan {
             .collect();
         let worthwhile = usize::try_from(view.row_count() / ROWS_PER_PARTITION_MIN).unwrap_or(usize::MAX);
         let parts_max = partitions.min(worthwhile.max(1));
-        let parts: Arc<[ScanPart]> = view.partition(parts_max).into();
+        let parts = parts_of(&view, parts_max, limit);
         let properties = Arc::new(properties(&view, &output, &columns, parts.len()));
         Ok(Self {
             view,
@@ -356,6 +356,13 @@ impl Scan {
     }
 }
 
+/// What each part of a scan that gives at most `rows_max` rows reads. Of the rows that are wanted of a table many may lie together, as those of
+/// a month whose days are in front of the key: each part gets some of them. The first rows of a few are those of the least keys.
+fn parts_of(view: &TableView, parts_max: usize, rows_max: Option<usize>) -> Arc<[ScanPart]> {
+    let parts = if rows_max.is_some() { view.partition(parts_max) } else { view.dealt(parts_max) };
+    parts.into()
+}
+
 /// Whether a filter changes while the query runs.
 pub(super) fn is_moving(filter: &Arc<dyn PhysicalExpr>) -> bool {
     DynamicFilterTracking::classify(filter).contains_dynamic_filter()
@@ -405,7 +412,7 @@ fn is_zero(key: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Vec<Arc<dyn P
     Ok(zeros.into_iter().map(is).collect())
 }
 
-/// Each part is in key order, one behind the other, which is promised as far as columns of the key go out.
+/// Each part is in key order, which is promised as far as columns of the key go out.
 fn properties(
     view: &TableView,
     output: &SchemaRef,

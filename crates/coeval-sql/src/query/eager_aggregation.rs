@@ -12,10 +12,14 @@
 //! be the same of equal values, so these are of types whose equal values are the same (`joined_tables`). What is aggregated is computed of
 //! rows that the joins would have left out, too, so it is a column, or something else that cannot fail.
 //!
+//! Where it is grouped by several sets (ROLLUP, CUBE, GROUPING SETS), the table is grouped by its columns of all of them, once, and the sets are
+//! made above the joins.
+//!
 //! It is done where it is estimated to pay: if the table has [`ROWS_PER_GROUP_MIN`] rows in each group, and what comes out
 //! of the joins is more than [`JOINED_PER_GROUP_MIN`] times the groups. Joins that let little through are better done
 //! first.
 
+use super::group_values::group_values;
 use super::join_order::{Cluster, Parts, Relation, is_inner_join};
 use super::joined_tables::is_exact;
 use super::late_joins::{cannot_fail, digits_before};
@@ -103,8 +107,11 @@ impl<'a> Call<'a> {
                     before.map_or(u32::from(digits), |before| before + u32::from(scale.unsigned_abs()))
                         <= DIGITS_MAX
                 }
-                // Four bytes were made eight: no sum of what fits into a table is longer.
-                DataType::Int64 => matches!(argument, Expr::Cast(_)),
+                // Four bytes were made eight: no sum of what fits into a table is longer. The sum of eight is a decimal of 38 digits, which is
+                // long enough, too.
+                DataType::Int64 => {
+                    matches!(argument, Expr::Cast(_)) || whole.get_type(input.schema())?.is_decimal()
+                }
                 // The same of whole numbers. Sums of floats may pass them, also where rows have no partner and no sum is asked for.
                 DataType::Float64 => matches!(argument, Expr::Cast(_)),
                 _ => false,
@@ -149,11 +156,11 @@ impl<'a> Call<'a> {
 
 /// The aggregate begun below its joins; `None` if that cannot be done, or does not pay.
 fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<LogicalPlan>> {
-    if aggregate.aggr_expr.is_empty() || matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) {
+    if aggregate.aggr_expr.is_empty() {
         return Ok(None);
     }
     // Each row has a value of its own.
-    if aggregate.group_expr.iter().any(Expr::is_volatile) {
+    if group_values(aggregate).into_iter().any(Expr::is_volatile) {
         return Ok(None);
     }
     let mut calls = Vec::with_capacity(aggregate.aggr_expr.len());
@@ -194,7 +201,7 @@ fn keys(joins: &Parts, aggregate: &Aggregate, relation: &LogicalPlan) -> Option<
     };
     // Of what is grouped by as it is, any of the equal values will do.
     let (plain, computed): (Vec<&Expr>, Vec<&Expr>) =
-        aggregate.group_expr.iter().partition(|value| matches!(value, Expr::Column(_)));
+        group_values(aggregate).into_iter().partition(|value| matches!(value, Expr::Column(_)));
     let mut named = joins.named();
     named.extend(computed.into_iter().flat_map(Expr::column_refs).cloned());
     named.retain(|column| schema.has_column(column));
@@ -223,7 +230,7 @@ pub(super) fn merged(
     let top = Aggregate::try_new(Arc::new(joined), aggregate.group_expr.clone(), wholes)?;
     let top = LogicalPlan::Aggregate(top);
     let columns = top.schema().columns();
-    let (groups, values) = columns.split_at(aggregate.group_expr.len());
+    let (groups, values) = columns.split_at(aggregate.group_expr_len()?);
     let mut outputs: Vec<Expr> = groups.iter().cloned().map(Expr::Column).collect();
     for (call, value) in calls.iter().zip(values) {
         let ty = call.whole.get_type(aggregate.input.schema())?;

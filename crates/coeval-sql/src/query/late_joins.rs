@@ -33,6 +33,9 @@
 //! (`eager_aggregation`, which does the same for a single table). Conditions are asked of the groups that are found last, which all have
 //! their customer, so they may fail.
 //!
+//! So it is where they are grouped by several sets (ROLLUP, CUBE, GROUPING SETS), even if each of these told the number: the second step alone is
+//! by the sets, of groups that are the same for all of them.
+//!
 //! # When it is done
 //! If the tables are estimated to have a partner for nearly all rows, and there are fewer groups than rows, or no texts of theirs to group
 //! by any more; in two steps, if there are a good deal fewer groups than rows. Joins that let little through are better done first.
@@ -49,6 +52,7 @@ mod reach;
 mod unfailing;
 
 use super::eager_aggregation::{Call, merged, part_names};
+use super::group_values::is_of_sets;
 use super::join_order::{Cluster, is_inner_join};
 use crate::carried::Carry;
 use crate::plan_rule::SwitchedOff;
@@ -57,7 +61,7 @@ use choice::{Behind, Steps, Tables};
 use conditions::Conditions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinConstraint, NullEquality, Result};
-use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, Projection};
+use datafusion::logical_expr::{Aggregate, Join, JoinType, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 pub(super) use digits::digits_before;
 use std::sync::Arc;
@@ -162,13 +166,12 @@ fn late(
     above: &Conditions,
     config: &dyn OptimizerConfig,
 ) -> Result<Option<LogicalPlan>> {
-    let is_sets = matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]);
-    if aggregate.group_expr.is_empty() || is_sets || !unfailing::may_come_first(aggregate) {
+    if aggregate.group_expr.is_empty() || !unfailing::may_come_first(aggregate) {
         return Ok(None);
     }
     let Some(cluster) = Cluster::of(&aggregate.input, RELATIONS_MIN)? else { return Ok(None) };
     let tables = Tables::of(&cluster, aggregate, config)?;
-    let of_one_step = match above.may_fail_of(aggregate)? {
+    let of_one_step = match is_of_sets(aggregate) || above.may_fail_of(aggregate)? {
         true => None,
         false => in_one_step(aggregate, &cluster, &tables, config)?,
     };

@@ -12,6 +12,7 @@
 //! It is done if nothing but integers, dates and times is left to group by, of a table by itself and of inner and semi joins, and if the
 //! groups are estimated to be many: few of them are found by codes of their values, of whatever type.
 
+use super::group_values::is_of_sets;
 use super::join_order::{Cluster, is_inner_join};
 use super::joined_tables::JoinedTables;
 use super::typing::any_of_group;
@@ -71,9 +72,8 @@ pub(super) fn is_short(ty: &DataType) -> bool {
 /// The aggregate with nothing but short values to group by; `None` if others do not follow from them, or it does not pay.
 fn short(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<LogicalPlan>> {
     let schema = aggregate.input.schema();
-    let is_sets = matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]);
     // Where nothing is aggregated, the first groups may be enough for a LIMIT.
-    if is_sets || aggregate.aggr_expr.is_empty() {
+    if is_of_sets(aggregate) || aggregate.aggr_expr.is_empty() {
         return Ok(None);
     }
     let mut is_long = Vec::with_capacity(aggregate.group_expr.len());

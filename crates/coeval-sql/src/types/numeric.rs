@@ -120,9 +120,21 @@ pub(crate) fn overflow() -> SqlError {
     SqlError::new(SqlState::NumericValueOutOfRange, "value overflows numeric format")
 }
 
+/// The powers of ten that have 128 bits, from 1 on. To compute one takes longer than to divide by it.
+pub(crate) static POWERS_OF_TEN: [i128; 39] = {
+    let mut powers = [1; 39];
+    let mut exponent = 1;
+    while exponent < powers.len() {
+        powers[exponent] = powers[exponent - 1] * 10;
+        exponent += 1;
+    }
+    powers
+};
+
 /// Ten to the power of `exponent`; `None` beyond 38.
+#[inline]
 pub(crate) fn power_of_ten(exponent: u32) -> Option<i128> {
-    10_i128.checked_pow(exponent)
+    POWERS_OF_TEN.get(exponent as usize).copied()
 }
 
 /// The decimal in this text at `scale` digits behind the point, rounded half away from zero; `None` if the

@@ -43,8 +43,8 @@ pub struct BatchScan<P> {
     narrow: Box<[usize]>,
     may_match: P,
     pieces: Arc<[Piece]>,
-    /// Those that have not been opened.
-    waiting: Range<usize>,
+    /// Those that have not been opened, by their numbers.
+    waiting: std::vec::IntoIter<usize>,
     open: Option<OpenPiece>,
     counters: ScanCounters,
 }
@@ -80,7 +80,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             narrow: Box::default(),
             may_match,
             pieces: part.pieces,
-            waiting: part.range,
+            waiting: part.numbers.into_iter(),
             open: None,
             counters: ScanCounters::default(),
         }
@@ -262,7 +262,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
     pub fn next_window(&mut self) -> Result<Option<ScanWindow>, StoreError> {
         let outcome = self.read();
         if outcome.is_err() {
-            self.waiting = 0..0;
+            self.waiting = Vec::new().into_iter();
             self.open = None;
         }
         outcome

@@ -475,6 +475,42 @@ fn a_table_that_is_only_delta_is_cut_into_parts_too() {
     fixture.check(&reader, 2);
 }
 
+/// Break: give each part the pieces that are behind those of the one before.
+#[test]
+fn parts_that_are_dealt_out_share_rows_that_lie_together() {
+    let mut fixture = Fixture::new(7, 100);
+    fixture.insert_all(0..1_000);
+    fixture.checkpoint();
+    fixture.insert_all(2_000..2_030);
+    let reader = fixture.store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+    let view = reader.view(fixture.def.id).unwrap();
+    // Two chunks beside each other, in the middle of the table.
+    let is_wanted = |stats: &ChunkStats| {
+        (Some(Value::Int64(400))..=Some(Value::Int64(599))).contains(&stats.columns[0].max)
+    };
+    for part in view.dealt(2) {
+        let wanted = view.scan(part, &[0], is_wanted).map(|batch| batch.unwrap().num_rows());
+        assert_eq!(wanted.sum::<usize>(), 100);
+    }
+    let mut all = Vec::new();
+    for part in view.dealt(3) {
+        let mut ids = Vec::new();
+        for batch in view.scan(part, &[0], |_: &ChunkStats| true) {
+            let batch = batch.unwrap();
+            let rows = 0..batch.num_rows();
+            ids.extend(rows.map(|index| value_at(batch.column(0), index).as_i64().unwrap()));
+        }
+        assert!(ids.is_sorted() && (300..=430).contains(&ids.len()), "{} rows", ids.len());
+        all.extend(ids);
+    }
+    all.sort_unstable();
+    assert!(all.into_iter().eq(fixture.model.keys().copied()));
+    assert_eq!(view.dealt(100).len(), 11, "ten chunks, and new rows behind them");
+    let nothing = Fixture::new(8, 100);
+    let reader = nothing.store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+    assert_eq!(reader.view(nothing.def.id).unwrap().dealt(2).len(), 1);
+}
+
 #[test]
 fn a_chunk_that_is_passed_over_leaves_its_changed_rows() {
     let mut fixture = Fixture::new(2, 100);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a scan of rows was planned with, without the version of its table.
 
-use super::{Scan, is_moving};
+use super::{Scan, is_moving, parts_of};
 use crate::provider::StatementSnapshot;
 use crate::provider::answers::{Answers, AskedScan};
 use crate::provider::prune::SourceColumn;
@@ -60,7 +60,7 @@ impl Template for RowScanTemplate {
             return internal_err!("a kept plan reads a table that the statement does not name");
         };
         // Not the number that there came to be: divided by that, there may be fewer again.
-        let parts: Arc<[_]> = view.partition(self.parts_max).into();
+        let parts = parts_of(&view, self.parts_max, self.rows_max);
         if parts.len() != self.properties.output_partitioning().partition_count() {
             return internal_err!("a kept plan reads another version of a table");
         }

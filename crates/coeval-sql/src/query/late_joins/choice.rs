@@ -7,6 +7,7 @@
 //! nations, comes behind as a whole or as far as it can.
 
 use super::unfailing::cannot_fail;
+use crate::query::group_values::{group_values, is_of_sets};
 use crate::query::join_order::{Cluster, Place, Set, Sizes};
 use crate::query::joined_tables::JoinedTables;
 use crate::query::short_groups::is_short;
@@ -30,6 +31,10 @@ const ROWS_PER_GROUP_OF_TWO_STEPS_MIN: f64 = 3.0;
 
 /// The same if the joins bring texts to group by.
 const ROWS_PER_GROUP_BEFORE_TEXTS_MIN: f64 = 1.2;
+
+/// The same if they are grouped by several sets. These are made of the finest groups, which are mostly few, and then codes find them without a look
+/// at texts: a row saves a look-up and copies of codes, and a group costs its way to another thread and back to the joins.
+const ROWS_PER_GROUP_OF_SETS_MIN: f64 = 10.0;
 
 /// How an aggregate is divided by the joins that come behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +102,7 @@ impl<'t, 'c> Behind<'t, 'c> {
         }
         let is_behind = |place: &Place| order.contains(&place.relation);
         let (mut groups, mut there) = (Vec::new(), BTreeSet::new());
-        for value in &aggregate.group_expr {
+        for value in group_values(aggregate) {
             if tables.joined.table_of(value).is_some_and(|table| order.contains(&table)) {
                 continue;
             }
@@ -181,12 +186,13 @@ impl<'t, 'c> Behind<'t, 'c> {
             return Ok(false);
         }
         let mut has_texts = false;
-        for value in &aggregate.group_expr {
+        for value in group_values(aggregate) {
             has_texts |= self.is_told_behind(value) && !is_short(&value.get_type(aggregate.input.schema())?);
         }
         let rows_per_group = match steps {
             Steps::One if has_texts => return Ok(true),
             Steps::One => ROWS_PER_GROUP_MIN,
+            Steps::Two if is_of_sets(aggregate) => ROWS_PER_GROUP_OF_SETS_MIN,
             Steps::Two if has_texts => ROWS_PER_GROUP_BEFORE_TEXTS_MIN,
             Steps::Two => ROWS_PER_GROUP_OF_TWO_STEPS_MIN,
         };
@@ -276,7 +282,8 @@ impl<'c> Tables<'c> {
     /// The tables that may come behind: they keep nearly all their rows, what is named of them are equations, which have a key, and groups
     /// that are of one table.
     fn candidates(&self, aggregate: &Aggregate) -> Result<BTreeSet<usize>> {
-        let of_several = aggregate.group_expr.iter().filter(|value| self.joined.table_of(value).is_none());
+        let of_several =
+            group_values(aggregate).into_iter().filter(|value| self.joined.table_of(value).is_none());
         let mut needed = BTreeSet::new();
         for column in of_several.chain(&aggregate.aggr_expr).flat_map(Expr::column_refs) {
             needed.insert(self.cluster.place(column)?.relation);

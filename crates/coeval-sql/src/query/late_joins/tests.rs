@@ -66,7 +66,7 @@ const LATE: [&str; 28] = [
 ];
 
 /// Queries that group by a key and, behind the join, once more by what the groups are, if only for the sake of conditions.
-const IN_TWO_STEPS: [&str; 11] = [
+const IN_TWO_STEPS: [&str; 15] = [
     "SELECT i.name, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.name",
     "SELECT i.code, i.name, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.code, i.name",
     "SELECT i.name, s.day, count(*), count(s.units), min(s.amount), max(s.units), sum(s.units), avg(s.amount) FROM sales s \
@@ -86,6 +86,14 @@ const IN_TWO_STEPS: [&str; 11] = [
      HAVING CASE WHEN count(s.units) <> 1 THEN 100000 / count(*) END > 1",
     "SELECT share, count(*) FROM (SELECT i.id, i.name, 100000 / count(*) AS share FROM sales s JOIN items i ON s.item = i.id \
      GROUP BY i.id, i.name) g GROUP BY share HAVING share > 1",
+    // Several sets, which a key among them does not tell, and of which one has no columns.
+    "SELECT i.id, i.name, count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY ROLLUP (i.id, i.name)",
+    "SELECT i.name, k.label, s.day, grouping(k.label), sum(s.amount), avg(s.units), min(s.units), count(s.amount) FROM sales s \
+     JOIN items i ON s.item = i.id JOIN kinds k ON k.id = i.kind GROUP BY CUBE (i.name, k.label, s.day)",
+    "SELECT upper(i.name), s.day, max(s.amount), count(*) FROM sales s JOIN items i ON s.item = i.id \
+     GROUP BY GROUPING SETS ((upper(i.name)), (upper(i.name), s.day), (s.day), (s.day)) HAVING count(*) > 10",
+    // A sum of 64 bits, which is a decimal.
+    "SELECT i.name, sum(s.volume), avg(s.volume) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.name",
 ];
 
 /// Queries that join first.
@@ -109,7 +117,7 @@ const EARLY: [&str; 16] = [
     "SELECT i.id, i.name, string_agg(s.units::text, ',' ORDER BY s.id) FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name",
     // Other joins and groups.
     "SELECT i.id, i.name, count(s.id) FROM items i LEFT JOIN sales s ON s.item = i.id GROUP BY i.id, i.name",
-    "SELECT i.id, i.name, count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY ROLLUP (i.id, i.name)",
+    "SELECT i.id, s.day + 1, count(*) FROM sales s JOIN items i ON s.item = i.id GROUP BY ROLLUP (i.id, s.day + 1)",
     // Conditions on groups that might fail, where the groups cannot be put together of parts.
     "SELECT i.id, i.name FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name \
      HAVING 100000 / (1 + count(*) FILTER (WHERE s.units > 2)) > 1",
@@ -196,10 +204,11 @@ fn fill(session: &mut Session, dice: &mut StdRng) {
          CREATE TABLE lists (id int, name text);
          INSERT INTO lists SELECT g % 40, 'name ' || g FROM generate_series(0, 79) g;
          CREATE TABLE sales (id int PRIMARY KEY, item int, item_id int, code int, place int, place_name text, day int,
-                             amount numeric(8, 2), rate numeric(4, 2), units int);
+                             amount numeric(8, 2), rate numeric(4, 2), units int, volume bigint);
          INSERT INTO sales SELECT g, CASE WHEN g % 29 <> 3 THEN g * {factor} % ({items} + 1) END, g * {factor} % ({items} + 1),
             g * {factor} % ({items} + 1), g % ({places} + 1), 'place ' || g % ({places} + 1), g % 5,
-            CASE WHEN g % 7 <> 0 THEN g % 97 END, g % 10 * 0.05, CASE WHEN g % 13 <> 0 THEN g % 4 END
+            CASE WHEN g % 7 <> 0 THEN g % 97 END, g % 10 * 0.05, CASE WHEN g % 13 <> 0 THEN g % 4 END,
+            CASE WHEN g % 17 <> 0 THEN 9000000000000000000 - g END
             FROM generate_series(1, 24000) g;
          CHECKPOINT;"
     );

@@ -5,9 +5,11 @@
 //! DataFusion computes them as floats. Here the number of values, their sum and the sum of their squares are kept, which
 //! windows take away again as exactly as they were added: with `n` values the variance is
 //! `(n * squares - sum * sum) / (n * (n - 1))`. All is of 256 bits; what does not fit is `22003`. Nearly all of them fit into 128
-//! bits, where the same digits are found in a small part of the time ([`narrow`]).
+//! bits, where the same digits are found in a small part of the time ([`narrow`]). Sums of `smallint` and `integer` always do
+//! ([`small_integers`]).
 
 mod narrow;
+mod small_integers;
 
 use super::kept_rows::KeptRows;
 use crate::error::SqlError;
@@ -114,6 +116,9 @@ impl AggregateUDFImpl for ExactSpread {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if small_integers::are_of(arguments.expr_fields) {
+            return Ok(small_integers::of_all(self.spread));
+        }
         Ok(Box::new(Sums::new(self.spread, &arguments)))
     }
 
@@ -125,10 +130,16 @@ impl AggregateUDFImpl for ExactSpread {
         &self,
         arguments: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
+        if small_integers::are_of(arguments.expr_fields) {
+            return Ok(small_integers::of_groups(self.spread));
+        }
         Ok(Box::new(GroupSums { none: Sums::new(self.spread, &arguments), groups: Vec::new() }))
     }
 
-    fn state_fields(&self, _: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        if small_integers::are_of(arguments.input_fields) {
+            return Ok(small_integers::state_fields());
+        }
         let field = |name, ty| Arc::new(Field::new(name, ty, true));
         Ok(vec![field("count", DataType::UInt64), field("sum", SUM), field("squares", SUM)])
     }

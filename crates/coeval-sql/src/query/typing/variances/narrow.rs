@@ -5,6 +5,7 @@
 //! found without writing the number. Of a query with many groups this is most of the time that they take.
 
 use super::{DIGITS_PER_PLACE, Leading, Of, SCALE, Spread, Sums, digits_behind_point};
+use crate::types::numeric::{self, POWERS_OF_TEN};
 
 /// What comes of the sums, in units of its scale; `None` if something on the way does not fit.
 pub(super) fn result(sums: &Sums, of: Of) -> Option<i128> {
@@ -36,7 +37,7 @@ fn fraction(sums: &Sums, of: Of) -> Option<(u128, u128)> {
 }
 
 fn power_of_ten(exponent: u32) -> Option<u128> {
-    10_u128.checked_pow(exponent)
+    numeric::power_of_ten(exponent).map(i128::cast_unsigned)
 }
 
 fn leading(number: u128, scale: u32) -> Leading {
@@ -46,8 +47,8 @@ fn leading(number: u128, scale: u32) -> Leading {
     // From one digit to four of them.
     let count = place.rem_euclid(DIGITS_PER_PLACE) as u32 + 1;
     let first = match (exponent + 1).checked_sub(count) {
-        Some(others) => number / 10_u128.pow(others),
-        None => number * 10_u128.pow(count - exponent - 1),
+        Some(others) => number / POWERS_OF_TEN[others as usize].cast_unsigned(),
+        None => number * POWERS_OF_TEN[(count - exponent - 1) as usize].cast_unsigned(),
     };
     (weight, first as u32)
 }
