@@ -6,6 +6,7 @@
 
 use super::{Chunk, ChunkSource};
 use crate::allocations::for_everybody;
+use crate::chunk_column::ChunkColumn;
 use crate::error::StoreError;
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
@@ -38,7 +39,7 @@ impl Chunk {
     ///
     /// # Errors
     /// As [`check_whole`](Self::check_whole).
-    pub(crate) fn read_coded(&self, column: usize) -> Result<Option<ArrayRef>, StoreError> {
+    pub(crate) fn read_coded(&self, column: usize) -> Result<Option<ChunkColumn>, StoreError> {
         self.set_mark();
         let Some(kept) = self.codes.get(column) else { return Ok(None) };
         let read = match (kept.array.get(), &self.source) {
@@ -47,8 +48,8 @@ impl Chunk {
             (Some(None), _) | (None, None) => None,
         };
         match read {
-            Some(read) => Ok(Some(read)),
-            None => Ok(self.read_columns(&[column])?.pop().flatten()),
+            Some(read) => Ok(Some(ChunkColumn::Array(read))),
+            None => self.read_scanned(column),
         }
     }
 

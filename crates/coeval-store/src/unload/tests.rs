@@ -149,9 +149,9 @@ fn codes_of_texts_are_counted_as_what_they_take() {
     settle(&store);
 }
 
-/// To break it: count the integers as the decimals that they are in the place of.
+/// To break it: count integers of few bytes as the array that they are in the place of.
 #[test]
-fn decimals_as_integers_are_counted_as_what_they_take() {
+fn integers_of_few_bytes_are_counted_as_what_they_take() {
     let files = SimulatedFiles::new(1);
     let store = open(&files, 1 << 20);
     let price = ColumnType::Numeric { precision: 12, scale: 2 };
@@ -170,25 +170,40 @@ fn decimals_as_integers_are_counted_as_what_they_take() {
     let tx = begin(&store);
     let view = tx.view(def.id).unwrap();
     assert!(view.has_narrow_decimals(1) && !view.has_narrow_decimals(0));
-    let scan_prices = || -> usize {
+    let scan_prices = |narrow: &[usize]| -> usize {
         let parts = view.partition(1).into_iter();
-        let batches = parts.flat_map(|part| view.scan(part, &[1], |_| true).with_narrow(&[0]));
+        let batches = parts.flat_map(|part| view.scan(part, &[1], |_| true).with_narrow(narrow));
         batches.map(|batch| batch.unwrap().num_rows()).sum()
     };
     let before = kept(&store);
-    assert_eq!(scan_prices(), ROWS as usize);
+    assert_eq!(scan_prices(&[0]), ROWS as usize);
     settle(&store);
-    let with_integers = kept(&store);
-    assert!(with_integers > before, "integers are kept");
-    assert_eq!(scan_prices(), ROWS as usize);
-    assert_eq!(kept(&store), with_integers, "what is there is not read again");
-    scan(&tx, &def).unwrap();
+    let packed = kept(&store);
+    assert_eq!(packed - before, ROWS as u64 * 2, "the prices of a chunk are close to each other");
+    assert_eq!((scan_prices(&[]), scan_prices(&[0])), (ROWS as usize, ROWS as usize));
+    assert_eq!(kept(&store), packed, "decimals of both kinds are made of the same");
+    assert_eq!(walk(&tx, &def).unwrap(), ROWS as usize);
     settle(&store);
-    assert!(kept(&store) > with_integers, "decimals are kept beside them");
+    let with_arrays = kept(&store);
+    assert!(with_arrays >= packed + ROWS as u64 * 16, "who reads rows has arrays beside them");
+    assert_eq!((scan_prices(&[]), scan_prices(&[0])), (ROWS as usize, ROWS as usize));
+    assert_eq!(kept(&store), with_arrays);
     drop(view);
     drop(tx);
     store.data_memory().unwrap().let_go();
     settle(&store);
+}
+
+/// To break it: make integers of few bytes for every scan, whatever is in memory.
+#[test]
+fn a_column_whose_rows_have_been_read_is_scanned_as_it_is() {
+    let files = SimulatedFiles::new(1);
+    let (store, def) = checkpointed(&files, 1 << 20);
+    assert_eq!(walk(&begin(&store), &def).unwrap(), ROWS as usize);
+    settle(&store);
+    let walked = kept(&store);
+    assert_eq!(scan(&begin(&store), &def).unwrap(), ROWS as usize);
+    assert_eq!(kept(&store), walked);
 }
 
 #[test]
