@@ -159,9 +159,9 @@ pub fn column(bytes: &[u8]) {
     let texts = cast(&coded.expect("what has texts has their codes"), &data_type);
     let texts = texts.expect("codes are of texts");
     assert_eq!(texts.to_data(), array.to_data(), "codes are of the same texts");
-    let packed = packed.expect("what can be read can be read for scans").slice(&(0..rows));
-    let packed = packed.expect("integers of few bytes are an array of the type");
-    assert_eq!(packed.to_data(), array.to_data(), "integers of few bytes are the same integers");
+    let packed = packed.expect("what can be read can be read for scans").array();
+    let packed = packed.expect("integers of few bytes, and codes, are an array of the type");
+    assert_eq!(packed.to_data(), array.to_data(), "they are of the same values");
     let mut again = Vec::new();
     encode_column(array.as_ref(), &mut again);
     let read = decode_column(&data_type, rows, &again).expect("what was written can be read");

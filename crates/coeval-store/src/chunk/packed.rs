@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns for scans: in memory as integers of few bytes ([`PackedColumn`]) where values allow it, and otherwise as arrays.
+//! Columns for scans: in memory as integers of few bytes ([`PackedColumn`]) where values allow it, as codes of texts where few of these
+//! differ, and otherwise as arrays.
 //!
 //! Whoever reads row by row needs arrays, which stay where they are, so a column may be in memory in both forms. Scans take the array then,
-//! of which rows are slices. Those that compute with decimals by 64-bit integers take the other form, which gives both.
+//! of which rows are slices. Those that compute with decimals by 64-bit integers, and those that group by codes, take the other form.
 
 use super::{Chunk, ChunkSource};
 use crate::allocations::for_everybody;
@@ -39,6 +40,10 @@ impl Chunk {
         }
         if let Some(packed) = self.packed[column].0.get() {
             return Ok(Some(ChunkColumn::Packed(packed.clone())));
+        }
+        // Of many texts that differ somebody may have asked for codes: views are made of these less quickly.
+        if let Some(codes) = self.codes[column].get().filter(|_| self.has_few_texts(column)) {
+            return Ok(Some(ChunkColumn::Coded(Arc::clone(codes))));
         }
         let source = self.source();
         let read = || source.segment.read_packed(source.batch, column);
@@ -84,7 +89,7 @@ impl Chunk {
         make: impl FnOnce() -> Result<ChunkColumn, StoreError>,
     ) -> Result<ChunkColumn, StoreError> {
         let (memory, array_bytes) = (source.segment.memory(), source.memory_bytes(column + 1));
-        // As integers of few bytes it takes less than as an array.
+        // Otherwise it takes less than as an array.
         if !memory.has_room(array_bytes) {
             return make();
         }
@@ -99,6 +104,11 @@ impl Chunk {
             ChunkColumn::Packed(packed) => {
                 if self.packed[column].0.set(packed.clone()).is_ok() {
                     memory.add(packed.bytes());
+                }
+            }
+            ChunkColumn::Coded(codes) => {
+                if let Some(bytes) = self.codes[column].keep(codes) {
+                    memory.add(bytes);
                 }
             }
         }

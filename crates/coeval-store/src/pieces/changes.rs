@@ -187,6 +187,8 @@ impl Changes {
                 ChunkColumn::Packed(packed) => {
                     Some((ChunkColumn::Packed(packed.clone()), patch.of_numbers(packed.data_type())?))
                 }
+                // They go out as texts, which have no places for others.
+                ChunkColumn::Coded(_) => None,
             };
             let Some((column, patch)) = of_column else { return Ok(None) };
             fitted.push((place, column, patch));

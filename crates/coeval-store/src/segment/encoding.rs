@@ -19,7 +19,8 @@
 //! # In memory
 //! The array has Arrow's usual layout. Texts of a dictionary share its entries, so they take 16 bytes each and the entries
 //! once. Whoever groups by texts gets the entries of a dictionary and which of them each row has ([`decode_coded`]): two bytes a row. Scans
-//! get integers in as few bytes each as all of them need ([`decode_packed`]), and make arrays of the rows that they read.
+//! get integers in as few bytes each as all of them need, and few texts as codes ([`decode_packed`]), and make arrays of the rows that they
+//! read.
 //!
 //! # Damage
 //! Checksums are compared before anything is decoded. Whatever the bytes are, decoding gives an array or an error. Lengths are
@@ -143,7 +144,13 @@ pub(crate) fn decode_coded(data_type: &DataType, rows: usize, bytes: &[u8]) -> R
     decode(data_type, rows, bytes)
 }
 
-/// As [`decode`], but integers of which all fit into few bytes stay in these.
+/// Whether a column of texts with so many bytes in its file has few texts: different ones take more than two bytes each, however well they
+/// are compressed.
+pub(crate) fn has_bytes_of_few_texts(bytes: u64, rows: usize) -> bool {
+    bytes <= rows as u64 * 2
+}
+
+/// As [`decode`], but integers of which all fit into few bytes stay in these, and few texts stay a dictionary.
 ///
 /// # Errors
 /// What is wrong with them.
@@ -158,6 +165,13 @@ pub(crate) fn decode_packed(data_type: &DataType, rows: usize, bytes: &[u8]) -> 
             let packed = PackedColumn::new(data_type.clone(), least, offsets, nulls);
             return Ok(ChunkColumn::Packed(packed));
         }
+    }
+    if has_bytes_of_few_texts(bytes.len() as u64, rows) {
+        let read = decode_coded(data_type, rows, bytes)?;
+        return Ok(match read.data_type() {
+            DataType::Dictionary(_, _) => ChunkColumn::Coded(read),
+            _ => ChunkColumn::Array(read),
+        });
     }
     decode(data_type, rows, bytes).map(ChunkColumn::Array)
 }

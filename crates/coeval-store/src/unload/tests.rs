@@ -16,6 +16,9 @@ use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};
 use crate::types::ColumnType;
 use crate::value::{KeyWriter, ValueRef};
+use arrow::array::AsArray;
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
 use coeval_txn::Isolation;
 use rand::Rng;
 use std::fs::OpenOptions;
@@ -147,6 +150,37 @@ fn codes_of_texts_are_counted_as_what_they_take() {
     drop(tx);
     store.data_memory().unwrap().let_go();
     settle(&store);
+}
+
+/// To break it: keep views for who does not group by them.
+#[test]
+fn few_texts_are_kept_once_for_all_scans() {
+    let files = Arc::new(SimulatedFiles::new(1));
+    let checkpoint = CheckpointPolicy::Manual;
+    let options = StoreOptions { checkpoint, data_memory: Some(1 << 20), ..StoreOptions::default() };
+    let sizes = Sizes { chunk_rows: 1_024, direct_load_rows_min: 8, ..Sizes::default() };
+    let store = Store::open_tuned(files, Path::new(DIR), options, LogOptions::default(), sizes).unwrap();
+    let name_of = |id: i64| format!("one of few names, the one with {}", id % 3);
+    let def = named_by(&store, "things", name_of);
+    store.checkpoint().unwrap();
+    let tx = begin(&store);
+    let view = tx.view(def.id).unwrap();
+    assert!(view.has_few_texts(1));
+    let scan_names = |coded: &[usize]| -> Vec<String> {
+        let parts = view.partition(1).into_iter();
+        let batches = parts.flat_map(|part| view.scan(part, &[1], |_| true).with_codes(coded));
+        let texts = batches.map(|batch| cast(batch.unwrap().column(0), &DataType::Utf8View).unwrap());
+        let owned = |name: Option<&str>| name.unwrap().to_owned();
+        texts.flat_map(|texts| texts.as_string_view().iter().map(owned).collect::<Vec<_>>()).collect()
+    };
+    let expected: Vec<String> = (0..ROWS).map(name_of).collect();
+    let before = kept(&store);
+    assert_eq!(scan_names(&[]), expected);
+    settle(&store);
+    let with_codes = kept(&store);
+    assert!((before + 1..before + ROWS as u64 * 16).contains(&with_codes), "views take more");
+    assert_eq!((scan_names(&[0]), scan_names(&[])), (expected.clone(), expected));
+    assert_eq!(kept(&store), with_codes);
 }
 
 /// To break it: count integers of few bytes as the array that they are in the place of.

@@ -126,7 +126,8 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
     }
 
     /// The same scan, for whoever asks for [windows](Self::next_window) and filters rows without the columns at these places of its
-    /// projection: [`PlainRows::put_late`] gives their values when it is known which rows are left. Until then there may be zeros.
+    /// projection: [`PlainRows::put_late`] gives their values when it is known which rows are left. Until then there may be zeros
+    /// and empty texts.
     #[must_use]
     pub fn with_late(mut self, places: &[usize]) -> Self {
         self.late = LateColumns::new(places);
@@ -318,7 +319,7 @@ impl OpenPiece {
     }
 
     /// These rows of the chunk's columns, with the new values that are put into them; and those columns that come late, in whose places
-    /// there are zeros.
+    /// there are blanks.
     fn read(
         &self,
         columns: &[ChunkColumn],
@@ -328,14 +329,15 @@ impl OpenPiece {
         let (mut read, mut left) = (Vec::with_capacity(columns.len()), Vec::new());
         for (place, column) in columns.iter().enumerate() {
             let patch = self.patches.iter().find(|(patched, _)| *patched == place);
-            if let (ChunkColumn::Packed(packed), None, Some(late)) = (column, patch, late.as_deref_mut())
-                && let Some(zeros) = late.zeros(place, packed, rows.len())?
+            let column = column.slice(rows);
+            if let (None, Some(late)) = (patch, late.as_deref_mut())
+                && let Some(blank) = late.blank(place, &column, rows.len())?
             {
-                left.push(LateColumn { place, rows: packed.slice(rows.start, rows.len()) });
-                read.push(zeros);
+                left.push(LateColumn { place, rows: column });
+                read.push(blank);
                 continue;
             }
-            let array = column.slice(rows)?;
+            let array = column.array()?;
             read.push(match patch {
                 Some((_, patch)) => patch.put_into(&array, rows.start)?,
                 None => array,

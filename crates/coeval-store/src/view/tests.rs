@@ -491,7 +491,7 @@ fn columns_that_come_late_hold_zeros_until_it_is_known_which_rows_are_left() {
     let reader = fixture.store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
     let view = reader.view(fixture.def.id).unwrap();
     let part = view.partition(1).remove(0);
-    let mut scan = view.scan(part, &[0, AMOUNT, NAME], |_: &ChunkStats| true).with_late(&[1, 2]);
+    let mut scan = view.scan(part, &[0, AMOUNT], |_: &ChunkStats| true).with_late(&[1]);
     let mut rows = BTreeMap::new();
     while let Some(window) = scan.next_window().unwrap() {
         let ScanWindow::Plain(plain) = window else { panic!("nothing has changed") };
@@ -504,10 +504,9 @@ fn columns_that_come_late_hold_zeros_until_it_is_known_which_rows_are_left() {
         let all = plain.into_batch().unwrap();
         let expected = filter(all.column(1), &BooleanArray::new(marked, None)).unwrap();
         assert_eq!(&columns[1], &expected);
-        assert!(Arc::ptr_eq(&columns[2], all.column(2)), "texts come at once");
         rows.extend(rows_of(&all, |_| true));
     }
-    let expected = |id| [0, AMOUNT, NAME].map(|column| values(id, 0)[column].clone()).to_vec();
+    let expected = |id| [0, AMOUNT].map(|column| values(id, 0)[column].clone()).to_vec();
     assert!(rows.into_iter().eq((0..20_000).map(|id| (id, expected(id)))));
 }
 

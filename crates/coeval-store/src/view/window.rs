@@ -21,7 +21,7 @@ use crate::column::shown;
 use crate::error::StoreError;
 use crate::pieces::NewRows;
 use crate::types::ColumnType;
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
@@ -41,7 +41,7 @@ pub enum ScanWindow {
 #[derive(Debug)]
 pub struct PlainRows {
     pub(super) shape: Arc<Shape>,
-    /// With zeros where columns come late.
+    /// With blanks where columns come late.
     pub(super) batch: RecordBatch,
     pub(super) late: Vec<LateColumn>,
 }
@@ -120,13 +120,13 @@ impl ScanWindow {
 }
 
 impl PlainRows {
-    /// The rows. Columns that [come late](super::BatchScan::with_late) may hold zeros.
+    /// The rows. Columns that [come late](super::BatchScan::with_late) may hold zeros and empty texts.
     #[must_use]
     pub fn batch(&self) -> &RecordBatch {
         &self.batch
     }
 
-    /// Whether there are zeros in the place of columns that come late.
+    /// Whether there are such in the place of columns that come late.
     #[must_use]
     pub fn has_late(&self) -> bool {
         !self.late.is_empty()
@@ -141,7 +141,7 @@ impl PlainRows {
         columns: &mut [ArrayRef],
         marked: Option<&BooleanBuffer>,
     ) -> Result<(), StoreError> {
-        let marked: Option<Vec<u32>> = marked.map(|marked| marked.set_indices_u32().collect());
+        let marked = marked.map(|marked| UInt32Array::from_iter_values(marked.set_indices_u32()));
         for late in &self.late {
             let array = match &marked {
                 Some(marked) => late.rows.taken(marked)?,
