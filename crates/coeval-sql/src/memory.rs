@@ -20,8 +20,8 @@
 //! a result that is not sent yet, a cursor, a program in the same process. Batches that are on their way between operators are
 //! not asked for; what all queries hold of these has a total of its own, beyond which it is taken of the budget (`beside.rs`). Those that
 //! wait for who reads them are counted, from 64 KiB on, as a query of their own.
-//! Rows that an operator keeps as the scan gave them count with the chunks they are parts of, several times over if it keeps
-//! several parts: the count is an upper bound, and an unfiltered build side of a join reaches the limit before its memory
+//! Rows that an operator keeps as the scan gave them, and which are slices of a chunk's array, count with all of it, several times over if it
+//! keeps several parts: the count is an upper bound, and an unfiltered build side of a join reaches the limit before its memory
 //! does.
 
 mod beside;

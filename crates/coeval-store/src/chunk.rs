@@ -6,7 +6,7 @@
 //! whose chunks have keys and no further columns.
 
 mod codes;
-mod narrow;
+mod packed;
 
 use crate::allocations::for_everybody;
 use crate::chunk_stats::{ChunkStats, column_stats};
@@ -18,7 +18,7 @@ use crate::segment::{Segment, SegmentChunk};
 use crate::value::{ValueRef, value_at};
 use arrow::array::{Array, ArrayRef};
 use codes::KeptCodes;
-use narrow::KeptNarrow;
+use packed::KeptPacked;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -57,9 +57,9 @@ pub struct ChunkPlace {
 ///
 /// Its keys and columns are in memory, or in a segment file and read (and checked against their checksums and validated) one
 /// by one when they are first asked for. Whoever reads rows calls [`check_whole`](Self::check_whole) first, so that damage is
-/// an error; what has been read then stays for as long as the chunk. A scan of columns calls
-/// [`read_columns`](Self::read_columns), which keeps what it reads only if there is room, or
-/// `read_coded` for texts that it groups by and `read_narrow` for decimals that it computes with.
+/// an error; what has been read then stays for as long as the chunk. A scan of columns calls `read_scanned`, which keeps what it reads
+/// only if there is room, and integers in few bytes, or `read_coded` for texts that it groups by and `read_narrow` for decimals that it
+/// computes with.
 #[derive(Debug)]
 pub struct Chunk {
     keys: OnceLock<KeyColumn>,
@@ -67,7 +67,7 @@ pub struct Chunk {
     /// Of each column.
     codes: Box<[KeptCodes]>,
     /// Of each column, too.
-    narrow: Box<[KeptNarrow]>,
+    packed: Box<[KeptPacked]>,
     stats: ChunkStats,
     first_key: Key,
     last_key: Key,
@@ -114,7 +114,7 @@ impl Chunk {
         let column_stats = columns.iter().map(|column| column_stats(column.as_ref())).collect();
         Self {
             codes: columns.iter().map(|_| KeptCodes::default()).collect(),
-            narrow: columns.iter().map(|_| KeptNarrow::default()).collect(),
+            packed: columns.iter().map(|_| KeptPacked::default()).collect(),
             stats: ChunkStats { rows: keys.len(), columns: column_stats },
             first_key: Key::from_slice(keys.get(0)),
             last_key: Key::from_slice(keys.get(keys.len() - 1)),
@@ -134,7 +134,7 @@ impl Chunk {
             keys: OnceLock::new(),
             columns: description.stats.columns.iter().map(|_| OnceLock::new()).collect(),
             codes: description.stats.columns.iter().map(|_| KeptCodes::default()).collect(),
-            narrow: description.stats.columns.iter().map(|_| KeptNarrow::default()).collect(),
+            packed: description.stats.columns.iter().map(|_| KeptPacked::default()).collect(),
             stats: description.stats.clone(),
             first_key: description.first_key.clone(),
             last_key: description.last_key.clone(),
@@ -222,33 +222,6 @@ impl Chunk {
         Ok(())
     }
 
-    /// These columns, each `None` if the chunk was written before it was added. What is not in memory is read, and stays if
-    /// there is room for it.
-    ///
-    /// # Errors
-    /// As [`check_whole`](Self::check_whole).
-    pub fn read_columns(&self, columns: &[usize]) -> Result<Vec<Option<ArrayRef>>, StoreError> {
-        self.set_mark();
-        let read = |&column: &usize| {
-            let Some(cell) = self.columns.get(column) else { return Ok(None) };
-            if let Some(array) = cell.get() {
-                return Ok(Some(Arc::clone(array)));
-            }
-            let source = self.source();
-            let bytes = source.memory_bytes(column + 1);
-            let read = || source.segment.read_column(source.batch, column);
-            if !source.segment.memory().has_room(bytes) {
-                return read().map(Some);
-            }
-            let array = for_everybody(read)?;
-            if cell.set(Arc::clone(&array)).is_ok() {
-                source.segment.memory().add(bytes);
-            }
-            Ok(Some(array))
-        };
-        columns.iter().map(read).collect()
-    }
-
     #[inline]
     fn set_mark(&self) {
         // A look first: those who read at the same time share the line.
@@ -304,7 +277,7 @@ impl Chunk {
         let columns = self.columns.iter().enumerate().filter(|(_, cell)| cell.get().is_some());
         let of_columns: u64 = columns.map(|(column, _)| source.memory_bytes(column + 1)).sum();
         let of_codes: u64 = self.codes.iter().map(KeptCodes::bytes).sum();
-        of_keys + of_columns + of_codes + self.narrow.iter().map(KeptNarrow::bytes).sum::<u64>()
+        of_keys + of_columns + of_codes + self.packed.iter().map(KeptPacked::bytes).sum::<u64>()
     }
 
     /// The same chunk, of which nothing has been read yet; `None` if it has no file.

@@ -14,7 +14,10 @@ use crate::ids::SpaceId;
 use crate::log::{ChecksumPolicy, Found, Lsn, walk};
 use crate::manifest::Manifest;
 use crate::record::{self, Record};
-use crate::segment::{Segment, SegmentRef, decode_coded_column, decode_column, encode_column, segment_path};
+use crate::segment::{
+    Segment, SegmentRef, decode_coded_column, decode_column, decode_packed_column, encode_column,
+    segment_path,
+};
 use crate::types::{ColumnType, ElementType};
 use arrow::array::Array;
 use arrow::compute::cast;
@@ -150,11 +153,15 @@ pub fn column(bytes: &[u8]) {
     let data_type = types[usize::from(*ty) % types.len()].arrow();
     let rows = usize::from(u16::from_le_bytes([*low, *high]));
     let coded = decode_coded_column(&data_type, rows, bytes);
+    let packed = decode_packed_column(&data_type, rows, bytes);
     let Ok(array) = decode_column(&data_type, rows, bytes) else { return };
     assert_eq!(array.len(), rows, "a column has as many values as it should");
     let texts = cast(&coded.expect("what has texts has their codes"), &data_type);
     let texts = texts.expect("codes are of texts");
     assert_eq!(texts.to_data(), array.to_data(), "codes are of the same texts");
+    let packed = packed.expect("what can be read can be read for scans").array();
+    let packed = packed.expect("integers of few bytes, and codes, are an array of the type");
+    assert_eq!(packed.to_data(), array.to_data(), "they are of the same values");
     let mut again = Vec::new();
     encode_column(array.as_ref(), &mut again);
     let read = decode_column(&data_type, rows, &again).expect("what was written can be read");

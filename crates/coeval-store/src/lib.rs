@@ -58,6 +58,7 @@ mod checkpoint;
 mod checkpoints;
 mod checks;
 mod chunk;
+mod chunk_column;
 mod chunk_memory;
 mod chunk_stats;
 mod clock;
@@ -104,6 +105,7 @@ mod memory_accounts;
 mod model_workload;
 mod narrow_decimals;
 mod options;
+mod packed_column;
 mod pieces;
 mod pipeline;
 mod promises;
@@ -245,7 +247,7 @@ pub use value::{
 };
 pub use verify::{Problem, VerifyReport, verify};
 pub use view::{
-    BatchScan, ChangedRows, SCAN_BATCH_ROWS, ScanCounters, ScanPart, ScanWindow, TableSample, TableView,
-    coded_text_type,
+    BatchScan, ChangedRows, PlainRows, SCAN_BATCH_ROWS, ScanCounters, ScanPart, ScanWindow, TableSample,
+    TableView, coded_text_type,
 };
 pub use world::World;

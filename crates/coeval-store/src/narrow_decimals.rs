@@ -51,7 +51,7 @@ pub(crate) fn narrowed(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
 ///
 /// # Errors
 /// If there are more or fewer marks of NULLs than integers.
-pub(crate) fn of_integers(
+fn of_integers(
     ty: DataType,
     integers: Vec<i64>,
     nulls: Option<NullBuffer>,

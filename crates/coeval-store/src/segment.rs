@@ -41,7 +41,8 @@ mod writer;
 use std::path::{Path, PathBuf};
 
 pub(crate) use encoding::{
-    decode as decode_column, decode_coded as decode_coded_column, encode as encode_column,
+    decode as decode_column, decode_coded as decode_coded_column, decode_packed as decode_packed_column,
+    encode as encode_column, has_bytes_of_few_texts,
 };
 pub(crate) use reader::Segment;
 pub(crate) use writer::{KeyForm, SegmentChunk, SegmentWriter, write_segment};

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Table views: one table of one snapshot, to be scanned column-wise.
 //!
-//! A scan gives the rows in key order: each chunk's rows as slices of its arrays, merged with the delta's
-//! entries of that chunk's key range, then the rows behind the last chunk. It is TiQuE's anti-join as a merge of
-//! two sorted sequences. Rows among which there is no changed key cost nothing beyond their slices, nor do updated ones if no column
+//! A scan gives the rows in key order: each chunk's rows as slices of its arrays, or arrays of integers that it has in few bytes, merged
+//! with the delta's entries of that chunk's key range, then the rows behind the last chunk. It is TiQuE's anti-join as a merge of
+//! two sorted sequences. Rows among which there is no changed key cost nothing beyond that, nor do updated ones if no column
 //! that is read has changed; new numbers, bits and codes of texts are put into copies of such slices (`pieces/patch.rs`). Where rows are
 //! gone or there are others, a scan that leaves out rows is given both sides apart, with a mask of the chunk's rows (`window.rs`).
 
 mod codes;
+mod late;
 mod merge;
 mod sample;
 mod scan;
@@ -16,7 +17,7 @@ mod window;
 pub use codes::coded_text_type;
 pub use sample::TableSample;
 pub use scan::{BatchScan, ScanCounters};
-pub use window::{ChangedRows, ScanWindow};
+pub use window::{ChangedRows, PlainRows, ScanWindow};
 
 use crate::catalog::TableDef;
 use crate::chunk_stats::ChunkStats;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The batches of one partition of a scan: read, filtered, gathered to full size.
 //!
+//! Columns that no filter reads come late: no values are made for rows that are left out.
+//!
 //! Where rows of a chunk are gone or there are new ones, filters are asked of the chunk's arrays as they are, with a mask, and of all its
-//! new rows at once. Rows that were updated are mostly among the chunk's, with their new values. What is left of both is put together in the order of keys; if nobody can tell the order, new rows are
-//! gathered in batches of their own, which spares the others a copy.
+//! new rows at once. Rows that were updated are mostly among the chunk's, with their new values. What is left of both is put together in the
+//! order of keys; if nobody can tell the order, new rows are gathered in batches of their own, which spares the others a copy.
 
 use super::gathered::GatheredRows;
 use super::join_keys::ScanKeys;
@@ -20,6 +22,7 @@ use arrow::datatypes::SchemaRef;
 use coeval_store::{BatchScan, ChangedRows, ChunkStats, SCAN_BATCH_ROWS, ScanPart, ScanWindow, TableView};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::PhysicalExpr;
 use futures::stream::Stream;
@@ -50,6 +53,19 @@ pub(super) struct ScanTask {
     pub(super) join_keys: Vec<ScanKeys>,
     pub(super) limit: Option<usize>,
     pub(super) order: RowOrder,
+}
+
+impl ScanTask {
+    /// The places of the columns that no filter reads; none if there is no filter.
+    fn late(&self) -> Vec<usize> {
+        if self.filters.is_empty() && self.join_keys.is_empty() {
+            return Vec::new();
+        }
+        let of_filters = self.filters.iter().flat_map(collect_columns).map(|column| column.index());
+        let of_joins = self.join_keys.iter().flat_map(|keys| keys.columns().iter().copied());
+        let read: Vec<usize> = of_filters.chain(of_joins).collect();
+        (0..self.columns.len()).filter(|place| !read.contains(place)).collect()
+    }
 }
 
 type MayMatch = Box<dyn Fn(&ChunkStats) -> bool + Send>;
@@ -92,7 +108,7 @@ impl Batches {
         });
         let indexes: Vec<usize> = task.columns.iter().map(|column| column.index).collect();
         let scan = task.view.scan(part, &indexes, may_match);
-        let scan = scan.with_codes(&task.coded).with_narrow(&task.narrow);
+        let scan = scan.with_codes(&task.coded).with_narrow(&task.narrow).with_late(&task.late());
         let (mut filters, mut others) = (Vec::new(), Vec::new());
         for filter in fixed {
             match TextFilter::of(&filter, &task.source, &task.coded)? {
@@ -158,15 +174,15 @@ impl Batches {
         };
         self.metrics.rows_scanned.add(window.rows());
         match window {
-            ScanWindow::Plain(batch) if self.filters.is_empty() && self.gathered.is_empty() => {
-                let batch = outgoing(&self.output, &batch)?;
+            ScanWindow::Plain(rows) if self.filters.is_empty() && self.gathered.is_empty() => {
+                let batch = outgoing(&self.output, &rows.into_batch().map_err(SqlError::from)?)?;
                 return Ok(Step::Out(self.limited(batch)));
             }
-            ScanWindow::Plain(batch) => {
-                let batch = self.readied(&batch)?;
+            ScanWindow::Plain(rows) => {
+                let batch = self.readied(rows.batch())?;
                 let without_partner = &self.metrics.without_partner;
                 if let Some(passing) = self.filters.passing(batch, None, without_partner)? {
-                    push(&mut self.gathered, &self.output, &passing)?;
+                    push(&mut self.gathered, &self.output, &passing.with_late(&rows)?)?;
                 }
             }
             ScanWindow::Changed(changed) => self.push_changed(&changed)?,

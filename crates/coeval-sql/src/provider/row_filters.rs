@@ -3,10 +3,12 @@
 
 use super::row_filter::Filter;
 use super::scan_metrics::WithoutPartner;
-use arrow::array::{Array, BooleanArray, BooleanBufferBuilder, RecordBatch};
+use crate::error::SqlError;
+use arrow::array::{Array, BooleanArray, BooleanBufferBuilder, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{filter_record_batch, prep_null_mask_filter};
 use arrow::datatypes::SchemaRef;
+use coeval_store::PlainRows;
 use datafusion::common::ScalarValue;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;
@@ -130,6 +132,28 @@ impl Passing {
         }
     }
 
+    /// The same with the columns that come late, of the rows that filters were first asked of. If few rows are left, no values are made for
+    /// the others.
+    pub(super) fn with_late(mut self, rows: &PlainRows) -> Result<Self> {
+        if !rows.has_late() {
+            return Ok(self);
+        }
+        self.compact_few()?;
+        let mut columns = self.batch.columns().to_vec();
+        rows.put_late(&mut columns, self.kept.as_ref()).map_err(SqlError::from)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(self.batch.num_rows()));
+        self.batch = RecordBatch::try_new_with_options(self.batch.schema(), columns, &options)?;
+        Ok(self)
+    }
+
+    /// Lets go of the other rows, if few are left.
+    fn compact_few(&mut self) -> Result<()> {
+        match self.left.take_if(|mask| mask.true_count() * COMPACT_BELOW < mask.len()) {
+            Some(mask) => self.compact(&mask),
+            None => Ok(()),
+        }
+    }
+
     /// Lets go of the rows that are not marked.
     fn compact(&mut self, mask: &BooleanArray) -> Result<()> {
         self.batch = filter_record_batch(&self.batch, mask)?;
@@ -142,10 +166,8 @@ impl Passing {
 
     /// What DataFusion's evaluation of a predicate says.
     fn asked(&mut self, predicate: &Arc<dyn PhysicalExpr>) -> Result<ColumnarValue> {
-        // Few rows are left: the filter is spared the others.
-        if let Some(mask) = self.left.take_if(|mask| mask.true_count() * COMPACT_BELOW < mask.len()) {
-            self.compact(&mask)?;
-        }
+        // If few rows are left, the filter is spared the others.
+        self.compact_few()?;
         let answers = predicate.evaluate(&self.batch);
         // It fails by a row, maybe, that the filters before leave out: `b <> 0 AND 10 / b > 5`.
         if answers.is_err()

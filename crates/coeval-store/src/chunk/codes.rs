@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns of texts of which few differ, for whoever groups by them: each text once, and which of them each row has.
+//! Columns of texts of which few differ, for whoever groups by them, and for other scans if there are very few: each text once, and which of
+//! them each row has.
 //!
 //! In the file such a column is a dictionary already. What is made of it here is two bytes a row, where the texts as views take sixteen,
 //! and a text is looked at once for each chunk instead of once for each row.
 
 use super::{Chunk, ChunkSource};
 use crate::allocations::for_everybody;
+use crate::chunk_column::ChunkColumn;
 use crate::error::StoreError;
+use crate::segment::has_bytes_of_few_texts;
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use std::sync::{Arc, OnceLock};
-
-/// A column of texts with so few bytes a row in its file has few texts: different ones take more, however well they are compressed.
-const BYTES_OF_FEW_TEXTS: u64 = 2;
 
 /// What is in memory of a column as codes of its texts.
 #[derive(Debug, Default)]
@@ -24,7 +24,17 @@ pub(super) struct KeptCodes {
 impl KeptCodes {
     /// Bytes that it takes.
     pub(super) fn bytes(&self) -> u64 {
-        self.array.get().and_then(Option::as_ref).map_or(0, bytes_of)
+        self.get().map_or(0, bytes_of)
+    }
+
+    /// The codes, if they are in memory.
+    pub(super) fn get(&self) -> Option<&ArrayRef> {
+        self.array.get().and_then(Option::as_ref)
+    }
+
+    /// Keeps them. Returns the bytes that they take, if none were kept before.
+    pub(super) fn keep(&self, codes: &ArrayRef) -> Option<u64> {
+        self.array.set(Some(Arc::clone(codes))).ok().map(|()| bytes_of(codes))
     }
 }
 
@@ -38,7 +48,7 @@ impl Chunk {
     ///
     /// # Errors
     /// As [`check_whole`](Self::check_whole).
-    pub(crate) fn read_coded(&self, column: usize) -> Result<Option<ArrayRef>, StoreError> {
+    pub(crate) fn read_coded(&self, column: usize) -> Result<Option<ChunkColumn>, StoreError> {
         self.set_mark();
         let Some(kept) = self.codes.get(column) else { return Ok(None) };
         let read = match (kept.array.get(), &self.source) {
@@ -47,8 +57,8 @@ impl Chunk {
             (Some(None), _) | (None, None) => None,
         };
         match read {
-            Some(read) => Ok(Some(read)),
-            None => Ok(self.read_columns(&[column])?.pop().flatten()),
+            Some(read) => Ok(Some(ChunkColumn::Array(read))),
+            None => self.read_scanned(column),
         }
     }
 
@@ -63,15 +73,14 @@ impl Chunk {
             return if has_views { Ok(None) } else { read().map(Some) };
         }
         let array = for_everybody(read)?;
-        let kept = &self.codes[column].array;
+        let kept = &self.codes[column];
         if matches!(array.data_type(), DataType::Dictionary(..)) {
-            let bytes = bytes_of(&array);
-            if kept.set(Some(Arc::clone(&array))).is_ok() {
+            if let Some(bytes) = kept.keep(&array) {
                 memory.add(bytes);
             }
         } else {
             // Whoever reads it at the same time finds the same.
-            let _ = kept.set(None);
+            let _ = kept.array.set(None);
             if self.columns[column].set(Arc::clone(&array)).is_ok() {
                 memory.add(views_bytes);
             }
@@ -82,8 +91,7 @@ impl Chunk {
     /// Whether a column of texts has few different ones, as far as the bytes tell that it has in its file.
     pub(crate) fn has_few_texts(&self, column: usize) -> bool {
         let of_file = |source: &ChunkSource| {
-            source.segment.chunk(source.batch).file_bytes_of(column + 1)
-                <= self.rows() as u64 * BYTES_OF_FEW_TEXTS
+            has_bytes_of_few_texts(source.segment.chunk(source.batch).file_bytes_of(column + 1), self.rows())
         };
         column < self.column_count() && self.source.as_ref().is_some_and(of_file)
     }

@@ -9,6 +9,7 @@ use super::new_rows::NewRows;
 use super::patch::{ColumnPatch, Patch};
 use crate::catalog::TableDef;
 use crate::chunk::Chunk;
+use crate::chunk_column::ChunkColumn;
 use crate::chunk_stats::{ChunkStats, ColumnStats, column_stats};
 use crate::column::ColumnBuilder;
 use crate::delta::{BasePosition, Change, Delta};
@@ -167,7 +168,7 @@ impl Changes {
     pub(crate) fn patches(
         &self,
         projection: &[usize],
-        chunk: &mut [ArrayRef],
+        chunk: &mut [ChunkColumn],
         new: &[ArrayRef],
     ) -> Result<Option<Vec<(usize, Patch)>>, ArrowError> {
         if self.replaced.is_empty() {
@@ -176,24 +177,36 @@ impl Changes {
         let mut fitted = Vec::new();
         for (place, column) in projection.iter().enumerate() {
             let patch = self.patch(*column, &chunk[place], &new[place])?;
-            if !patch.is_empty() {
-                let Some((array, patch)) = patch.fitted(&chunk[place])? else { return Ok(None) };
-                fitted.push((place, array, patch));
+            if patch.is_empty() {
+                continue;
             }
+            let of_column = match &chunk[place] {
+                ChunkColumn::Array(array) => {
+                    patch.fitted(array)?.map(|(array, patch)| (ChunkColumn::Array(array), patch))
+                }
+                ChunkColumn::Packed(packed) => {
+                    Some((ChunkColumn::Packed(packed.clone()), patch.of_numbers(packed.data_type())?))
+                }
+                // They go out as texts, which have no places for others.
+                ChunkColumn::Coded(_) => None,
+            };
+            let Some((column, patch)) = of_column else { return Ok(None) };
+            fitted.push((place, column, patch));
         }
-        let patches = fitted.into_iter().map(|(place, array, patch)| {
-            chunk[place] = array;
+        let patches = fitted.into_iter().map(|(place, column, patch)| {
+            chunk[place] = column;
             (place, patch)
         });
         Ok(Some(patches.collect()))
     }
 
-    fn patch(&self, column: usize, chunk: &ArrayRef, new: &ArrayRef) -> Result<&ColumnPatch, ArrowError> {
+    fn patch(&self, column: usize, chunk: &ChunkColumn, new: &ArrayRef) -> Result<&ColumnPatch, ArrowError> {
         if let Some(patch) = self.patches[column].get() {
             return Ok(patch);
         }
         let new = if self.inserted.is_empty() { Arc::clone(new) } else { filter(new, &self.replacing)? };
-        let patch = ColumnPatch::between(chunk, &self.replaced, new)?;
+        let taken = chunk.taken(&self.replaced)?;
+        let patch = ColumnPatch::between(&taken, &self.replaced, new)?;
         // Whoever found the same at the same time may come first.
         Ok(self.patches[column].get_or_init(|| patch))
     }

@@ -47,17 +47,16 @@ pub(crate) struct Patch {
 }
 
 impl ColumnPatch {
-    /// The values that differ, of those that these rows of the chunk's column have now.
+    /// Those of the new values of these rows of a chunk that differ from the ones taken from its column.
     ///
     /// # Errors
     /// If these are of another type than the column.
-    pub(super) fn between(chunk: &ArrayRef, rows: &UInt32Array, new: ArrayRef) -> Result<Self, ArrowError> {
-        let taken = take(chunk, rows, None)?;
+    pub(super) fn between(taken: &ArrayRef, rows: &UInt32Array, new: ArrayRef) -> Result<Self, ArrowError> {
         let old = match taken.as_dictionary_opt::<UInt16Type>() {
             Some(coded) => take(coded.values(), coded.keys(), None)?,
             // The chunk's decimals may have come as 64-bit integers. The patch is for those of 128 bits, too.
-            None if taken.data_type() != new.data_type() => cast(&taken, new.data_type())?,
-            None => Arc::clone(&taken),
+            None if taken.data_type() != new.data_type() => cast(taken, new.data_type())?,
+            None => Arc::clone(taken),
         };
         // Lists, which Arrow does not compare, are taken to differ.
         let differing = if old.data_type().is_nested() { None } else { Some(distinct(&old, &new)?) };
@@ -91,11 +90,19 @@ impl ColumnPatch {
         if !ty.is_primitive() && *ty != DataType::Boolean {
             return Ok(None);
         }
+        Ok(Some((Arc::clone(chunk), self.of_numbers(ty)?)))
+    }
+
+    /// The new values for a column of numbers, or bits, of this type.
+    ///
+    /// # Errors
+    /// If a decimal has more digits than its type allows.
+    pub(super) fn of_numbers(&self, ty: &DataType) -> Result<Patch, ArrowError> {
         let mut patch = self.patch.clone();
         if narrow_decimal_type(patch.values.data_type()).as_ref() == Some(ty) {
             patch.values = narrowed(&patch.values)?;
         }
-        Ok(Some((Arc::clone(chunk), patch)))
+        Ok(patch)
     }
 
     /// Texts that begin with these of the chunk, and the patch as numbers of them; `None` if there are more texts than numbers.

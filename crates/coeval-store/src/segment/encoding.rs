@@ -18,8 +18,9 @@
 //!
 //! # In memory
 //! The array has Arrow's usual layout. Texts of a dictionary share its entries, so they take 16 bytes each and the entries
-//! once. Whoever groups by texts gets the entries of a dictionary and which of them each row has ([`decode_coded`]): two bytes a row. Whoever
-//! computes with decimals of few digits gets them as the integers that they are here ([`decode_narrow`]): eight bytes a row.
+//! once. Whoever groups by texts gets the entries of a dictionary and which of them each row has ([`decode_coded`]): two bytes a row. Scans
+//! get integers in as few bytes each as all of them need, and few texts as codes ([`decode_packed`]), and make arrays of the rows that they
+//! read.
 //!
 //! # Damage
 //! Checksums are compared before anything is decoded. Whatever the bytes are, decoding gives an array or an error. Lengths are
@@ -31,7 +32,8 @@ mod packed;
 mod texts;
 mod words;
 
-use crate::narrow_decimals::{narrow_decimal_type, of_integers};
+use crate::chunk_column::ChunkColumn;
+use crate::packed_column::PackedColumn;
 use arrow::array::{
     Array, ArrayDataBuilder, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BinaryViewArray,
     BooleanArray, LargeBinaryArray, ListArray, NullArray, UInt16Array, UInt16DictionaryArray, UInt32Array,
@@ -44,7 +46,7 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 use cursor::Cursor;
-use packed::{pack, unpack};
+use packed::{pack, unpack, unpack_offsets};
 use std::sync::Arc;
 use texts::{Dictionary, Texts, Views, bytes_beside_views, put_texts, take_codes, take_dictionary};
 use words::{Order, put_words, take_words};
@@ -142,21 +144,36 @@ pub(crate) fn decode_coded(data_type: &DataType, rows: usize, bytes: &[u8]) -> R
     decode(data_type, rows, bytes)
 }
 
-/// As [`decode`], but decimals of few digits that are integers here stay such, `Decimal64`.
+/// Whether a column of texts with so many bytes in its file has few texts: different ones take more than two bytes each, however well they
+/// are compressed.
+pub(crate) fn has_bytes_of_few_texts(bytes: u64, rows: usize) -> bool {
+    bytes <= rows as u64 * 2
+}
+
+/// As [`decode`], but integers of which all fit into few bytes stay in these, and few texts stay a dictionary.
 ///
 /// # Errors
 /// What is wrong with them.
-pub(crate) fn decode_narrow(data_type: &DataType, rows: usize, bytes: &[u8]) -> Result<ArrayRef, String> {
-    if let Some(narrow) = narrow_decimal_type(data_type) {
+pub(crate) fn decode_packed(data_type: &DataType, rows: usize, bytes: &[u8]) -> Result<ChunkColumn, String> {
+    if let Some(bytes_max) = PackedColumn::offset_bytes_max(data_type) {
         let mut cursor = Cursor::new(bytes);
         let nulls = take_nulls(&mut cursor, rows)?;
-        if cursor.byte()? == INTEGERS {
-            let values = unpack(&mut cursor, rows, |value| value)?;
+        if cursor.byte()? == INTEGERS
+            && let Some((least, offsets)) = unpack_offsets(&mut cursor, rows, bytes_max)?
+        {
             at_its_end(&cursor)?;
-            return made(of_integers(narrow, values, nulls));
+            let packed = PackedColumn::new(data_type.clone(), least, offsets, nulls);
+            return Ok(ChunkColumn::Packed(packed));
         }
     }
-    decode(data_type, rows, bytes)
+    if has_bytes_of_few_texts(bytes.len() as u64, rows) {
+        let read = decode_coded(data_type, rows, bytes)?;
+        return Ok(match read.data_type() {
+            DataType::Dictionary(_, _) => ChunkColumn::Coded(read),
+            _ => ChunkColumn::Array(read),
+        });
+    }
+    decode(data_type, rows, bytes).map(ChunkColumn::Array)
 }
 
 fn at_its_end(cursor: &Cursor<'_>) -> Result<(), String> {

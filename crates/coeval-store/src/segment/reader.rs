@@ -7,6 +7,7 @@ use super::index::{ChunkDescription, Extent, decode_index, encode_bound};
 use super::part::Layouts;
 use super::schema::schema_of;
 use super::{SegmentRef, segment_path};
+use crate::chunk_column::ChunkColumn;
 use crate::chunk_memory::ChunkMemory;
 use crate::chunk_stats::column_stats;
 use crate::error::StoreError;
@@ -24,9 +25,6 @@ use std::sync::{Arc, OnceLock};
 
 /// The bytes in front of the flatbuffer of a message in an Arrow IPC file.
 const MESSAGE_PREFIX_BYTES: usize = 8;
-
-/// What makes the array of a type, of so many rows, of the bytes of an encoded column.
-type Decode = fn(&DataType, usize, &[u8]) -> Result<ArrayRef, String>;
 
 /// Whether what is stated is what it is. A bound that is not stated hides nothing.
 fn is_bound(stated: Option<&Value>, actual: Option<&Value>) -> bool {
@@ -183,30 +181,38 @@ impl Segment {
         self.read_part(batch, column + 1, encoding::decode_coded)
     }
 
-    /// The same, but decimals of few digits that the file has as integers are `Decimal64`.
+    /// The same, but integers that the file has as such, and of which all fit into few bytes, stay in these.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if it is damaged.
-    pub(crate) fn read_narrow(&self, batch: u32, column: usize) -> Result<ArrayRef, StoreError> {
-        self.read_part(batch, column + 1, encoding::decode_narrow)
+    pub(crate) fn read_packed(&self, batch: u32, column: usize) -> Result<ChunkColumn, StoreError> {
+        self.read_part(batch, column + 1, encoding::decode_packed)
     }
 
-    fn read_part(&self, batch: u32, part: usize, decode: Decode) -> Result<ArrayRef, StoreError> {
+    /// A part of a chunk; `decode` makes it of a type, of a number of rows, and of the bytes of an encoded column.
+    fn read_part<C: From<ArrayRef>>(
+        &self,
+        batch: u32,
+        part: usize,
+        decode: impl Fn(&DataType, usize, &[u8]) -> Result<C, String>,
+    ) -> Result<C, StoreError> {
         let chunk = self.chunk(batch);
-        let offset = chunk.part_offset(part);
+        let (offset, rows) = (chunk.part_offset(part), chunk.stats.rows);
         let file = self.file()?;
         let header = |extent| self.read_verified(&*file, chunk.offset, extent, "the header of a batch");
         let header = chunk.header.map(header).transpose()?;
         let bytes = self.read_verified(&*file, offset, chunk.parts[part], "a column of a batch")?;
-        let array = match header {
-            Some(header) => self.array_of_batch(part, &header, &bytes, chunk.part_start(part)),
-            None => decode(self.schema.field(part).data_type(), chunk.stats.rows, &bytes),
-        };
-        let array = array.map_err(|what| self.corrupt(offset, &what))?;
-        match array.len() == chunk.stats.rows && chunk.stats.rows > 0 {
-            true => Ok(array),
-            false => Err(self.corrupt(offset, "another number of rows")),
+        if rows == 0 {
+            return Err(self.corrupt(offset, "a batch without rows"));
         }
+        let column = match header {
+            Some(header) => match self.array_of_batch(part, &header, &bytes, chunk.part_start(part)) {
+                Ok(array) if array.len() != rows => Err("another number of rows".to_owned()),
+                array => array.map(C::from),
+            },
+            None => decode(self.schema.field(part).data_type(), rows, &bytes),
+        };
+        column.map_err(|what| self.corrupt(offset, &what))
     }
 
     /// A column of the batch with this header, out of the bytes that it has from `start` of the batch's body on.

@@ -16,6 +16,9 @@ use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};
 use crate::types::ColumnType;
 use crate::value::{KeyWriter, ValueRef};
+use arrow::array::AsArray;
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
 use coeval_txn::Isolation;
 use rand::Rng;
 use std::fs::OpenOptions;
@@ -149,9 +152,40 @@ fn codes_of_texts_are_counted_as_what_they_take() {
     settle(&store);
 }
 
-/// To break it: count the integers as the decimals that they are in the place of.
+/// To break it: keep views for who does not group by them.
 #[test]
-fn decimals_as_integers_are_counted_as_what_they_take() {
+fn few_texts_are_kept_once_for_all_scans() {
+    let files = Arc::new(SimulatedFiles::new(1));
+    let checkpoint = CheckpointPolicy::Manual;
+    let options = StoreOptions { checkpoint, data_memory: Some(1 << 20), ..StoreOptions::default() };
+    let sizes = Sizes { chunk_rows: 1_024, direct_load_rows_min: 8, ..Sizes::default() };
+    let store = Store::open_tuned(files, Path::new(DIR), options, LogOptions::default(), sizes).unwrap();
+    let name_of = |id: i64| format!("one of few names, the one with {}", id % 3);
+    let def = named_by(&store, "things", name_of);
+    store.checkpoint().unwrap();
+    let tx = begin(&store);
+    let view = tx.view(def.id).unwrap();
+    assert!(view.has_few_texts(1));
+    let scan_names = |coded: &[usize]| -> Vec<String> {
+        let parts = view.partition(1).into_iter();
+        let batches = parts.flat_map(|part| view.scan(part, &[1], |_| true).with_codes(coded));
+        let texts = batches.map(|batch| cast(batch.unwrap().column(0), &DataType::Utf8View).unwrap());
+        let owned = |name: Option<&str>| name.unwrap().to_owned();
+        texts.flat_map(|texts| texts.as_string_view().iter().map(owned).collect::<Vec<_>>()).collect()
+    };
+    let expected: Vec<String> = (0..ROWS).map(name_of).collect();
+    let before = kept(&store);
+    assert_eq!(scan_names(&[]), expected);
+    settle(&store);
+    let with_codes = kept(&store);
+    assert!((before + 1..before + ROWS as u64 * 16).contains(&with_codes), "views take more");
+    assert_eq!((scan_names(&[0]), scan_names(&[])), (expected.clone(), expected));
+    assert_eq!(kept(&store), with_codes);
+}
+
+/// To break it: count integers of few bytes as the array that they are in the place of.
+#[test]
+fn integers_of_few_bytes_are_counted_as_what_they_take() {
     let files = SimulatedFiles::new(1);
     let store = open(&files, 1 << 20);
     let price = ColumnType::Numeric { precision: 12, scale: 2 };
@@ -170,25 +204,40 @@ fn decimals_as_integers_are_counted_as_what_they_take() {
     let tx = begin(&store);
     let view = tx.view(def.id).unwrap();
     assert!(view.has_narrow_decimals(1) && !view.has_narrow_decimals(0));
-    let scan_prices = || -> usize {
+    let scan_prices = |narrow: &[usize]| -> usize {
         let parts = view.partition(1).into_iter();
-        let batches = parts.flat_map(|part| view.scan(part, &[1], |_| true).with_narrow(&[0]));
+        let batches = parts.flat_map(|part| view.scan(part, &[1], |_| true).with_narrow(narrow));
         batches.map(|batch| batch.unwrap().num_rows()).sum()
     };
     let before = kept(&store);
-    assert_eq!(scan_prices(), ROWS as usize);
+    assert_eq!(scan_prices(&[0]), ROWS as usize);
     settle(&store);
-    let with_integers = kept(&store);
-    assert!(with_integers > before, "integers are kept");
-    assert_eq!(scan_prices(), ROWS as usize);
-    assert_eq!(kept(&store), with_integers, "what is there is not read again");
-    scan(&tx, &def).unwrap();
+    let packed = kept(&store);
+    assert_eq!(packed - before, ROWS as u64 * 2, "the prices of a chunk are close to each other");
+    assert_eq!((scan_prices(&[]), scan_prices(&[0])), (ROWS as usize, ROWS as usize));
+    assert_eq!(kept(&store), packed, "decimals of both kinds are made of the same");
+    assert_eq!(walk(&tx, &def).unwrap(), ROWS as usize);
     settle(&store);
-    assert!(kept(&store) > with_integers, "decimals are kept beside them");
+    let with_arrays = kept(&store);
+    assert!(with_arrays >= packed + ROWS as u64 * 16, "who reads rows has arrays beside them");
+    assert_eq!((scan_prices(&[]), scan_prices(&[0])), (ROWS as usize, ROWS as usize));
+    assert_eq!(kept(&store), with_arrays);
     drop(view);
     drop(tx);
     store.data_memory().unwrap().let_go();
     settle(&store);
+}
+
+/// To break it: make integers of few bytes for every scan, whatever is in memory.
+#[test]
+fn a_column_whose_rows_have_been_read_is_scanned_as_it_is() {
+    let files = SimulatedFiles::new(1);
+    let (store, def) = checkpointed(&files, 1 << 20);
+    assert_eq!(walk(&begin(&store), &def).unwrap(), ROWS as usize);
+    settle(&store);
+    let walked = kept(&store);
+    assert_eq!(scan(&begin(&store), &def).unwrap(), ROWS as usize);
+    assert_eq!(kept(&store), walked);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 
 use super::TableView;
 use crate::chunk::Chunk;
+use crate::chunk_column::ChunkColumn;
 use crate::column::{ColumnBuilder, constant_column, shown};
 use crate::error::StoreError;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow::compute::{concat_batches, take};
+use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use std::sync::Arc;
 
@@ -90,7 +91,8 @@ impl TableView {
         steps: &[usize],
     ) -> Result<Vec<RecordBatch>, StoreError> {
         let rows = chunk.rows();
-        let read = chunk.read_columns(projection)?;
+        let read = projection.iter().map(|&column| chunk.read_scanned(column));
+        let read = read.collect::<Result<Vec<_>, _>>()?;
         let mut batches = Vec::with_capacity(steps.len());
         for &step in steps {
             let places: UInt32Array = spread(rows, count.min(rows))
@@ -98,10 +100,10 @@ impl TableView {
                     u32::try_from(beside(index, step, rows)).expect("a chunk has fewer than 2^32 rows")
                 })
                 .collect();
-            let column = |(&column, array): (&usize, &Option<ArrayRef>)| {
+            let column = |(&column, read): (&usize, &Option<ChunkColumn>)| {
                 let ty = self.def().columns[column].ty;
-                match array {
-                    Some(array) => take(array, &places, None).map(|taken| shown(taken, ty)),
+                match read {
+                    Some(read) => read.taken(&places).map(|taken| shown(taken, ty)),
                     None => Ok(constant_column(ty, &self.table.missing()[column], places.len())),
                 }
             };

@@ -2,9 +2,11 @@
 //! A running scan of a part of a table: batches of rows in key order, out of chunks and their changes.
 
 use super::codes::{CODES, coded_text_type, give_codes};
-use super::window::{ChangedRows, ScanWindow, Shape};
+use super::late::{LateColumn, LateColumns};
+use super::window::{ChangedRows, PlainRows, ScanWindow, Shape};
 use super::{SCAN_BATCH_ROWS, ScanPart};
 use crate::chunk::Chunk;
+use crate::chunk_column::ChunkColumn;
 use crate::chunk_stats::ChunkStats;
 use crate::column::constant_column;
 use crate::error::StoreError;
@@ -41,6 +43,7 @@ pub struct BatchScan<P> {
     projection: Box<[usize]>,
     /// The places of decimals that go out as 64-bit integers.
     narrow: Box<[usize]>,
+    late: LateColumns,
     may_match: P,
     pieces: Arc<[Piece]>,
     /// Those that have not been opened, by their numbers.
@@ -52,7 +55,7 @@ pub struct BatchScan<P> {
 /// The piece that is being read.
 struct OpenPiece {
     /// The chunk's columns, if it is read.
-    chunk: Option<Vec<ArrayRef>>,
+    chunk: Option<Vec<ChunkColumn>>,
     /// New values for these columns, by their places in the projection.
     patches: Vec<(usize, Patch)>,
     /// New rows that are read beside those of the chunk, if anything has changed.
@@ -78,6 +81,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             shape: Arc::new(Shape { schema, types, coded: Box::default() }),
             projection: projection.into(),
             narrow: Box::default(),
+            late: LateColumns::default(),
             may_match,
             pieces: part.pieces,
             waiting: part.numbers.into_iter(),
@@ -121,6 +125,15 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         self
     }
 
+    /// The same scan, for whoever asks for [windows](Self::next_window) and filters rows without the columns at these places of its
+    /// projection: [`PlainRows::put_late`] gives their values when it is known which rows are left. Until then there may be zeros
+    /// and empty texts.
+    #[must_use]
+    pub fn with_late(mut self, places: &[usize]) -> Self {
+        self.late = LateColumns::new(places);
+        self
+    }
+
     /// The schema of the batches.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
@@ -160,7 +173,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             }
         }
         for place in &self.shape.coded {
-            let of_chunk = columns.as_mut().map(|columns| &mut columns[*place]);
+            let of_chunk = columns.as_mut().and_then(|columns| columns[*place].as_array_mut());
             let of_new = new.as_mut().map(|new| &mut new.columns[*place]);
             give_codes(of_chunk, of_new)?;
         }
@@ -182,7 +195,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
     fn laid_out(
         &self,
         changes: &Changes,
-        chunk: Option<&mut [ArrayRef]>,
+        chunk: Option<&mut [ChunkColumn]>,
     ) -> Result<(Vec<(usize, Patch)>, NewRows), StoreError> {
         let new = self.new_columns(changes);
         if let Some(columns) = chunk
@@ -193,22 +206,23 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         Ok((Vec::new(), changes.all_rows(new)))
     }
 
-    fn chunk_columns(&self, chunk: &Chunk) -> Result<Vec<ArrayRef>, StoreError> {
+    fn chunk_columns(&self, chunk: &Chunk) -> Result<Vec<ChunkColumn>, StoreError> {
         let mut columns = Vec::with_capacity(self.projection.len());
         for (place, &column) in self.projection.iter().enumerate() {
             let is_narrow = self.narrow.contains(&place);
-            let array = if self.shape.coded.contains(&place) {
+            let read = if self.shape.coded.contains(&place) {
                 chunk.read_coded(column)?
             } else if is_narrow {
                 chunk.read_narrow(column)?
             } else {
-                chunk.read_columns(&[column])?.pop().flatten()
+                chunk.read_scanned(column)?
             };
-            let array = array.unwrap_or_else(|| {
+            let read = read.unwrap_or_else(|| {
                 let ty = self.table.def().columns[column].ty;
-                constant_column(ty.stored(), &self.table.missing()[column], chunk.rows())
+                let missing = &self.table.missing()[column];
+                ChunkColumn::Array(constant_column(ty.stored(), missing, chunk.rows()))
             });
-            columns.push(if is_narrow { narrowed(&array)? } else { array });
+            columns.push(if is_narrow { read.narrowed()? } else { read });
         }
         Ok(columns)
     }
@@ -221,26 +235,32 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             self.open = None;
             return Ok(None);
         }
-        let (old, beside) = match (&open.chunk, &open.new) {
-            (None, None) => return Ok(None),
-            (Some(columns), new) => (open.patched(columns, &window)?, new.as_ref()),
-            (None, Some(new)) => (slices(&new.columns, &window), None),
+        let (shape, rows) = (Arc::clone(&self.shape), window.len());
+        let plain = |columns: Vec<ArrayRef>, late| -> Result<Option<ScanWindow>, StoreError> {
+            let batch = shape.batch(columns, rows)?;
+            Ok(Some(ScanWindow::Plain(PlainRows { shape: Arc::clone(&shape), batch, late })))
         };
-        if let Some(new) = beside {
+        let columns = match (&open.chunk, &open.new) {
+            (None, None) => return Ok(None),
+            (None, Some(new)) => return plain(slices(&new.columns, &window), Vec::new()),
+            (Some(columns), _) => columns,
+        };
+        if let Some(new) = &open.new {
             let unchanged = new.kept_in(&window);
             if !new_places.is_empty() || unchanged.has_false() {
                 return Ok(Some(ScanWindow::Changed(ChangedRows {
                     shape: Arc::clone(&self.shape),
                     piece: open.index,
                     start: window.start,
-                    old,
+                    old: open.read(columns, &window, None)?.0,
                     unchanged,
                     new: Arc::clone(new),
                     new_places,
                 })));
             }
         }
-        Ok(Some(ScanWindow::Plain(self.shape.batch(old, window.len())?)))
+        let (columns, late) = open.read(columns, &window, Some(&mut self.late))?;
+        plain(columns, late)
     }
 
     fn read(&mut self) -> Result<Option<ScanWindow>, StoreError> {
@@ -298,13 +318,32 @@ impl OpenPiece {
         (window, new_places)
     }
 
-    /// These rows of the chunk's columns, with the new values that are put into them.
-    fn patched(&self, columns: &[ArrayRef], rows: &Range<usize>) -> Result<Vec<ArrayRef>, ArrowError> {
-        let mut columns = slices(columns, rows);
-        for (place, patch) in &self.patches {
-            columns[*place] = patch.put_into(&columns[*place], rows.start)?;
+    /// These rows of the chunk's columns, with the new values that are put into them; and those columns that come late, in whose places
+    /// there are blanks.
+    fn read(
+        &self,
+        columns: &[ChunkColumn],
+        rows: &Range<usize>,
+        mut late: Option<&mut LateColumns>,
+    ) -> Result<(Vec<ArrayRef>, Vec<LateColumn>), ArrowError> {
+        let (mut read, mut left) = (Vec::with_capacity(columns.len()), Vec::new());
+        for (place, column) in columns.iter().enumerate() {
+            let patch = self.patches.iter().find(|(patched, _)| *patched == place);
+            let column = column.slice(rows);
+            if let (None, Some(late)) = (patch, late.as_deref_mut())
+                && let Some(blank) = late.blank(place, &column, rows.len())?
+            {
+                left.push(LateColumn { place, rows: column });
+                read.push(blank);
+                continue;
+            }
+            let array = column.array()?;
+            read.push(match patch {
+                Some((_, patch)) => patch.put_into(&array, rows.start)?,
+                None => array,
+            });
         }
-        Ok(columns)
+        Ok((read, left))
     }
 }
 

@@ -15,12 +15,13 @@
 //! ```
 
 use super::codes::{each_its_own, merged};
+use super::late::LateColumn;
 use super::merge::Merge;
 use crate::column::shown;
 use crate::error::StoreError;
 use crate::pieces::NewRows;
 use crate::types::ColumnType;
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
@@ -31,9 +32,18 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub enum ScanWindow {
     /// Rows all of which come out, as they lie there or with new values in their places.
-    Plain(RecordBatch),
+    Plain(PlainRows),
     /// Rows of a chunk of which some are gone, or among which there are new ones.
     Changed(ChangedRows),
+}
+
+/// Rows that follow one another and all come out, as they lie there or with new values in their places.
+#[derive(Debug)]
+pub struct PlainRows {
+    pub(super) shape: Arc<Shape>,
+    /// With blanks where columns come late.
+    pub(super) batch: RecordBatch,
+    pub(super) late: Vec<LateColumn>,
 }
 
 /// Rows of a chunk that follow one another, some of which may not be read, and the new rows among them: no more of either than
@@ -87,7 +97,7 @@ impl ScanWindow {
     #[must_use]
     pub fn rows(&self) -> usize {
         match self {
-            Self::Plain(batch) => batch.num_rows(),
+            Self::Plain(plain) => plain.batch().num_rows(),
             Self::Changed(changed) => changed.unchanged.count_set_bits() + changed.new_places.len(),
         }
     }
@@ -98,7 +108,7 @@ impl ScanWindow {
     /// [`StoreError::Arrow`] if columns do not fit together: a bug.
     pub fn into_batch(self) -> Result<RecordBatch, StoreError> {
         match self {
-            Self::Plain(batch) => Ok(batch),
+            Self::Plain(plain) => plain.into_batch(),
             Self::Changed(changed) => {
                 let all_new = BooleanBuffer::new_set(changed.new_places.len());
                 let rows = changed.unchanged.count_set_bits() + all_new.len();
@@ -106,6 +116,54 @@ impl ScanWindow {
                 Ok(changed.shape.batch(columns, rows)?)
             }
         }
+    }
+}
+
+impl PlainRows {
+    /// The rows. Columns that [come late](super::BatchScan::with_late) may hold zeros and empty texts.
+    #[must_use]
+    pub fn batch(&self) -> &RecordBatch {
+        &self.batch
+    }
+
+    /// Whether there are such in the place of columns that come late.
+    #[must_use]
+    pub fn has_late(&self) -> bool {
+        !self.late.is_empty()
+    }
+
+    /// Puts the columns that come late into their places among the columns of these rows, or of those of them that are marked.
+    ///
+    /// # Errors
+    /// As [`ScanWindow::into_batch`].
+    pub fn put_late(
+        &self,
+        columns: &mut [ArrayRef],
+        marked: Option<&BooleanBuffer>,
+    ) -> Result<(), StoreError> {
+        let marked = marked.map(|marked| UInt32Array::from_iter_values(marked.set_indices_u32()));
+        for late in &self.late {
+            let array = match &marked {
+                Some(marked) => late.rows.taken(marked)?,
+                None => late.rows.array()?,
+            };
+            columns[late.place] = shown(array, self.shape.types[late.place]);
+        }
+        Ok(())
+    }
+
+    /// All of them, with the columns that come late.
+    ///
+    /// # Errors
+    /// As [`ScanWindow::into_batch`].
+    pub fn into_batch(self) -> Result<RecordBatch, StoreError> {
+        if self.late.is_empty() {
+            return Ok(self.batch);
+        }
+        let mut columns = self.batch.columns().to_vec();
+        self.put_late(&mut columns, None)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(self.batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(self.batch.schema(), columns, &options)?)
     }
 }
 

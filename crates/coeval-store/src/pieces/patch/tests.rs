@@ -8,7 +8,8 @@ fn array(array: impl Array + 'static) -> ArrayRef {
 }
 
 fn between(chunk: &ArrayRef, rows: &[u32], new: ArrayRef) -> ColumnPatch {
-    ColumnPatch::between(chunk, &UInt32Array::from(rows.to_vec()), new).unwrap()
+    let rows = UInt32Array::from(rows.to_vec());
+    ColumnPatch::between(&take(chunk, &rows, None).unwrap(), &rows, new).unwrap()
 }
 
 /// The chunk's column from this row on, with new values in these rows.

@@ -12,6 +12,7 @@
 //! number of bits, so that places and shifts are constants in it: eight integers end with a whole byte, and the next eight lie alike.
 
 use super::cursor::Cursor;
+use crate::packed_column::Offsets;
 
 /// Integers that share a head: few enough that one great one makes few others wide.
 const BLOCK: usize = 1_024;
@@ -56,6 +57,11 @@ impl Frame {
             bits @ (0..=BITS_SHIFTED_MAX | u64::BITS) => Ok(Self { least, bits }),
             bits => Err(format!("integers of {bits} bits")),
         }
+    }
+
+    /// The greatest difference that there is room for.
+    fn greatest_difference(self) -> u64 {
+        u64::MAX.checked_shr(u64::BITS - self.bits).unwrap_or(0)
     }
 
     /// Bytes of so many differences.
@@ -171,6 +177,44 @@ pub(super) fn unpack<T>(
     }
     cursor.take(PADDING)?;
     Ok(values)
+}
+
+/// Takes so many integers: the least that there is room for, and of each how much it is greater. `None` if that takes more bytes of each than
+/// this; then nothing was taken.
+///
+/// # Errors
+/// As [`unpack`].
+pub(super) fn unpack_offsets(
+    cursor: &mut Cursor<'_>,
+    count: usize,
+    bytes_max: usize,
+) -> Result<Option<(i64, Offsets)>, String> {
+    let (least, greatest) = bounds(cursor.rest(), count)?;
+    let bytes = Offsets::bytes_for(greatest);
+    if bytes > bytes_max {
+        return Ok(None);
+    }
+    let offset = |value: i64| value.wrapping_sub(least) as u64;
+    let offsets = match bytes {
+        1 => Offsets::One(unpack(cursor, count, |value| offset(value) as u8)?.into()),
+        2 => Offsets::Two(unpack(cursor, count, |value| offset(value) as u16)?.into()),
+        4 => Offsets::Four(unpack(cursor, count, |value| offset(value) as u32)?.into()),
+        _ => Offsets::Eight(unpack(cursor, count, offset)?.into()),
+    };
+    Ok(Some((least, offsets)))
+}
+
+/// The least of so many integers, and how much the others are greater at most, as far as there is room for it: only heads are read.
+fn bounds(bytes: &[u8], count: usize) -> Result<(i64, u64), String> {
+    let heads = Cursor::new(bytes).take(count.div_ceil(BLOCK) * HEAD_BYTES)?;
+    let (mut least, mut greatest) = (i64::MAX, i128::from(i64::MIN));
+    for head in heads.chunks_exact(HEAD_BYTES) {
+        let frame = Frame::read(head)?;
+        least = least.min(frame.least);
+        greatest = greatest.max(i128::from(frame.least) + i128::from(frame.greatest_difference()));
+    }
+    // Differences of 64 bits may be counted from a least one that is not small: then there is room for more.
+    Ok((least, u64::try_from(greatest - i128::from(least)).unwrap_or(u64::MAX)))
 }
 
 /// The fewest bytes that so many integers take; `None` if nothing has so many.

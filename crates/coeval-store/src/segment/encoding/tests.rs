@@ -2,7 +2,8 @@
 //! Encoded columns come back as they were, take little where they are regular, and are an error where they are damaged.
 
 use super::texts::Texts;
-use super::{decode, decode_coded, decode_narrow, encode};
+use super::{decode, decode_coded, decode_packed, encode};
+use crate::chunk_column::ChunkColumn;
 use crate::chunk_stats::column_stats;
 use crate::column::ColumnBuilder;
 use crate::key_column::KeyColumnBuilder;
@@ -276,34 +277,61 @@ fn texts_of_a_dictionary_are_read_as_codes_of_its_entries() {
     for end in (0..bytes.len()).step_by(7) {
         assert!(decode_coded(&DataType::Utf8View, ROWS, &bytes[..end]).is_err(), "{end} bytes");
     }
+    let scanned = decode_packed(&DataType::Utf8View, ROWS, &bytes).unwrap();
+    assert!(matches!(scanned, ChunkColumn::Coded(_)), "there are few of them");
+    assert_eq!(scanned.array().unwrap().to_data(), array.to_data());
     let different = built(ColumnType::Text, ROWS, |row| Value::from(format!("text {row}")));
     let bytes = encoded(different.as_ref());
     let read = decode_coded(&DataType::Utf8View, ROWS, &bytes).unwrap();
     assert_eq!(read.to_data(), different.to_data(), "a text for each row is no dictionary");
+    let scanned = decode_packed(&DataType::Utf8View, ROWS, &bytes).unwrap();
+    assert!(matches!(scanned, ChunkColumn::Array(_)));
 }
 
 #[test]
-fn decimals_of_few_digits_are_read_as_integers() {
+fn integers_are_read_in_as_few_bytes_as_all_of_them_need() {
     let count = 3_000;
-    let ty = ColumnType::Numeric { precision: 15, scale: 2 };
-    let array = built(ty, count, |row| match row % 7 {
+    let bytes_of = |ty: ColumnType, value: &dyn Fn(usize) -> Value| {
+        let array = built(ty, count, value);
+        let read = decode_packed(&ty.arrow(), count, &encoded(array.as_ref())).unwrap();
+        assert_eq!(&read.array().unwrap(), &array, "{ty}");
+        match read {
+            ChunkColumn::Packed(packed) => Some(packed.bytes()),
+            ChunkColumn::Array(_) | ChunkColumn::Coded(_) => None,
+        }
+    };
+    let price = ColumnType::Numeric { precision: 15, scale: 2 };
+    let dear = |row: usize| match row % 7 {
         0 => Value::Null,
-        _ => Value::Decimal(row as i128 * 31 - 40_000),
-    });
-    let bytes = encoded(array.as_ref());
-    let read = decode_narrow(&ty.arrow(), count, &bytes).unwrap();
-    assert_eq!(read.data_type(), &DataType::Decimal64(15, 2));
-    assert_eq!(&read, &narrowed(&array).unwrap());
-    for end in (0..bytes.len()).step_by(7) {
-        assert!(decode_narrow(&ty.arrow(), count, &bytes[..end]).is_err(), "{end} bytes");
-    }
-    for seed in 0..200 {
+        _ => Value::Decimal(row as i128 * 31),
+    };
+    // And a bit of each that says whether it is there.
+    assert_eq!(bytes_of(price, &dear), Some(3_000 * 4 + 375));
+    assert_eq!(bytes_of(price, &|row| Value::Decimal(row as i128 % 11)), Some(3_000));
+    assert_eq!(bytes_of(price, &|row| Value::Decimal(row as i128 * 1_000_000_007)), Some(3_000 * 8));
+    assert_eq!(bytes_of(ColumnType::Date, &|row| Value::Int32(9_000 + row as i32)), Some(3_000 * 2));
+    assert_eq!(bytes_of(ColumnType::BigInt, &|row| Value::Int64(-5 - row as i64 % 3)), Some(3_000));
+    // Half of a value's bytes would not be enough.
+    assert_eq!(bytes_of(ColumnType::SmallInt, &|row| Value::Int16(row as i16)), None);
+    assert_eq!(bytes_of(ColumnType::Int, &|row| Value::Int32(row as i32 * 100)), None);
+    assert_eq!(bytes_of(ColumnType::BigInt, &|row| Value::Int64(row as i64 * 10_000_000_000)), None);
+}
+
+#[test]
+fn columns_for_scans_have_the_values_that_arrays_have() {
+    for seed in 0..400 {
         let mut dice = StdRng::seed_from_u64(seed);
         let (ty, rows) = (TYPES[dice.random_range(0..TYPES.len())], ROWS[dice.random_range(0..ROWS.len())]);
         let array = column(&mut dice, ty, rows);
-        let read = decode_narrow(array.data_type(), rows, &encoded(array.as_ref())).unwrap();
-        let (ours, expected) = (narrowed(&read).unwrap(), narrowed(&array).unwrap());
-        assert_eq!(&ours, &expected, "seed {seed}, {rows} rows of {ty}");
+        let bytes = encoded(array.as_ref());
+        let read = decode_packed(array.data_type(), rows, &bytes).unwrap();
+        assert_eq!(&read.array().unwrap(), &array, "seed {seed}, {rows} rows of {ty}");
+        let narrow = read.narrowed().unwrap().array().unwrap();
+        assert_eq!(&narrow, &narrowed(&array).unwrap(), "seed {seed}, {rows} rows of {ty}");
+        for end in (0..bytes.len()).step_by(1 + bytes.len() / 20) {
+            let cut_off = decode_packed(array.data_type(), rows, &bytes[..end]);
+            assert!(cut_off.is_err(), "seed {seed}, {end} of {} bytes, {ty}", bytes.len());
+        }
     }
 }
 
