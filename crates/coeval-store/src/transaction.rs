@@ -18,6 +18,7 @@ mod generated;
 mod kept_memory;
 mod load;
 mod locks;
+mod named_age;
 mod pending;
 mod refused;
 mod scanned;
@@ -145,6 +146,8 @@ pub struct Transaction {
     stays: AtomicBool,
     /// Whether the snapshot has moved since the first write.
     has_moved: bool,
+    /// Whether its version names an age, with a load of a cluster.
+    names_age: bool,
     /// The memory of its writes. Given back when it ends, which is after its commit.
     kept: KeptMemory,
 }
@@ -209,6 +212,7 @@ impl Transaction {
             restart_wanted: false,
             stays: AtomicBool::new(false),
             has_moved: false,
+            names_age: false,
             kept: KeptMemory::default(),
         }
     }
@@ -612,6 +616,7 @@ impl Transaction {
             catalog_changes: std::mem::take(&mut self.catalog_changes),
             loads,
             bricks,
+            names_age: self.names_age,
             snapshot: Arc::clone(&self.world),
             rebuilt: Vec::new(),
             synchronous_commit: self.synchronous_commit,

@@ -46,20 +46,28 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
     ///
     /// If the transaction is over. Its rows must not be committed.
     pub fn name(&mut self, epoch: Epoch) -> Result<Option<Epoch>, NodeError> {
-        let load = self.loads.get_mut(&epoch).filter(|load| load.may_roll_back() && !load.is_open());
+        let age = self.age_with(epoch)?;
+        if age.is_some()
+            && let Some(load) = self.loads.get_mut(&epoch)
+        {
+            load.name();
+        }
+        Ok(age)
+    }
+
+    /// What [`name`](Self::name) would give, for who waits for that.
+    ///
+    /// # Errors
+    ///
+    /// As [`name`](Self::name).
+    pub fn age_with(&self, epoch: Epoch) -> Result<Option<Epoch>, NodeError> {
+        let load = self.loads.get(&epoch).filter(|load| load.may_roll_back() && !load.is_open());
         let load = load.ok_or(NodeError::Over)?;
         if !load.waits_for_rows() {
             return Ok(None);
         }
-        let age = if self.rules.keep(Rule::NamedBehindAll) {
-            self.ledger.newest_safe_with(&load.decided())
-        } else {
-            Some(epoch)
-        };
-        if age.is_some() {
-            load.name();
-        }
-        Ok(age)
+        let waits = self.rules.keep(Rule::NamedBehindAll);
+        Ok(if waits { self.ledger.newest_safe_with(&load.decided()) } else { Some(epoch) })
     }
 
     /// The rows are committed, and as durable as their user has asked for: so is the load. How it ends comes as
