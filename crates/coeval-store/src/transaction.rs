@@ -338,16 +338,17 @@ impl Transaction {
             && self.bricks.is_empty())
     }
 
-    /// Whether it makes, changes or drops a table whose rows are spread over a cluster.
+    /// Whether it makes, changes or drops a table whose rows are spread over a cluster, or is one with a load into such tables.
     pub(crate) fn changes_spread_tables(&self) -> bool {
-        self.catalog_changes.iter().any(|change| match change {
+        let changes_definitions = self.catalog_changes.iter().any(|change| match change {
             CatalogChange::PutTable(def) => def.is_spread(),
             CatalogChange::RemoveTable(id) => {
                 let before = self.world_before_changes.as_ref();
                 before.and_then(|before| before.table(*id)).is_some_and(|table| table.def().is_spread())
             }
             _ => false,
-        })
+        });
+        self.names_age || changes_definitions
     }
 
     /// How much it has to do at its end: the rows and definitions that it has changed.
