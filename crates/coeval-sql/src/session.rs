@@ -636,6 +636,7 @@ impl Session {
                 transaction,
                 settled,
             );
+            let outcome = (outcome, self.acknowledgements.left());
             match end_spread(self.spread.get_mut(), engine, &self.settings, outcome) {
                 Err(error) if attempts.go_on(options, &error) => {}
                 Err(error) => return Err(self.shown(place_in(self.cancel.named(error), sql))),

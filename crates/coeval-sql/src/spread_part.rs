@@ -352,12 +352,18 @@ impl SpreadPart {
         }
     }
 
-    /// Commits what was changed, if anything was; the part is over then, whatever the outcome.
+    /// Commits what was changed, if anything was; the part is over then, whatever the outcome. A load that is one with rows, which are
+    /// committed by now, is decided once they are published, for which this waits if their version is `left`.
     ///
     /// # Errors
     /// `40001` if it is rolled back, `08007` if nobody here knows whether it is committed; `57014` if the statement had been
     /// cancelled before.
-    pub(crate) fn commit(&mut self, engine: &Engine, mode: CommitMode) -> Result<(), SqlError> {
+    pub(crate) fn commit(
+        &mut self,
+        engine: &Engine,
+        mode: CommitMode,
+        left: Option<Version>,
+    ) -> Result<(), SqlError> {
         let Self { change, floor, .. } = std::mem::take(self);
         self.floor = floor;
         if let Change::Load(_) | Change::Delete(_) = &change {
@@ -366,7 +372,7 @@ impl SpreadPart {
         }
         let ended = match change {
             Change::None => return Ok(()),
-            Change::Named(named) => return decide(engine, named),
+            Change::Named(named) => return decide(engine, named, left),
             Change::Load(load) => {
                 self.floor = load.epoch().max(floor);
                 load.commit(mode)
@@ -515,15 +521,13 @@ pub(crate) fn name_load(
     }
     let Change::Load(load) = std::mem::replace(&mut part.change, Change::Lost) else { return Ok(()) };
     cancel::check()?;
-    let Some(named) = wait(engine, load.prepare())? else {
+    let Some(mut named) = wait(engine, load.prepare())? else {
         // It has no rows of its own.
         part.change = Change::None;
         return Ok(());
     };
-    if let Err(error) = transaction.name_brick_age(named.age()) {
-        named.roll_back();
-        return Err(error.into());
-    }
+    transaction.name_brick_age(named.age())?;
+    named.expect_rows();
     part.change = Change::Named(named);
     Ok(())
 }
@@ -532,12 +536,16 @@ pub(crate) fn name_load(
 ///
 /// # Errors
 /// `08007` if they are not published as long as somebody waits for that. The load is decided once they are found to be there.
-fn decide(engine: &Engine, named: Box<dyn ClusterNamedLoad>) -> Result<(), SqlError> {
+fn decide(
+    engine: &Engine,
+    named: Box<dyn ClusterNamedLoad>,
+    left: Option<Version>,
+) -> Result<(), SqlError> {
     let store = engine.store();
-    let version = store.applied_version();
-    match cancel::running() {
-        Some(running) => store.wait_published_unless(version, &*running.interrupt())?,
-        None => store.wait_published(version)?,
+    match (left, cancel::running()) {
+        (None, _) => {}
+        (Some(version), Some(running)) => store.wait_published_unless(version, &*running.interrupt())?,
+        (Some(version), None) => store.wait_published(version)?,
     }
     named.decide();
     Ok(())

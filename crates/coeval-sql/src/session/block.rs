@@ -689,6 +689,7 @@ impl Session {
     fn commit_spread(&mut self, outcome: Result<(), SqlError>) -> Result<(), SqlError> {
         // What waits there looks whether the statement is to end.
         let _running = self.spread.get_mut().has_change().then(|| self.cancel.resume());
+        let outcome = (outcome, self.acknowledgements.left());
         end_spread(self.spread.get_mut(), &self.engine, &self.settings, outcome)
     }
 

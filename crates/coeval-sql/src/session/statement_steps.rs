@@ -14,6 +14,7 @@ use crate::settings::Settings;
 use crate::spread_part::{self, Declared, SpreadPart};
 use crate::tique;
 use coeval_store::{LockWaits, Origin, Priority, Privilege, StoreError, SynchronousCommit, Transaction};
+use coeval_txn::Version;
 use coeval_txn::ssi::SessionFloor;
 use std::sync::Arc;
 
@@ -134,7 +135,8 @@ pub(super) fn name_load(
     spread_part::name_load(part, engine, transaction)
 }
 
-/// Commits what a transaction has changed on the cluster, once its own commit has come to this; it is rolled back if that has failed.
+/// Commits what a transaction has changed on the cluster, once its own commit has come to this; it is rolled back if that has failed. What
+/// goes with rows waits until these are published, if their version is left to be waited for.
 ///
 /// # Errors
 /// That of the transaction's commit; those of [`SpreadPart::commit`].
@@ -142,7 +144,7 @@ pub(super) fn end_spread<T>(
     part: &mut SpreadPart,
     engine: &Engine,
     settings: &Settings,
-    outcome: Result<T, SqlError>,
+    (outcome, left): (Result<T, SqlError>, Option<Version>),
 ) -> Result<T, SqlError> {
     let value = outcome.inspect_err(|error| part.fail(error))?;
     let mode = match settings.synchronous_commit() {
@@ -151,5 +153,5 @@ pub(super) fn end_spread<T>(
             CommitMode::Decided
         }
     };
-    part.commit(engine, mode).map(|()| value)
+    part.commit(engine, mode, left).map(|()| value)
 }

@@ -622,6 +622,8 @@ impl ClusterNamedLoad for Named {
         self.age
     }
 
+    fn expect_rows(&mut self) {}
+
     fn decide(self: Box<Self>) {
         assert_eq!(self.age, self.load.epoch(), "nothing is named that has not ended");
         self.load.take_effect();

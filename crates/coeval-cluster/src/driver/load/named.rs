@@ -11,13 +11,15 @@ use std::time::Duration;
 /// A load that is one transaction with rows, which may be committed by now in a version that names its [age](Self::age). All holders have
 /// logged it, so what becomes of the rows becomes of it.
 ///
-/// If it is dropped, it is not known what has become of the rows: it is decided once they are found to be there ([`Node::decide_found`](crate::Node::decide_found)).
-/// Until then no snapshot of any node has it, or what began behind it, so that is for failures alone.
+/// If it is dropped, it is rolled back; but not once its rows [are expected](Self::expect_rows). Then it is not known what has become of them, and it
+/// is decided once they are found to be there ([`Node::decide_found`](crate::Node::decide_found)). Until then no snapshot of any node has
+/// it, or what began behind it, so that is for failures alone.
 #[derive(Debug)]
 pub struct NamedLoad {
     load: Load,
     age: Epoch,
     rows: OpenRows,
+    is_over: bool,
 }
 
 /// Rows that may name a load.
@@ -32,9 +34,9 @@ struct OpenRows {
 /// What is known of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
-    /// What has become of them.
+    /// They are there, or there are none and will be none.
     Known,
-    /// Nothing.
+    /// They may be committed.
     Unknown,
 }
 
@@ -43,6 +45,14 @@ impl Drop for OpenRows {
         match self.then {
             Then::Known => self.of.end(self.epoch),
             Then::Unknown => self.of.leave(self.epoch),
+        }
+    }
+}
+
+impl Drop for NamedLoad {
+    fn drop(&mut self) {
+        if !self.is_over && self.rows.then == Then::Known {
+            self.take_back();
         }
     }
 }
@@ -82,14 +92,13 @@ impl Load {
         if !of.begin(epoch) {
             return Err(LoadError::RolledBack(epoch));
         }
-        let mut rows = OpenRows { of, epoch, then: Then::Known };
+        let rows = OpenRows { of, epoch, then: Then::Known };
         let named = tokio::time::timeout(patience, self.named()).await;
         let age = named.map_err(|_| LoadError::NotNamed { epoch, after: patience })??;
         rows.of.note_named(epoch);
         // From here on what has become of the rows says how it ends.
         self.is_over = true;
-        rows.then = Then::Unknown;
-        Ok(Some(NamedLoad { load: self, age, rows }))
+        Ok(Some(NamedLoad { load: self, age, rows, is_over: false }))
     }
 
     /// Waits until its rows may name it; the age that they have to name.
@@ -121,15 +130,25 @@ impl NamedLoad {
         self.age
     }
 
+    /// The rows are about to be committed. From here on [`decide`](Self::decide) or [`roll_back`](Self::roll_back) says what has become of them.
+    pub fn expect_rows(&mut self) {
+        self.rows.then = Then::Unknown;
+    }
+
     /// The rows are there, and published: so is the load, on this node when this returns. If this life of the node takes part no more, it is
     /// so once the keeper has asked.
     pub fn decide(mut self) {
         self.load.life.decide(self.load.epoch);
-        self.rows.then = Then::Known;
+        (self.rows.then, self.is_over) = (Then::Known, true);
     }
 
     /// There are no such rows, and will be none: takes the load back. Does not wait until it is gone from all nodes.
     pub fn roll_back(mut self) {
+        self.take_back();
+        (self.rows.then, self.is_over) = (Then::Known, true);
+    }
+
+    fn take_back(&self) {
         let epoch = self.load.epoch;
         self.load.life.step(|engine| {
             engine.sends_all = true;
@@ -139,6 +158,5 @@ impl NamedLoad {
                 caller.has_gone = true;
             }
         });
-        self.rows.then = Then::Known;
     }
 }

@@ -91,7 +91,8 @@ fn a_load_is_decided_when_the_rows_are_there_that_it_is_one_transaction_with() {
         let nodes = start_on_loopback(2, 2, directory.path(), runtime.handle()).await.unwrap();
         let mut load = nodes[0].begin().await.unwrap();
         load.append(brick, row.clone()).await.unwrap();
-        let named = load.prepare(patience).await.unwrap().unwrap();
+        let mut named = load.prepare(patience).await.unwrap().unwrap();
+        named.expect_rows();
         let (epoch, age) = (named.epoch(), named.age());
         assert!(age >= epoch && nodes.iter().all(|node| node.newest_shown() < Some(epoch)));
         named.decide();
@@ -120,6 +121,10 @@ fn a_load_is_decided_when_the_rows_are_there_that_it_is_one_transaction_with() {
         let mut load = nodes[0].begin().await.unwrap();
         load.append(brick, row.clone()).await.unwrap();
         load.prepare(patience).await.unwrap().unwrap().roll_back();
+        let mut load = nodes[0].begin().await.unwrap();
+        load.append(brick, row.clone()).await.unwrap();
+        // Nobody expects its rows.
+        drop(load.prepare(patience).await.unwrap().unwrap());
         let mut last = nodes[0].begin().await.unwrap();
         last.append(brick, row).await.unwrap();
         let epoch = last.epoch();

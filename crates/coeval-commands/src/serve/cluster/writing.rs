@@ -99,6 +99,10 @@ impl ClusterNamedLoad for OneWithRows {
         self.0.age()
     }
 
+    fn expect_rows(&mut self) {
+        self.0.expect_rows();
+    }
+
     fn decide(self: Box<Self>) {
         self.0.decide();
     }
