@@ -105,6 +105,15 @@ enum Change {
     Lost,
 }
 
+/// What a change of the cluster is beside rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rows {
+    /// It may be one transaction with them.
+    Together,
+    /// It has a commit of its own.
+    Apart,
+}
+
 /// What the node showed of spread tables before a transaction below SERIALIZABLE took its rows.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
@@ -264,7 +273,8 @@ impl SpreadPart {
         if self.has_read_spread && !self.has_change() && transaction.has_writes() {
             return Err(rows_after_reading());
         }
-        if self.has_change() && self.has_read_what_may_change(transaction, self.is_spanning_load()) {
+        let rows = if self.is_spanning_load() { Rows::Together } else { Rows::Apart };
+        if self.has_change() && self.has_read_what_may_change(transaction, rows) {
             return Err(load_after_reading());
         }
         Ok(())
@@ -277,9 +287,9 @@ impl SpreadPart {
 
     /// Whether it has read what a load or delete must not have read: rows, if it is not one transaction with them, and spread tables. A
     /// delete looks at the bricks that it deletes, and at nothing else.
-    fn has_read_what_may_change(&self, transaction: &Transaction, is_one_with_rows: bool) -> bool {
+    fn has_read_what_may_change(&self, transaction: &Transaction, rows: Rows) -> bool {
         let is_delete = matches!(self.change, Change::Delete(_));
-        (self.has_read(transaction) && !is_one_with_rows) || (self.has_read_spread && !is_delete)
+        (rows == Rows::Apart && self.has_read(transaction)) || (self.has_read_spread && !is_delete)
     }
 
     /// Whether it has read rows.
@@ -318,13 +328,13 @@ impl SpreadPart {
             .with_hint("A load is taken back as a whole: ROLLBACK, or load in a block of its own."))
     }
 
-    /// Sees that the transaction can change something in the cluster: with its rows, or beside none.
-    fn require_change(&self, transaction: &Transaction, spans: bool) -> Result<(), SqlError> {
+    /// Sees that the transaction can change something in the cluster.
+    fn require_change(&self, transaction: &Transaction, rows: Rows) -> Result<(), SqlError> {
         if self.place.declared == Declared::Reader {
             let message = "cannot load into spread tables, or delete from them, in a read-only transaction";
             return Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message));
         }
-        if transaction.has_writes() && !spans {
+        if transaction.has_writes() && rows == Rows::Apart {
             return Err(rows_and_loads());
         }
         if self.place.within == Within::Savepoints {
@@ -334,7 +344,7 @@ impl SpreadPart {
             .with_hint("A load is taken back as a whole: load in a block without savepoints."));
         }
         let is_serializable = self.place.isolation == Isolation::Serializable;
-        if is_serializable && !self.has_change() && self.has_read_what_may_change(transaction, spans) {
+        if is_serializable && !self.has_change() && self.has_read_what_may_change(transaction, rows) {
             return Err(load_after_reading());
         }
         Ok(())
@@ -342,7 +352,7 @@ impl SpreadPart {
 
     /// Takes the load out; nothing if it has not begun.
     fn take_load(&mut self, transaction: &Transaction) -> Result<Option<Box<dyn ClusterLoad>>, SqlError> {
-        self.require_change(transaction, self.spans)?;
+        self.require_change(transaction, if self.spans { Rows::Together } else { Rows::Apart })?;
         self.is_changing = true;
         match std::mem::replace(&mut self.change, Change::Lost) {
             Change::None => Ok(None),
@@ -366,7 +376,7 @@ impl SpreadPart {
     ) -> Result<(), SqlError> {
         let Self { change, floor, .. } = std::mem::take(self);
         self.floor = floor;
-        if let Change::Load(_) | Change::Delete(_) = &change {
+        if matches!(change, Change::Load(_) | Change::Delete(_)) {
             // Dropped here, it is rolled back for sure.
             cancel::check()?;
         }
@@ -567,7 +577,7 @@ pub(crate) fn begin_delete(
         if !is_alone || part.has_change() {
             return Err(delete_alone());
         }
-        part.require_change(transaction, false)?;
+        part.require_change(transaction, Rows::Apart)?;
     }
     let delete = wait(engine, cluster.delete())?;
     let seen = delete.seen();

@@ -76,7 +76,7 @@ impl Simulation {
             return;
         }
         let epoch = open[self.random.random_range(0..open.len())];
-        let fails = self.one_in(12);
+        let fails = self.one_in(12).then_some(RowsFate::RolledBack);
         self.go_on_with_rows(epoch, fails);
     }
 
@@ -90,7 +90,7 @@ impl Simulation {
             let Some(rows) = &mut self.row_transactions else { return };
             let waited = rows.waited.entry(epoch).or_default();
             *waited += 1;
-            let fails = *waited > PATIENCE;
+            let fails = (*waited > PATIENCE).then_some(RowsFate::RolledBack);
             for _ in 0..3 {
                 self.go_on_with_rows(epoch, fails);
             }
@@ -104,9 +104,9 @@ impl Simulation {
         loads.filter(is_open).collect()
     }
 
-    /// A transaction with rows comes a step further: its load may be named, its rows are committed, its load is decided. Or its rows fail,
-    /// as long as they are not there.
-    fn go_on_with_rows(&mut self, epoch: Epoch, fails: bool) {
+    /// A transaction with rows comes a step further: its load may be named, its rows are committed, its load is decided. Or its rows fail
+    /// now, as long as they are not there.
+    fn go_on_with_rows(&mut self, epoch: Epoch, fails: Option<RowsFate>) {
         let owner = self.truth[&epoch].owner;
         let machine = owner.node.get() as usize - 1;
         let Some(node) = self.machines[machine].process.as_mut().filter(|node| node.member() == owner) else {
@@ -114,8 +114,7 @@ impl Simulation {
         };
         let Some(rows) = &mut self.row_transactions else { return };
         let (fate, named) = (rows.fates.get(&epoch).copied(), rows.named.get(&epoch).copied());
-        let fate = fate.or(fails.then_some(RowsFate::RolledBack));
-        match (fate, named) {
+        match (fate.or(fails), named) {
             (Some(RowsFate::Committed), _) => {
                 // Else this life takes part no more.
                 let _ = node.decide(epoch);
