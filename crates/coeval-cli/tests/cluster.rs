@@ -415,6 +415,46 @@ fn no_load_is_seen_without_the_rows_from_before_it() {
     (1..=3).for_each(|number| nodes.until(number, &there, "28"));
 }
 
+/// Each transaction of the primary writes a row and loads one of the same day.
+///
+/// To break it: have `Load::prepare` commit the load, or `SpreadPart::commit` decide it before its rows are published.
+#[test]
+fn rows_and_loads_of_one_transaction_are_seen_together() {
+    const HALVES: &str = "SELECT count(*) FROM hits AS h FULL JOIN days AS d ON d.day = h.day \
+         WHERE h.day IS NULL OR d.day IS NULL";
+    let mut nodes = Nodes::start();
+    nodes.run(1, HITS);
+    nodes.run(1, "CREATE TABLE days (day date PRIMARY KEY)");
+    nodes.all_count(&[]);
+    let (halves, none) = (declared(HALVES), Ok(Some("0".to_owned())));
+    (1..=3).for_each(|number| nodes.until(number, &halves, "0"));
+    let add = |nodes: &Nodes, row: u32, end: &str| {
+        let level = ["SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED"][row as usize % 3];
+        let (day, begin) = (day(row), format!("BEGIN ISOLATION LEVEL {level}"));
+        let rows = format!("INSERT INTO days VALUES ('{day}'); INSERT INTO hits VALUES ('{day}', {row})");
+        nodes.run(1, &format!("{begin}; {rows}; {end}"));
+        assert_eq!(nodes.ask(1, HALVES), none, "row {row}, below SERIALIZABLE");
+        for number in 1..=3 {
+            assert_eq!(nodes.ask(number, &halves), none, "row {row}, node {number}");
+        }
+    };
+    for row in 0..24 {
+        add(&nodes, row, if row % 4 == 3 { "ROLLBACK" } else { "COMMIT" });
+    }
+    let both = declared("SELECT count(*) FROM hits AS h JOIN days AS d ON d.day = h.day");
+    (1..=3).for_each(|number| nodes.until(number, &both, "18"));
+    // Elsewhere there are no rows to be written.
+    let rows = "INSERT INTO hits VALUES ('2026-01-01', 1); INSERT INTO days VALUES ('2026-01-01')";
+    let refused = nodes.ask(2, &format!("BEGIN; {rows}; COMMIT"));
+    assert!(refused.is_err(), "{refused:?}");
+    nodes.kill(1);
+    nodes.serve(1);
+    nodes.all_live(3);
+    (1..=3).for_each(|number| nodes.until(number, &both, "18"));
+    add(&nodes, 24, "COMMIT");
+    (1..=3).for_each(|number| nodes.until(number, &both, "19"));
+}
+
 /// Rows of two thousand in a row are twenty-eight apart on each day. To break it: have the pieces of a node ask nobody, in `Here`.
 fn windows_are_done_on_all_nodes(nodes: &Nodes) {
     const STEPS: &str =

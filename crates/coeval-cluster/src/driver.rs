@@ -67,7 +67,7 @@ pub use comparing::BrickSum;
 pub use counters::{KindCounts, MessageCounts};
 pub use delete::Delete;
 pub use error::{ChangeNodesError, CodesError, LoadError, ReadError};
-pub use load::{CommitWait, Committed, Load};
+pub use load::{CommitWait, Committed, Load, NamedLoad};
 pub(crate) use loopback::start_on_loopback;
 pub(crate) use loopback_table::{TABLE, loopback_tables, row_of};
 pub use node::Node;

@@ -38,6 +38,7 @@ pub(crate) use link::{KeeperLink, NodeChange};
 
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
+use crate::row_transactions::RowTransactions;
 use crate::wire::Frame;
 use coeval_txn::cluster::ViewRecord;
 use std::time::Duration;
@@ -57,6 +58,8 @@ pub(crate) struct KeeperOptions {
     pub(crate) replicas: usize,
     /// For how long a node may say nothing before it is removed.
     pub(crate) silence: Duration,
+    /// What became of rows with which loads of the primary are one transaction.
+    pub(crate) rows: RowTransactions,
 }
 
 /// What the keeper, or who holds its records, has the node beside it do.

@@ -61,6 +61,7 @@ mod membership;
 mod node;
 mod node_address;
 mod placement;
+mod row_transactions;
 mod start_error;
 mod store;
 mod tables;
@@ -76,8 +77,8 @@ pub use coeval_txn::cluster::{
 pub use coeval_txn::{Epoch, EpochSet};
 pub use driver::{
     BrickSum, ChangeNodesError, ClusterTimeouts, CodesError, CommitWait, Committed, Delete, KindCounts, Load,
-    LoadError, MessageCounts, Node, NodeOptions, NodeShare, NodeStatus, Piece, PieceOrder, PieceRows,
-    PieceRunner, PlacedBricks, ReadError, Snapshot,
+    LoadError, MessageCounts, NamedLoad, Node, NodeOptions, NodeShare, NodeStatus, Piece, PieceOrder,
+    PieceRows, PieceRunner, PlacedBricks, ReadError, Snapshot,
 };
 pub use figure::{LoadFigure, LoadFigureError, LoadFigureOptions, measure_small_loads};
 pub use joining::JoinError;
@@ -87,6 +88,7 @@ pub use membership::Membership;
 pub use node::{ClusterId, FormatVersion, Incarnation, NodeId};
 pub use node_address::{NodeAddress, NodeAddressError};
 pub use placement::RingPlacement;
+pub use row_transactions::RowTransactions;
 pub use start_error::StartError;
 pub use store::{
     BrickRows, ColumnStore, CountBricks, HeldBrick, LogPosition, NodeStore, RoundOptions, StoreFailed,

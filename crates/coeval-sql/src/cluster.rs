@@ -4,6 +4,7 @@
 //! ```text
 //!    CREATE TABLE ... USING brick   by the log of row tables to every node     Cluster::declare on each
 //!    COPY, INSERT                   through any node, blind                     ClusterLoad: batches, then commit
+//!    the same, and rows             on the primary                              ClusterLoad: batches, then ClusterNamedLoad
 //!    SELECT                         on any node, one snapshot                   ClusterSnapshot: bricks, their rows,
 //!                                                                               or what other nodes make of rows
 //!    DELETE, TRUNCATE               on the node with the keeper of views        ClusterDelete: whole bricks
@@ -134,6 +135,12 @@ pub trait ClusterAges: Send + Sync {
     /// asked with each statement.
     fn newest(&self) -> Option<Epoch>;
 
+    /// The newest load that is one transaction with rows of this database, if this is its primary: they are committed, or about to be.
+    /// [`Epoch::ZERO`] if there was none since the start. Cheap.
+    fn newest_with_rows(&self) -> Epoch {
+        Epoch::ZERO
+    }
+
     /// What a reader sees of spread tables whose rows name this age: all up to it, and nothing later, on every node the same. Waits until
     /// this node has come so far, for no load.
     ///
@@ -222,6 +229,35 @@ pub trait ClusterLoad: Debug + Send {
     /// # Errors
     /// If it is rolled back (40001: it may be run again), or nobody here knows how it ends (08007).
     fn commit(self: Box<Self>, mode: CommitMode) -> BoxFuture<'static, Result<(), SqlError>>;
+
+    /// Has it be one transaction with rows of this database, which is the primary of a cluster with [ages](Cluster::ages). Waits until it is on
+    /// the disks of all live replicas, and all loads that began before it have ended. Nothing if it has no rows of its own. If this is given
+    /// up, it is rolled back.
+    ///
+    /// # Errors
+    /// If it is rolled back (40001), or the node does not serve (57P03). Its rows must not be committed.
+    fn prepare(self: Box<Self>) -> BoxFuture<'static, Result<Option<Box<dyn ClusterNamedLoad>>, SqlError>> {
+        let refused = SqlError::unsupported("a load that is one transaction with rows, in this cluster,");
+        Box::pin(std::future::ready(Err(refused)))
+    }
+}
+
+/// A load that is one transaction with rows of this database. These may be committed, in a version that names its age.
+///
+/// If it is dropped, it is rolled back; but not once its rows are expected. Then whoever runs the node decides it when they are found to be
+/// there.
+pub trait ClusterNamedLoad: Debug + Send {
+    /// What the version of the rows has to name.
+    fn age(&self) -> Epoch;
+
+    /// The rows are about to be committed: from here on it is not known what has become of them, until one of the others says so.
+    fn expect_rows(&mut self);
+
+    /// The rows are published: readers may see the load.
+    fn decide(self: Box<Self>);
+
+    /// There are no such rows, and will be none: nothing is left of the load.
+    fn roll_back(self: Box<Self>);
 }
 
 /// A delete under way.

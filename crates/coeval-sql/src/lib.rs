@@ -124,8 +124,8 @@ pub use changes::ChangeSource;
 pub use clock::Clock;
 pub use cluster::{
     Cluster, ClusterAges, ClusterDelete, ClusterFigures, ClusterLoad, ClusterLostMessages,
-    ClusterMessageFigures, ClusterNodeRoles, ClusterNodeShare, ClusterNodeState, ClusterNodeStatus,
-    ClusterSnapshot, CommitMode, PieceOrder, PlacedBricks,
+    ClusterMessageFigures, ClusterNamedLoad, ClusterNodeRoles, ClusterNodeShare, ClusterNodeState,
+    ClusterNodeStatus, ClusterSnapshot, CommitMode, PieceOrder, PlacedBricks,
 };
 pub use context::SequenceValues;
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};

@@ -76,7 +76,9 @@ use parking_lot::Mutex;
 use parse::{Neighbours, Parsed};
 use prepared::{Outcome, Plan, RunPlan, memory_of, run_and_plan};
 use statement_cache::StatementCache;
-use statement_steps::{await_load, before_commit, begin_statement, claim, end_spread, until_settled};
+use statement_steps::{
+    await_load, before_commit, begin_statement, claim, end_spread, name_load, until_settled,
+};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
@@ -621,7 +623,10 @@ impl Session {
             let (clock, lent) = (Clock::start(), &mut transaction);
             let mut context = statement_context!(self, lent, sql, clock, parameters, parameter_types);
             let settled = until_settled(&mut context, &mut body).map_err(|error| self.cancel.named(error));
-            let settled = before_commit(&mut context, settled);
+            let settled = before_commit(&mut context, settled).and_then(|value| {
+                name_load(self.spread.get_mut(), self.tique.get_mut(), engine, &mut transaction)?;
+                Ok(value)
+            });
             self.floor.note_snapshot(transaction.begin_version());
             engine.store().set_synchronous_commit(&mut transaction, self.settings.synchronous_commit());
             let outcome = self.acknowledgements.end(
@@ -631,6 +636,7 @@ impl Session {
                 transaction,
                 settled,
             );
+            let outcome = (outcome, self.acknowledgements.left());
             match end_spread(self.spread.get_mut(), engine, &self.settings, outcome) {
                 Err(error) if attempts.go_on(options, &error) => {}
                 Err(error) => return Err(self.shown(place_in(self.cancel.named(error), sql))),

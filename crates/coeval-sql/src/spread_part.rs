@@ -5,21 +5,28 @@
 //! |---|---|---|
 //! | reads spread tables | one snapshot for a statement, or for all | one for all |
 //! | reads them, and writes rows | yes | 0A000 |
-//! | loads, and has read anything before | yes | 0A000 |
-//! | loads, and writes rows | 0A000 | 0A000 |
+//! | loads, and has read rows | yes | on the primary, in a cluster with ages; else 0A000 |
+//! | loads, and has read spread tables before | yes | 0A000 |
+//! | loads, and writes rows | on the primary, in a cluster with ages; else 0A000 | the same |
 //! | loads or deletes, then reads spread tables | 0A000 | 0A000 |
 //! | deletes whole bricks | alone, outside blocks | the same |
 //!
 //! **Loads end with COMMIT.** A block whose only changes are loads commits them all at once, or none: a load is one transaction of
-//! the cluster, of however many tables. Nothing of it can be taken back alone, so there are no savepoints beside it. Rows and loads have two
-//! commits, of which one could fail behind the other: they are refused together. Who loads does not see it before the end.
+//! the cluster, of however many tables. Nothing of it can be taken back alone, so there are no savepoints beside it. Who loads does not see it
+//! before the end.
+//!
+//! **Rows and loads are one transaction** where rows name ages, on the primary ([`name_load`], [`SpreadPart::commit`]): all holders log the load, then
+//! the rows are committed in a version whose age has it, and what becomes of them becomes of it. The proof is in `coeval-txn`'s
+//! `epochs/cluster/README.md`, "A transaction with rows and bricks". Elsewhere they have two commits, of which one could fail behind the other:
+//! they are refused together.
 //!
 //! **Why SERIALIZABLE refuses more.** Transactions with rows are certified by what each of them has read and written; loads read nothing, are
 //! certified nowhere, and come from all nodes. Let a transaction T read bricks without a load L, and write a row. A reader that sees L
 //! and not T's row closes a circle: T before L, which it has not seen, L before the reader, the reader before T. The other way round, let L be a
 //! load that has read a row before T changed it: L before T, T before a reader that has T's row and not L, which is before L. So
-//! at SERIALIZABLE who reads spread tables writes no rows, and who loads has read nothing. What is left there is loads, deletes (which see all
-//! that is before them, one after the other), transactions with rows alone, and readers.
+//! at SERIALIZABLE who reads spread tables writes no rows, and a load that has read rows is one transaction with them, which is refused if any
+//! of them was changed before it commits. What is left there is loads, deletes (which see all
+//! that is before them, one after the other), transactions with rows, and readers.
 //!
 //! **What readers see of both.** At SERIALIZABLE, spread tables of the age of their rows (`spread_age.rs`): so they all have one order. A statement
 //! outside blocks that reads no rows sees what its node has.
@@ -31,7 +38,9 @@
 //! and its readers have two snapshots, each of some moment of this statement or transaction.
 
 use crate::cancel;
-use crate::cluster::{Cluster, ClusterAges, ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode};
+use crate::cluster::{
+    Cluster, ClusterAges, ClusterDelete, ClusterLoad, ClusterNamedLoad, ClusterSnapshot, CommitMode,
+};
 use crate::engine::{Engine, spread_number};
 use crate::error::{SqlError, SqlState};
 use crate::spread_age::{self, Again};
@@ -89,9 +98,20 @@ enum Change {
     #[default]
     None,
     Load(Box<dyn ClusterLoad>),
+    /// A load that is one transaction with rows, which are about to be committed.
+    Named(Box<dyn ClusterNamedLoad>),
     Delete(Box<dyn ClusterDelete>),
     /// There was one, and a statement failed with it.
     Lost,
+}
+
+/// What a change of the cluster is beside rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rows {
+    /// It may be one transaction with them.
+    Together,
+    /// It has a commit of its own.
+    Apart,
 }
 
 /// What the node showed of spread tables before a transaction below SERIALIZABLE took its rows.
@@ -126,9 +146,10 @@ impl Shown {
         // long as they are; who goes by no ages does without.
         let shown = shown.filter(|shown| shown.version <= transaction.begin_version()).map(|shown| shown.age);
         let age = shown.max(spread_age::of_rows(transaction).unwrap_or_default())?;
-        // All loads up to the session's own had begun before it took its rows: whoever begins later has a later epoch.
+        // All loads up to the session's own had begun before it took its rows: whoever begins later has a later epoch. But one of them may be
+        // one transaction with rows that it has not.
         let newest = ages.newest()?;
-        let age = if floor <= newest { age.max(floor) } else { age };
+        let age = if floor <= newest && ages.newest_with_rows() <= age { age.max(floor) } else { age };
         (age <= newest).then_some(age)
     }
 }
@@ -147,6 +168,8 @@ pub(crate) struct SpreadPart {
     has_read_spread: bool,
     has_read_rows: bool,
     change: Change,
+    /// Whether a load may be one transaction with rows here.
+    spans: bool,
     /// Whether the change was begun by a statement before this one.
     is_earlier: bool,
     /// Whether this statement has changed something.
@@ -161,6 +184,8 @@ impl SpreadPart {
         }
         self.note_shown(place.isolation, engine);
         self.place = place;
+        let has_ages = engine.cluster().is_some_and(|cluster| cluster.ages().is_some());
+        self.spans = has_ages && !engine.store().is_following();
         self.is_earlier = self.has_change();
         self.is_changing = false;
     }
@@ -177,6 +202,17 @@ impl SpreadPart {
     /// The transaction is over, or has not begun. What it has changed and not committed is rolled back.
     pub(crate) fn end(&mut self) {
         *self = Self { floor: self.floor, ..Self::default() };
+    }
+
+    /// The transaction has failed.
+    pub(crate) fn fail(&mut self, error: &SqlError) {
+        // Else nobody knows what has become of its rows, nor of the load that is one with them.
+        if error.state != SqlState::TransactionResolutionUnknown
+            && let Change::Named(named) = std::mem::take(&mut self.change)
+        {
+            named.roll_back();
+        }
+        self.end();
     }
 
     /// A statement has failed: what was changed cannot be committed any more.
@@ -222,8 +258,11 @@ impl SpreadPart {
         transaction: &Transaction,
         has_written_on_servers: impl FnOnce() -> bool,
     ) -> Result<(), SqlError> {
-        if self.has_change() && (transaction.has_writes() || has_written_on_servers()) {
+        if self.has_change() && transaction.has_writes() && !self.is_spanning_load() {
             return Err(rows_and_loads());
+        }
+        if self.has_change() && has_written_on_servers() {
+            return Err(servers_and_loads());
         }
         if self.place.isolation != Isolation::Serializable {
             return Ok(());
@@ -234,16 +273,35 @@ impl SpreadPart {
         if self.has_read_spread && !self.has_change() && transaction.has_writes() {
             return Err(rows_after_reading());
         }
-        if self.has_change() && self.has_read_anything(transaction) {
+        let rows = if self.is_spanning_load() { Rows::Together } else { Rows::Apart };
+        if self.has_change() && self.has_read_what_may_change(transaction, rows) {
             return Err(load_after_reading());
         }
         Ok(())
     }
 
-    /// Whether it has read what a load or delete must not have read. A delete looks at the bricks that it deletes, and at nothing else.
-    fn has_read_anything(&self, transaction: &Transaction) -> bool {
+    /// Whether it loads, and that may be one transaction with rows.
+    fn is_spanning_load(&self) -> bool {
+        self.spans && matches!(self.change, Change::Load(_) | Change::Named(_))
+    }
+
+    /// Whether it has read what a load or delete must not have read: rows, if it is not one transaction with them, and spread tables. A
+    /// delete looks at the bricks that it deletes, and at nothing else.
+    fn has_read_what_may_change(&self, transaction: &Transaction, rows: Rows) -> bool {
         let is_delete = matches!(self.change, Change::Delete(_));
-        self.has_read_rows || transaction.has_reads() || (self.has_read_spread && !is_delete)
+        (rows == Rows::Apart && self.has_read(transaction)) || (self.has_read_spread && !is_delete)
+    }
+
+    /// Whether it has read rows.
+    fn has_read(&self, transaction: &Transaction) -> bool {
+        self.has_read_rows || transaction.has_reads()
+    }
+
+    /// Whether its load has to be one transaction with its rows.
+    pub(crate) fn is_one_with_rows(&self, transaction: &Transaction) -> bool {
+        let is_serializable = self.place.isolation == Isolation::Serializable;
+        let has_rows = transaction.has_writes() || (is_serializable && self.has_read(transaction));
+        has_rows && self.is_spanning_load()
     }
 
     /// Whether what it reads of spread tables is of the age of its rows: at SERIALIZABLE, unless it is known to read no rows.
@@ -271,12 +329,12 @@ impl SpreadPart {
     }
 
     /// Sees that the transaction can change something in the cluster.
-    fn require_change(&self, transaction: &Transaction) -> Result<(), SqlError> {
+    fn require_change(&self, transaction: &Transaction, rows: Rows) -> Result<(), SqlError> {
         if self.place.declared == Declared::Reader {
             let message = "cannot load into spread tables, or delete from them, in a read-only transaction";
             return Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message));
         }
-        if transaction.has_writes() {
+        if transaction.has_writes() && rows == Rows::Apart {
             return Err(rows_and_loads());
         }
         if self.place.within == Within::Savepoints {
@@ -286,7 +344,7 @@ impl SpreadPart {
             .with_hint("A load is taken back as a whole: load in a block without savepoints."));
         }
         let is_serializable = self.place.isolation == Isolation::Serializable;
-        if is_serializable && !self.has_change() && self.has_read_anything(transaction) {
+        if is_serializable && !self.has_change() && self.has_read_what_may_change(transaction, rows) {
             return Err(load_after_reading());
         }
         Ok(())
@@ -294,31 +352,37 @@ impl SpreadPart {
 
     /// Takes the load out; nothing if it has not begun.
     fn take_load(&mut self, transaction: &Transaction) -> Result<Option<Box<dyn ClusterLoad>>, SqlError> {
-        self.require_change(transaction)?;
+        self.require_change(transaction, if self.spans { Rows::Together } else { Rows::Apart })?;
         self.is_changing = true;
         match std::mem::replace(&mut self.change, Change::Lost) {
             Change::None => Ok(None),
             Change::Load(load) => Ok(Some(load)),
             Change::Delete(_) => Err(delete_alone()),
-            Change::Lost => Err(lost()),
+            Change::Named(_) | Change::Lost => Err(lost()),
         }
     }
 
-    /// Commits what was changed, if anything was; the part is over then, whatever the outcome.
+    /// Commits what was changed, if anything was; the part is over then, whatever the outcome. A load that is one with rows, which are
+    /// committed by now, is decided once they are published, for which this waits if their version is `left`.
     ///
     /// # Errors
     /// `40001` if it is rolled back, `08007` if nobody here knows whether it is committed; `57014` if the statement had been
     /// cancelled before.
-    pub(crate) fn commit(&mut self, engine: &Engine, mode: CommitMode) -> Result<(), SqlError> {
-        let is_changed = self.has_change();
+    pub(crate) fn commit(
+        &mut self,
+        engine: &Engine,
+        mode: CommitMode,
+        left: Option<Version>,
+    ) -> Result<(), SqlError> {
         let Self { change, floor, .. } = std::mem::take(self);
         self.floor = floor;
-        if is_changed {
+        if matches!(change, Change::Load(_) | Change::Delete(_)) {
             // Dropped here, it is rolled back for sure.
             cancel::check()?;
         }
         let ended = match change {
             Change::None => return Ok(()),
+            Change::Named(named) => return decide(engine, named, left),
             Change::Load(load) => {
                 self.floor = load.epoch().max(floor);
                 load.commit(mode)
@@ -451,6 +515,52 @@ pub(crate) fn append(
     Ok(())
 }
 
+/// Before the rows of a transaction are committed: if it has loaded, too, has them be one with the load. From here on what becomes of
+/// the rows becomes of it.
+///
+/// # Errors
+/// `40001` if the load is rolled back, or older ones take too long to end; `57P03`; that of a cancelled statement. The rows must not be
+/// committed, and the load will not be.
+pub(crate) fn name_load(
+    part: &mut SpreadPart,
+    engine: &Engine,
+    transaction: &mut Transaction,
+) -> Result<(), SqlError> {
+    if !part.is_one_with_rows(transaction) {
+        return Ok(());
+    }
+    let Change::Load(load) = std::mem::replace(&mut part.change, Change::Lost) else { return Ok(()) };
+    cancel::check()?;
+    let Some(mut named) = wait(engine, load.prepare())? else {
+        // It has no rows of its own.
+        part.change = Change::None;
+        return Ok(());
+    };
+    transaction.name_brick_age(named.age())?;
+    named.expect_rows();
+    part.change = Change::Named(named);
+    Ok(())
+}
+
+/// The rows that a load is one transaction with are committed: so is the load, once they are published.
+///
+/// # Errors
+/// `08007` if they are not published as long as somebody waits for that. The load is decided once they are found to be there.
+fn decide(
+    engine: &Engine,
+    named: Box<dyn ClusterNamedLoad>,
+    left: Option<Version>,
+) -> Result<(), SqlError> {
+    let store = engine.store();
+    match (left, cancel::running()) {
+        (None, _) => {}
+        (Some(version), Some(running)) => store.wait_published_unless(version, &*running.interrupt())?,
+        (Some(version), None) => store.wait_published(version)?,
+    }
+    named.decide();
+    Ok(())
+}
+
 /// Begins to delete bricks: what the delete sees of them, which is what the statement reads from here on.
 ///
 /// # Errors
@@ -467,7 +577,7 @@ pub(crate) fn begin_delete(
         if !is_alone || part.has_change() {
             return Err(delete_alone());
         }
-        part.require_change(transaction)?;
+        part.require_change(transaction, Rows::Apart)?;
     }
     let delete = wait(engine, cluster.delete())?;
     let seen = delete.seen();
@@ -502,7 +612,18 @@ pub(crate) fn delete_bricks(
 
 fn rows_and_loads() -> SqlError {
     SqlError::unsupported(
-        "a transaction that changes rows, or definitions, and tables that are spread over a cluster",
+        "a transaction that changes rows, or definitions, and tables that are spread over a cluster, here or in this way,",
+    )
+    .with_hint(
+        "On the primary of the cluster, rows and loads are one transaction; deletes are not. Elsewhere, load first and commit, and then \
+         write rows that name the load.",
+    )
+}
+
+/// Rows of other servers are none of the primary's.
+pub(crate) fn servers_and_loads() -> SqlError {
+    SqlError::unsupported(
+        "a transaction that uses tables of other servers and changes tables that are spread over a cluster",
     )
     .with_hint("They have commits of their own: do the one in a transaction of its own.")
 }

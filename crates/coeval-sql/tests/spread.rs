@@ -487,6 +487,70 @@ fn what_a_transaction_cannot_do_beside_a_load_is_refused() {
     );
 }
 
+/// Break: leave `name_load` out of `commit_block`; decide in it; or have `SpreadPart::fail` roll nothing back.
+#[test]
+fn rows_and_loads_of_the_primary_are_one_transaction() {
+    let nodes = Nodes::with_ages(Ages::Named);
+    nodes.note_age();
+    let mut session = nodes.session(0);
+    let both = || rows(&mut nodes.session(0), BOTH);
+    for (day, level) in (1..).zip(["SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED"]) {
+        let insert = format!("INSERT INTO done VALUES ({day})");
+        session.execute(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+        let [first, second] = if day == 2 { [LOAD, &*insert] } else { [&*insert, LOAD] };
+        session.execute(first).unwrap();
+        session.execute(second).unwrap();
+        assert_eq!(both(), [format!("{0} {0}", day - 1)], "{level}");
+        session.execute("COMMIT").unwrap();
+        assert_eq!(both(), [format!("{day} {day}")], "{level}");
+    }
+    session.execute(&format!("BEGIN; INSERT INTO done VALUES (4); {LOAD}; ROLLBACK")).unwrap();
+    assert_eq!(both(), ["3 3"]);
+
+    // The rows are refused.
+    let reads = "BEGIN; SELECT * FROM done WHERE day = 1";
+    session.execute(&format!("{reads}; INSERT INTO done VALUES (4); {LOAD}")).unwrap();
+    nodes.session(0).execute("DELETE FROM done WHERE day = 1").unwrap();
+    refused_with_hint(&mut session, "COMMIT", SqlState::SerializationFailure);
+    assert_eq!(both(), ["3 2"]);
+    // So is the load.
+    nodes.shared.set_next(NextCommit::RolledBack);
+    session.execute(&format!("BEGIN; INSERT INTO done VALUES (4); {LOAD}")).unwrap();
+    refused(&mut session, "COMMIT", SqlState::SerializationFailure);
+    assert_eq!(both(), ["3 2"]);
+
+    // What was read is one with what is loaded.
+    assert_eq!(count(&mut session, "INSERT INTO facts SELECT day, 'a', day, 'x' FROM done"), 2);
+    assert_eq!(both(), ["5 2"]);
+    drop(session);
+    nodes.assert_nothing_is_open();
+}
+
+/// Break: take one condition out of `SpreadPart::is_spanning_load` or `has_read_what_may_change`.
+#[test]
+fn what_rows_and_a_load_cannot_do_in_one_transaction_is_refused() {
+    let nodes = Nodes::with_ages(Ages::Named);
+    nodes.note_age();
+    let mut session = nodes.session(0);
+    let insert = "INSERT INTO done VALUES (1)";
+    let blocks: &[(&str, &[&str], &str)] = &[
+        ("REPEATABLE READ", &[insert, LOAD], "SELECT count(*) FROM facts"),
+        ("REPEATABLE READ", &[insert, LOAD], "SAVEPOINT s"),
+        ("SERIALIZABLE", &["SELECT count(*) FROM facts"], LOAD),
+        ("SERIALIZABLE", &["SELECT count(*) FROM facts"], insert),
+        ("SERIALIZABLE", &[insert, LOAD], "DELETE FROM facts"),
+    ];
+    for (level, before, last) in blocks {
+        session.execute(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+        for statement in *before {
+            session.execute(statement).unwrap();
+        }
+        refused_with_hint(&mut session, last, SqlState::FeatureNotSupported);
+        session.execute("ROLLBACK").unwrap();
+    }
+    assert_eq!(rows(&mut session, BOTH), ["0 0"]);
+}
+
 /// Break: refuse at every level what SERIALIZABLE refuses.
 #[test]
 fn below_serializable_loads_may_read_and_readers_may_write_rows() {

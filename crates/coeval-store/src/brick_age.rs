@@ -4,21 +4,26 @@
 //! Bricks that are spread over the nodes of a cluster are in no world of this store. Who reads both, at SERIALIZABLE, reads bricks up to
 //! the age that its world names; why that has a serial order is proven in `coeval-txn`'s `epochs/cluster/README.md`, "Rows and
 //! bricks". The age is a row of an ordinary table, made with the first one. So it is durable, recovered, followed and seen exactly as the
-//! rows that it belongs to, and a safe snapshot has that of its boundary: whoever writes it reads nothing that counts.
+//! rows that it belongs to, and a safe snapshot has that of its boundary: whoever writes it reads nothing that counts, or nothing that
+//! was overwritten before it commits ([`Transaction::name_brick_age`](crate::Transaction::name_brick_age)).
 
 #[cfg(test)]
 mod tests;
 
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
+use crate::conflicts::{ConflictCause, ConflictError, ConflictPlace, ConflictReason};
 use crate::error::StoreError;
+use crate::ids::CATALOG_SPACE;
 use crate::key::Key;
-use crate::row::RowWriter;
+use crate::row::{Row, RowWriter};
 use crate::store::Store;
+use crate::table::Table;
 use crate::transaction::AccessMode;
 use crate::types::ColumnType;
 use crate::value::{KeyWriter, ValueRef};
 use crate::world::World;
 use coeval_txn::{Epoch, Isolation, Version};
+use std::sync::Arc;
 
 /// The schema of the table.
 const SCHEMA: &str = "coeval";
@@ -38,10 +43,44 @@ impl World {
         let Some(table) = self.table_named(&QualifiedName::new(SCHEMA, TABLE)) else { return Ok(None) };
         check(table.def())?;
         table.check_undamaged()?;
-        let Some(row) = table.get(&key())? else { return Ok(None) };
+        let Some(row) = table.get(&only_key())? else { return Ok(None) };
         let epoch = row.get(1).as_i64().and_then(|epoch| u64::try_from(epoch).ok());
         epoch.map(Epoch::new).map(Some).ok_or_else(|| not_as_made("has a malformed row"))
     }
+
+    /// Why a transaction with this world names no age: what ages are kept in was made later.
+    pub(crate) fn made_meanwhile(&self) -> StoreError {
+        StoreError::Conflict(ConflictError {
+            what: "concurrent change of a definition",
+            space: CATALOG_SPACE,
+            detail: format!("Table {SCHEMA}.{TABLE} was made after this transaction began."),
+            version: self.version(),
+            cause: ConflictCause::new(ConflictReason::Definition, ConflictPlace::default()),
+        })
+    }
+}
+
+/// The table with the age.
+///
+/// # Errors
+/// [`StoreError::Conflict`] if it is not there yet; if it is damaged, or not as it was made.
+pub(crate) fn ages_of(world: &World) -> Result<&Arc<Table>, StoreError> {
+    let table = world.table_named(&QualifiedName::new(SCHEMA, TABLE)).ok_or_else(|| world.made_meanwhile())?;
+    check(table.def())?;
+    table.check_undamaged()?;
+    Ok(table)
+}
+
+/// Its row.
+///
+/// # Errors
+/// For an epoch that it cannot have.
+pub(crate) fn age_row(def: &TableDef, age: Epoch) -> Result<Row, StoreError> {
+    let number = i64::try_from(age.get()).map_err(|_| not_as_made("cannot have so late an epoch"))?;
+    let mut row = RowWriter::new(def.layout());
+    row.push(ValueRef::Int64(ONLY))?;
+    row.push(ValueRef::Int64(number))?;
+    Ok(row.finish())
 }
 
 impl Store {
@@ -87,11 +126,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut transaction = self.begin(Isolation::Snapshot, AccessMode::ReadWrite);
         let Some(age) = change(transaction.world().brick_age()?) else { return Ok(()) };
-        let number = i64::try_from(age.get()).map_err(|_| not_as_made("cannot have so late an epoch"))?;
-        let mut row = RowWriter::new(def.layout());
-        row.push(ValueRef::Int64(ONLY))?;
-        row.push(ValueRef::Int64(number))?;
-        transaction.put(def.id, row.finish())?;
+        transaction.put(def.id, age_row(def, age)?)?;
         transaction.commit().map(drop)
     }
 
@@ -134,7 +169,8 @@ impl Store {
     }
 }
 
-fn key() -> Key {
+/// The key of the row.
+pub(crate) fn only_key() -> Key {
     let mut key = KeyWriter::new();
     key.push(ValueRef::Int64(ONLY));
     key.finish()

@@ -364,7 +364,8 @@ impl Store {
     /// this changes nothing; nor if there is no thread to be had that syncs.
     ///
     /// Definitions of tables that are spread over a cluster waive nothing: `Off` is `Local` there. Other nodes keep rows under
-    /// their numbers, and drop them with the table; a crash must not give such a number to another table, or bring a table back.
+    /// their numbers, and drop them with the table; a crash must not give such a number to another table, or bring a table back. Nor do
+    /// transactions that are one with a load into such tables: other nodes know what has become of them.
     pub fn set_synchronous_commit(&self, transaction: &mut Transaction, level: SynchronousCommit) {
         let is_waived = level == SynchronousCommit::Off;
         let level =

@@ -66,6 +66,8 @@ pub(crate) struct Submission {
     pub(crate) writes: Vec<TableWrites>,
     /// What it did to brick tables.
     pub(crate) bricks: BrickChanges,
+    /// Whether its version names an age, with a load of a cluster.
+    pub(crate) names_age: bool,
     /// What it read, own definitions and loads included: indexes it built are taken from here.
     pub(crate) snapshot: Arc<World>,
     /// Indexes that were built once more, over newer rows: these are taken first.
@@ -82,6 +84,11 @@ impl Submission {
     /// Whether it must be alone in its batch: it changes more than rows.
     pub(crate) fn is_structural(&self) -> bool {
         !(self.catalog_changes.is_empty() && self.loads.is_empty())
+    }
+
+    /// Whether its place in the order has to be that of its version: no safe snapshot has it before.
+    pub(crate) fn stands_at_its_version(&self) -> bool {
+        self.is_structural() || self.names_age
     }
 
     /// Whether it takes so many bytes in the log that it is a batch of its own.

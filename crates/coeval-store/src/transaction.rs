@@ -18,6 +18,7 @@ mod generated;
 mod kept_memory;
 mod load;
 mod locks;
+mod named_age;
 mod pending;
 mod refused;
 mod scanned;
@@ -145,6 +146,8 @@ pub struct Transaction {
     stays: AtomicBool,
     /// Whether the snapshot has moved since the first write.
     has_moved: bool,
+    /// Whether its version names an age, with a load of a cluster.
+    names_age: bool,
     /// The memory of its writes. Given back when it ends, which is after its commit.
     kept: KeptMemory,
 }
@@ -209,6 +212,7 @@ impl Transaction {
             restart_wanted: false,
             stays: AtomicBool::new(false),
             has_moved: false,
+            names_age: false,
             kept: KeptMemory::default(),
         }
     }
@@ -334,16 +338,17 @@ impl Transaction {
             && self.bricks.is_empty())
     }
 
-    /// Whether it makes, changes or drops a table whose rows are spread over a cluster.
+    /// Whether it makes, changes or drops a table whose rows are spread over a cluster, or is one with a load into such tables.
     pub(crate) fn changes_spread_tables(&self) -> bool {
-        self.catalog_changes.iter().any(|change| match change {
+        let changes_definitions = self.catalog_changes.iter().any(|change| match change {
             CatalogChange::PutTable(def) => def.is_spread(),
             CatalogChange::RemoveTable(id) => {
                 let before = self.world_before_changes.as_ref();
                 before.and_then(|before| before.table(*id)).is_some_and(|table| table.def().is_spread())
             }
             _ => false,
-        })
+        });
+        self.names_age || changes_definitions
     }
 
     /// How much it has to do at its end: the rows and definitions that it has changed.
@@ -612,6 +617,7 @@ impl Transaction {
             catalog_changes: std::mem::take(&mut self.catalog_changes),
             loads,
             bricks,
+            names_age: self.names_age,
             snapshot: Arc::clone(&self.world),
             rebuilt: Vec::new(),
             synchronous_commit: self.synchronous_commit,

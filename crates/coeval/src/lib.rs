@@ -53,9 +53,10 @@ pub use append::AppendOptions;
 #[doc(hidden)]
 pub use coeval_sql::{
     Archiving, ArchivingStatus, BackupExtent, Backups, ChangeSource, Cluster, ClusterAges, ClusterDelete,
-    ClusterFigures, ClusterLoad, ClusterLostMessages, ClusterMessageFigures, ClusterNodeRoles,
-    ClusterNodeShare, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode, Engine, PieceOrder,
-    PlacedBricks, PromotionLoss, SnapshotToken, Upstream, UpstreamState, UpstreamStatus, run_piece,
+    ClusterFigures, ClusterLoad, ClusterLostMessages, ClusterMessageFigures, ClusterNamedLoad,
+    ClusterNodeRoles, ClusterNodeShare, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode,
+    Engine, PieceOrder, PlacedBricks, PromotionLoss, SnapshotToken, Upstream, UpstreamState, UpstreamStatus,
+    run_piece,
 };
 pub use coeval_sql::{
     CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, QueryProgress, RowSet, RowWork,

@@ -42,6 +42,15 @@ pub enum LoadError {
     /// There are no codes for their texts. The rows were not taken; the load goes on without them. Codes that were given stay.
     #[error(transparent)]
     Codes(#[from] CodesError),
+    /// A load that was to be one transaction with rows waited for too long for older ones to end. Nothing of it is left or will be seen; it
+    /// may be run again.
+    #[error("load {epoch} is rolled back: loads and deletes that began before it have not ended for {} ms", after.as_millis())]
+    NotNamed {
+        /// The load.
+        epoch: Epoch,
+        /// How long was waited.
+        after: Duration,
+    },
     /// The load is rolled back, since the last holder of one of its bricks is gone or has lost rows. Nothing of it is left or
     /// will be seen; it may be run again.
     #[error("load {0} is rolled back: a holder of its bricks is gone or has lost rows")]

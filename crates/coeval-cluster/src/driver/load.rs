@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Load`]: rows that become visible together, everywhere.
 
+mod named;
+
+pub use named::NamedLoad;
+
 use super::engine::{Engine, LoadCaller};
 use super::error::LoadError;
 use super::life::Life;

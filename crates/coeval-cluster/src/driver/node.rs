@@ -145,7 +145,8 @@ impl Node {
         nodes.retain(|(node, _)| *node != own);
         nodes.push((own, transport.address.clone()));
         let (replicas, stride, silence) = (*replicas, *stride, timeouts.silence);
-        let options = KeeperOptions { own, term, nodes, stride, replicas, silence };
+        let rows = self.inner.options.rows.clone();
+        let options = KeeperOptions { own, term, nodes, stride, replicas, silence, rows };
         let (give, present) = (carry_by(&self.inner.life), Arc::downgrade(&self.inner.life));
         let others = move || -> Vec<NodeId> {
             let life = present.upgrade().map(|present| Arc::clone(&present.read()));
@@ -321,6 +322,16 @@ impl Node {
     /// has to be told again.
     pub fn note_oldest_age(&self, age: Epoch) {
         self.life().step(|engine| engine.protocol.note_oldest_age(age));
+    }
+
+    /// Decides the loads that are one transaction with rows, of which nobody was there to tell what became of these, and whose rows
+    /// are there by now. To be called now and then.
+    pub fn decide_found(&self) {
+        let rows = &self.inner.options.rows;
+        for epoch in rows.found() {
+            self.life().decide(epoch);
+            rows.end(epoch);
+        }
     }
 
     /// Up to which epoch [`Node::snapshot`] sees everything now: LCE, or less beside a delete. Nothing between two lives, and when it

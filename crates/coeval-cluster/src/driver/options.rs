@@ -5,6 +5,7 @@ use super::pieces::PieceRunner;
 use crate::membership::Membership;
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
+use crate::row_transactions::RowTransactions;
 use crate::store::RoundOptions;
 use crate::tables::Tables;
 use crate::transport::TransportOptions;
@@ -53,6 +54,8 @@ pub struct NodeOptions {
     /// Whether readers come with ages of rows ([`Node::snapshot_at`](super::Node::snapshot_at)). Then purge waits on all nodes until this
     /// one is told how old these may be ([`Node::note_oldest_age`](super::Node::note_oldest_age)), in each of its lives.
     pub expects_ages: bool,
+    /// What became of rows with which loads of this node are one transaction ([`Load::prepare`](super::Load::prepare)): the keeper asks it.
+    pub rows: RowTransactions,
     /// What runs pieces of other nodes' queries here, on rows of bricks that are here. Without it, other nodes fetch the rows.
     pub runner: Option<Arc<dyn PieceRunner>>,
     /// How long it waits.
@@ -83,6 +86,7 @@ impl NodeOptions {
             append_window_bytes: 1 << 20,
             copied_bytes_a_second: None,
             expects_ages: false,
+            rows: RowTransactions::default(),
             runner: None,
             timeouts: ClusterTimeouts::default(),
         }

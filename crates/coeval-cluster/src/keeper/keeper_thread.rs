@@ -7,11 +7,12 @@ use super::silence::Silence;
 use super::{Give, KeeperOptions, Others, Outgoing};
 use crate::log::LogError;
 use crate::node::NodeId;
+use crate::row_transactions::RowTransactions;
 use crate::start_error::StartError;
 use crate::wire::Frame;
 use coeval_txn::cluster::{
     AddError, BeginError, ChangeError, HolderSays, KeeperPlace, KeeperTerm, NextKeeper, RecoverError,
-    RemoveError, TermKeeper, ViewChange, ViewNumber,
+    RemoveError, TermKeeper, ViewChange, ViewKeeper, ViewNumber, ViewRecord,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -131,6 +132,18 @@ fn next_of(options: &KeeperOptions, after: KeeperTerm) -> NextKeeper {
     NextKeeper::new(KeeperPlace { term, node: options.own }, options.replicas)
 }
 
+/// Asks what became of rows with which loads of dead coordinators are one transaction. What is not known yet is asked again, when nodes
+/// say again what they have of these.
+fn ask_rows(keeper: &mut ViewKeeper, rows: &RowTransactions) -> Option<ViewRecord> {
+    let mut record = None;
+    for epoch in keeper.asks_rows() {
+        if let Some(fate) = rows.fate(epoch) {
+            record = keeper.note_rows(epoch, fate);
+        }
+    }
+    record
+}
+
 impl Keeping {
     fn new(options: KeeperOptions, holding: HoldingLink, give: Give, others: Others) -> Self {
         Self {
@@ -176,7 +189,11 @@ impl Keeping {
             // What comes while something is not settled is said again.
             KeeperInput::Told(told) => {
                 if let Step::Keeps(keeper) = &mut self.step {
-                    let _ = keeper.decide(|keeper| ((), keeper.receive(&told)));
+                    let rows = &self.options.rows;
+                    let _ = keeper.decide(|keeper| {
+                        let record = keeper.receive(&told);
+                        ((), record.or_else(|| ask_rows(keeper, rows)))
+                    });
                 }
             }
             KeeperInput::Heard(alive) => {

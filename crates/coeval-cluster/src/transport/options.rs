@@ -61,8 +61,8 @@ pub struct ProtocolVersions {
 
 impl ProtocolVersions {
     /// Those of this program. From version 2 on, a frame may have several messages; from version 3 on, the rows of an append may be of
-    /// several bricks.
-    pub const OWN: Self = Self { oldest: 3, newest: 3 };
+    /// several bricks; from version 4 on, a load may be one transaction with rows.
+    pub const OWN: Self = Self { oldest: 4, newest: 4 };
 }
 
 impl fmt::Display for ProtocolVersions {

@@ -58,6 +58,7 @@ impl Wire for EpochKind {
         out.push(match self {
             Self::Load => 0,
             Self::Delete => 1,
+            Self::LoadWithRows => 2,
         });
     }
 
@@ -65,6 +66,7 @@ impl Wire for EpochKind {
         match from.byte()? {
             0 => Ok(Self::Load),
             1 => Ok(Self::Delete),
+            2 => Ok(Self::LoadWithRows),
             kind => Err(Malformed::Kind { what: "transaction", kind }),
         }
     }

@@ -51,7 +51,7 @@ impl Values {
     }
 
     fn kind(&mut self) -> EpochKind {
-        if self.0.random() { EpochKind::Load } else { EpochKind::Delete }
+        [EpochKind::Load, EpochKind::Delete, EpochKind::LoadWithRows][self.0.random_range(0..3)]
     }
 
     fn older(&mut self, epoch: Epoch) -> Vec<Epoch> {

@@ -43,8 +43,8 @@ fn another_cluster_is_refused_by_name_on_both_sides() {
 
 #[test]
 fn another_version_is_refused_by_name_on_both_sides() {
-    let texts = texts(|options| options.versions = ProtocolVersions { oldest: 4, newest: 5 });
-    assert_all_say(&texts, &["n1 speaks version 3 of", "n2 speaks versions 4 to 5"]);
+    let texts = texts(|options| options.versions = ProtocolVersions { oldest: 5, newest: 6 });
+    assert_all_say(&texts, &["n1 speaks version 4 of", "n2 speaks versions 5 to 6"]);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_newer_format_is_refused_by_name_on_both_sides() {
 fn a_wider_range_of_versions_fits() {
     let (one, two) = pair_with(|options| {
         if options.node == TWO {
-            options.versions = ProtocolVersions { oldest: 1, newest: 3 };
+            options.versions = ProtocolVersions { oldest: 1, newest: 4 };
         }
     });
     one.peers().send(TWO, "x").unwrap();

@@ -53,8 +53,8 @@ fn who_wants_to_be_of_another_cluster_is_refused() {
 
 #[test]
 fn who_speaks_another_version_is_refused() {
-    let text = told(plain, |asked| asked.versions = ProtocolVersions { oldest: 4, newest: 5 });
-    assert_says(&text, &["n1 speaks version 3 of", "speaks versions 4 to 5"]);
+    let text = told(plain, |asked| asked.versions = ProtocolVersions { oldest: 5, newest: 6 });
+    assert_says(&text, &["n1 speaks version 4 of", "speaks versions 5 to 6"]);
 }
 
 #[test]

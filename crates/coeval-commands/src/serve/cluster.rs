@@ -43,7 +43,9 @@ use crate::failure::Failure;
 use belonging::Role;
 use coeval::{Database, Store};
 use coeval_archive::SpreadSource;
-use coeval_cluster::{Durability, Founding, LogError, Node, NodeAddress, NodeOptions, StartError, Tables};
+use coeval_cluster::{
+    Durability, Founding, LogError, Node, NodeAddress, NodeOptions, RowTransactions, StartError, Tables,
+};
 use declarations::{Declarations, Fate};
 use own_node::{OwnNode, Stage};
 use pieces::EngineRunner;
@@ -154,6 +156,8 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     declarations.follow().map_err(|error| failed(&error))?;
     let mut options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
     options.expects_ages = true;
+    let rows = rows_of(&store);
+    options.rows = rows.clone();
     let (engine, working) = (Arc::downgrade(database.engine()), of_work.handle().clone());
     options.runner = Some(Arc::new(EngineRunner { engine, threads: working.clone() }));
     let place = Place { threads: working };
@@ -165,6 +169,7 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
         patience: options.timeouts.serve,
         stage: watch::Sender::new(Stage::Starting),
         declarations: Arc::clone(&declarations),
+        rows,
         place,
     });
     database.engine().set_cluster(Arc::<OwnNode>::clone(&node));
@@ -189,6 +194,13 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     };
     node_threads.spawn(follow_tables(declarations));
     Ok(Some(clustering))
+}
+
+/// Rows say what becomes of loads that they are one transaction with.
+fn rows_of(store: &Store) -> RowTransactions {
+    let store = store.clone();
+    // Damage is told by who reads them. Until it is mended, nobody knows.
+    RowTransactions::new(move || store.world().brick_age().ok().map(Option::unwrap_or_default))
 }
 
 fn durability(arguments: &ServeArguments) -> Durability {

@@ -98,6 +98,11 @@ impl Acknowledgements {
         }
     }
 
+    /// The version that nobody has waited for yet, of what this session has committed or read.
+    pub(super) fn left(&self) -> Option<Version> {
+        self.left
+    }
+
     /// Takes what the caller is to wait for.
     pub(super) fn take(&mut self, store: &Store) -> Option<Publication> {
         self.left.take().and_then(|version| store.publication(version))

@@ -9,10 +9,12 @@ use crate::context::StatementContext;
 use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::rights::{Authority, Object, Rights};
+use crate::server_part::ServerPart;
 use crate::settings::Settings;
 use crate::spread_part::{self, Declared, SpreadPart};
 use crate::tique;
 use coeval_store::{LockWaits, Origin, Priority, Privilege, StoreError, SynchronousCommit, Transaction};
+use coeval_txn::Version;
 use coeval_txn::ssi::SessionFloor;
 use std::sync::Arc;
 
@@ -117,7 +119,24 @@ pub(super) fn before_commit<T>(
     })
 }
 
-/// Commits what a transaction has changed on the cluster, once its own commit has come to this; it is rolled back if that has failed.
+/// Before a transaction's own commit: has that be one with its load into tables of a cluster, if it has both.
+///
+/// # Errors
+/// `0A000` if it uses tables of other servers, too; those of [`spread_part::name_load`]. It is not to be committed.
+pub(super) fn name_load(
+    part: &mut SpreadPart,
+    servers: &ServerPart,
+    engine: &Engine,
+    transaction: &mut Transaction,
+) -> Result<(), SqlError> {
+    if part.is_one_with_rows(transaction) && servers.is_touched() {
+        return Err(spread_part::servers_and_loads());
+    }
+    spread_part::name_load(part, engine, transaction)
+}
+
+/// Commits what a transaction has changed on the cluster, once its own commit has come to this; it is rolled back if that has failed. What
+/// goes with rows waits until these are published, if their version is left to be waited for.
 ///
 /// # Errors
 /// That of the transaction's commit; those of [`SpreadPart::commit`].
@@ -125,14 +144,14 @@ pub(super) fn end_spread<T>(
     part: &mut SpreadPart,
     engine: &Engine,
     settings: &Settings,
-    outcome: Result<T, SqlError>,
+    (outcome, left): (Result<T, SqlError>, Option<Version>),
 ) -> Result<T, SqlError> {
-    let value = outcome.inspect_err(|_| part.end())?;
+    let value = outcome.inspect_err(|error| part.fail(error))?;
     let mode = match settings.synchronous_commit() {
         SynchronousCommit::Off | SynchronousCommit::Local => CommitMode::Asked,
         SynchronousCommit::RemoteWrite | SynchronousCommit::On | SynchronousCommit::RemoteApply => {
             CommitMode::Decided
         }
     };
-    part.commit(engine, mode).map(|()| value)
+    part.commit(engine, mode, left).map(|()| value)
 }

@@ -12,9 +12,9 @@ use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 use bytes::Bytes;
 use coeval_sql::{
-    Cluster, ClusterAges, ClusterDelete, ClusterLoad, ClusterNodeRoles, ClusterNodeShare, ClusterNodeState,
-    ClusterNodeStatus, ClusterSnapshot, CommitMode, Engine, PieceOrder, PlacedBricks, SqlError, SqlState,
-    run_piece,
+    Cluster, ClusterAges, ClusterDelete, ClusterLoad, ClusterNamedLoad, ClusterNodeRoles, ClusterNodeShare,
+    ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode, Engine, PieceOrder, PlacedBricks,
+    SqlError, SqlState, run_piece,
 };
 use coeval_store::BrickSchema;
 use coeval_txn::Epoch;
@@ -579,17 +579,57 @@ impl ClusterLoad for Load {
         let outcome = outcome(&self.open.0, mode);
         async move {
             outcome.await?;
-            let Self { open, rows, .. } = *self;
-            let mut state = open.0.state.lock();
-            state.commits += 1;
-            let from = state.commits;
-            let runs =
-                rows.into_iter().map(|(table, brick, rows)| Run { table, brick, rows, from, until: None });
-            state.rows.extend(runs);
+            self.take_effect();
             Ok(())
         }
         .boxed()
     }
+
+    fn prepare(self: Box<Self>) -> BoxFuture<'static, Result<Option<Box<dyn ClusterNamedLoad>>, SqlError>> {
+        let outcome = outcome(&self.open.0, CommitMode::Decided);
+        async move {
+            outcome.await?;
+            let age = self.epoch();
+            let named: Box<dyn ClusterNamedLoad> = Box::new(Named { age, load: *self });
+            Ok(Some(named))
+        }
+        .boxed()
+    }
+}
+
+impl Load {
+    /// Snapshots that begin from here on see it.
+    fn take_effect(self) {
+        let Self { open, rows, .. } = self;
+        let mut state = open.0.state.lock();
+        state.commits += 1;
+        let from = state.commits;
+        let runs =
+            rows.into_iter().map(|(table, brick, rows)| Run { table, brick, rows, from, until: None });
+        state.rows.extend(runs);
+    }
+}
+
+/// A load that waits for the rows that it is one transaction with.
+#[derive(Debug)]
+struct Named {
+    age: Epoch,
+    load: Load,
+}
+
+impl ClusterNamedLoad for Named {
+    fn age(&self) -> Epoch {
+        self.age
+    }
+
+    fn expect_rows(&mut self) {}
+
+    fn decide(self: Box<Self>) {
+        assert_eq!(self.age, self.load.epoch(), "nothing is named that has not ended");
+        self.load.take_effect();
+    }
+
+    fn roll_back(self: Box<Self>) {}
 }
 
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 //! What worlds name, and who sees it.
 
 use crate::catalog::{CatalogChange, TableDef};
+use crate::error::StoreError;
 use crate::files::SimulatedFiles;
 use crate::id_value::{key, row, table};
 use crate::log::LogOptions;
@@ -88,4 +89,60 @@ fn an_age_that_was_seen_is_there_after_a_crash() {
     let files = files.crash();
     drop(store);
     assert_eq!(open(&files).world().brick_age().unwrap(), age(4));
+}
+
+/// To break it: certify the row with the age as one that is updated.
+#[test]
+fn a_transaction_names_an_age_whatever_was_noted_since_it_began() {
+    for isolation in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {
+        let store = Store::in_memory(StoreOptions::default());
+        let def = with_table(&store);
+        store.note_brick_age(Epoch::new(3)).unwrap();
+        let mut writer = store.begin(isolation, AccessMode::ReadWrite);
+        writer.put(def.id, row(&def, 2, 0)).unwrap();
+        store.note_brick_age(Epoch::new(5)).unwrap();
+        writer.name_brick_age(Epoch::new(8)).unwrap();
+        assert_eq!(store.world().brick_age().unwrap(), age(5));
+        writer.commit().unwrap();
+        assert_eq!(store.world().brick_age().unwrap(), age(8));
+        for (noted, named) in [(7, 8), (9, 9)] {
+            store.note_brick_age(Epoch::new(noted)).unwrap();
+            assert_eq!(store.world().brick_age().unwrap(), age(named));
+        }
+    }
+}
+
+/// To break it: leave `names_age` out of `Submission::stands_at_its_version`.
+#[test]
+fn what_names_an_age_has_read_nothing_that_was_overwritten() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = with_table(&store);
+    store.note_brick_age(Epoch::new(3)).unwrap();
+    for (names, value) in [(false, 1), (true, 2)] {
+        let mut writer = store.begin(Isolation::Serializable, AccessMode::ReadWrite);
+        assert!(writer.get(def.id, &key(1)).unwrap().is_some());
+        let mut other = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        other.put(def.id, row(&def, 1, value)).unwrap();
+        other.commit().unwrap();
+        writer.put(def.id, row(&def, 1 + value, 0)).unwrap();
+        if names {
+            writer.name_brick_age(Epoch::new(8)).unwrap();
+        }
+        let committed = writer.commit();
+        assert_eq!(matches!(committed, Err(StoreError::Conflict(_))), names, "{committed:?}");
+    }
+    assert_eq!(store.world().brick_age().unwrap(), age(3));
+}
+
+/// To break it: make the table where it is not there.
+#[test]
+fn who_began_before_ages_were_kept_names_none() {
+    let store = Store::in_memory(StoreOptions::default());
+    let mut writer = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    store.note_brick_age(Epoch::new(3)).unwrap();
+    assert!(matches!(writer.name_brick_age(Epoch::new(8)), Err(StoreError::Conflict(_))));
+    let mut again = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    again.name_brick_age(Epoch::new(8)).unwrap();
+    again.commit().unwrap();
+    assert_eq!(store.world().brick_age().unwrap(), age(8));
 }

@@ -78,15 +78,20 @@ impl Certifications {
             .ssi
             .certify(certification.begin, reads, submission.written.keys(), passed)
             .map_err(|conflict| refusal(newest, &conflict))?;
-        if certified.first_out().is_some() && submission.is_structural() {
+        if certified.first_out().is_some() && submission.stands_at_its_version() {
             // A safe snapshot applies write sets of rows, not definitions and loads; so these never belong to one
-            // before their whole version does.
+            // before their whole version does. Nor does what is one with a load of a cluster: who sees that is told by versions.
+            let of_its_own = if submission.is_structural() {
+                "a change of definitions or a bulk load"
+            } else {
+                "a load into tables of a cluster"
+            };
             return Err(StoreError::Conflict(ConflictError {
                 what: READ_WRITE,
                 space: crate::ids::CATALOG_SPACE,
-                detail: "What this transaction read was changed meanwhile; with a change of definitions or a bulk \
-                         load of its own it has to begin again."
-                    .to_owned(),
+                detail: format!(
+                    "What this transaction read was changed meanwhile; with {of_its_own} of its own it has to begin again."
+                ),
                 version: newest.version(),
                 cause: ConflictCause::new(ConflictReason::Structural, ConflictPlace::default()),
             }));

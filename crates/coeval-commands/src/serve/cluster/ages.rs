@@ -4,6 +4,7 @@
 //! ```text
 //!   the primary     the newest epoch that its node shows  -->  a row of the database, if that is later than what it has
 //!   every node      the oldest rows that can be read here -->  what they name  -->  kept by the node, and so by all
+//!                   rows that name a load are there       -->  the load is decided, if whoever was to say so has gone
 //! ```
 //! Why: `coeval-txn`'s `epochs/cluster/README.md`, "Rows and bricks". While nothing is loaded nothing is written. While there is no primary, or
 //! it is none of the cluster's nodes, readers of rows see no later loads, and old rows of bricks are kept.
@@ -30,6 +31,7 @@ pub(super) async fn keep(store: Store, own: Arc<OwnNode>) {
     loop {
         tokio::time::sleep(NOTE_PAUSE).await;
         let Some(node) = own.present() else { continue };
+        node.decide_found();
         let noted = if store.is_following() { Ok(()) } else { note_newest(&store, &node).await };
         let looked = if told.elapsed() < TELL_PAUSE {
             Ok(())

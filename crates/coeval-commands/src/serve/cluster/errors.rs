@@ -4,7 +4,7 @@
 //! | SQLSTATE | what has happened | what became of the work |
 //! |---|---|---|
 //! | 57P03 | the node does not serve in time, or nobody who has a brick answers | nothing; it may be run again |
-//! | 40001 | a load lost the last holder of a brick, or a snapshot was kept too long | rolled back; it may be run again |
+//! | 40001 | a load lost the last holder of a brick, one with rows waited too long, or a snapshot was kept too long | rolled back; it may be run again |
 //! | 08007 | the node left the cluster between the wish to commit and the decision | committed as a whole, or rolled back |
 //! | 0A000 | a delete on another node than that with the keeper | nothing |
 //! | 55000 | a node is not drained or removed: the keeper is elsewhere, or the cluster cannot do without it; or it does not go on without lost nodes | nothing |
@@ -76,6 +76,9 @@ pub(super) fn of_writing(error: &LoadError) -> SqlError {
         LoadError::TooLong { .. } => SqlError::new(SqlState::ProgramLimitExceeded, message),
         LoadError::Refused(refused) => of_refused(refused),
         LoadError::Codes(codes) => of_codes(codes),
+        LoadError::NotNamed { .. } => SqlError::new(SqlState::SerializationFailure, message)
+            .with_detail("It is to be one transaction with rows, and is seen by nobody before all older ones.")
+            .with_hint("Run it again. coeval_cluster_pending counts what is open; idle_in_transaction_session_timeout ends it."),
         LoadError::RolledBack(_) => SqlError::new(SqlState::SerializationFailure, message)
             .with_detail("Nothing of it is left, or will be seen.")
             .with_hint("Run it again."),

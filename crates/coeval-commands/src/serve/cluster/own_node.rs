@@ -21,7 +21,9 @@ use coeval::{
     ClusterMessageFigures, ClusterNodeRoles, ClusterNodeShare, ClusterNodeState, ClusterNodeStatus,
     ClusterSnapshot, SqlError, SqlState,
 };
-use coeval_cluster::{ConnectionState, Epoch, Node, NodeAddress, NodeId, NodeShare, NodeStatus, PeerStatus};
+use coeval_cluster::{
+    ConnectionState, Epoch, Node, NodeAddress, NodeId, NodeShare, NodeStatus, PeerStatus, RowTransactions,
+};
 use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -57,6 +59,8 @@ pub(super) struct OwnNode {
     pub(super) patience: Duration,
     pub(super) stage: watch::Sender<Stage>,
     pub(super) declarations: Arc<Declarations>,
+    /// Loads that are one transaction with rows of the database.
+    pub(super) rows: RowTransactions,
     pub(super) place: Place,
 }
 
@@ -236,6 +240,10 @@ impl Cluster for OwnNode {
 impl ClusterAges for OwnNode {
     fn newest(&self) -> Option<Epoch> {
         self.present()?.newest_shown()
+    }
+
+    fn newest_with_rows(&self) -> Epoch {
+        self.rows.newest()
     }
 
     fn snapshot_at(&self, age: Epoch) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {

@@ -5,15 +5,22 @@ use super::errors::of_writing;
 use super::reading::Seen;
 use super::working;
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use coeval::{ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode, SqlError, SqlState};
-use coeval_cluster::{BrickAddress, CommitWait, Delete, Epoch, Load};
+use coeval::{
+    ClusterDelete, ClusterLoad, ClusterNamedLoad, ClusterSnapshot, CommitMode, SqlError, SqlState,
+};
+use coeval_cluster::{BrickAddress, CommitWait, Delete, Epoch, Load, NamedLoad};
 use futures::future::BoxFuture;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// Bytes of rows that are sent at once. The rows of one brick go into one message with all their texts, and a message has 16 MiB at
 /// most.
 const PIECE_BYTES: usize = 4 << 20;
+
+/// How long a transaction with rows waits for loads and deletes that began before its own. It may have locked rows that one of them waits
+/// for; so it gives up some time.
+const OLDER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What loads and deletes have in common.
 #[derive(Clone, Debug)]
@@ -68,6 +75,40 @@ impl ClusterLoad for Loading {
             });
             committed.await
         })
+    }
+
+    fn prepare(self: Box<Self>) -> BoxFuture<'static, Result<Option<Box<dyn ClusterNamedLoad>>, SqlError>> {
+        Box::pin(async move {
+            let Self { load, place, .. } = *self;
+            let load = load.ok_or_else(over)?;
+            let threads = place.threads.clone();
+            let prepared = working::begin(&threads, async move {
+                load.prepare(OLDER_PATIENCE).await.map_err(|error| of_writing(&error))
+            });
+            Ok(prepared.await?.map(|named| Box::new(OneWithRows(named)) as Box<dyn ClusterNamedLoad>))
+        })
+    }
+}
+
+/// A load that is one transaction with rows.
+#[derive(Debug)]
+struct OneWithRows(NamedLoad);
+
+impl ClusterNamedLoad for OneWithRows {
+    fn age(&self) -> Epoch {
+        self.0.age()
+    }
+
+    fn expect_rows(&mut self) {
+        self.0.expect_rows();
+    }
+
+    fn decide(self: Box<Self>) {
+        self.0.decide();
+    }
+
+    fn roll_back(self: Box<Self>) {
+        self.0.roll_back();
     }
 }
 

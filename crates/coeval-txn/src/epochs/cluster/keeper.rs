@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::message::CommitTerms;
 use super::rules::{Rule, Rules};
 use super::view::{
-    CommittedEpoch, Incarnation, KeeperPlace, Member, NodeId, View, ViewChange, ViewNumber, ViewRecord,
+    CommittedEpoch, EpochKind, Incarnation, KeeperPlace, Member, NodeId, View, ViewChange, ViewNumber,
+    ViewRecord,
 };
 use crate::epochs::Epoch;
 
@@ -57,6 +58,15 @@ pub struct ClosedReport {
     pub commits: Vec<(Epoch, CommitTerms)>,
 }
 
+/// What became of rows with which a load is one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsFate {
+    /// They are there, and stay.
+    Committed,
+    /// They are not there, and will not be.
+    RolledBack,
+}
+
 /// Why a node cannot be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoveError {
@@ -75,6 +85,8 @@ pub struct ViewKeeper {
     view: View,
     replicas: usize,
     reports: BTreeMap<Member, ClosedReport>,
+    /// What rows have said of the transactions in these.
+    rows: BTreeMap<Epoch, RowsFate>,
     /// Who has all bricks that come to it in the present layout.
     complete: BTreeSet<Member>,
     /// The newest incarnation of each node that has ever belonged.
@@ -117,6 +129,7 @@ impl ViewKeeper {
             view: View::default(),
             replicas,
             reports: BTreeMap::new(),
+            rows: BTreeMap::new(),
             complete: BTreeSet::new(),
             newest: BTreeMap::new(),
             rules,
@@ -225,14 +238,62 @@ impl ViewKeeper {
             return None;
         }
         self.reports.insert(report.from, report.clone());
+        self.close()
+    }
+
+    /// Whether all that is to be known of the transactions of dead coordinators was reported.
+    fn has_all_reports(&self) -> bool {
         let is_complete = self.view.members().all(|member| self.reports.contains_key(&member));
-        if !is_complete && self.rules.keep(Rule::CloseBeforeOutcome) {
+        !self.reports.is_empty() && (is_complete || !self.rules.keep(Rule::CloseBeforeOutcome))
+    }
+
+    /// The transactions of dead coordinators that have committed if rows have, of which nobody has told it yet what became of these.
+    #[must_use]
+    pub fn asks_rows(&self) -> Vec<Epoch> {
+        if self.view.unclosed().is_empty() || !self.has_all_reports() {
+            return Vec::new();
+        }
+        self.of_rows().into_iter().filter(|epoch| !self.rows.contains_key(epoch)).collect()
+    }
+
+    /// Takes in what became of the rows of such a transaction: it is so for good. Gives the record with the outcomes, if that was the
+    /// last that was not known.
+    #[must_use]
+    pub fn note_rows(&mut self, epoch: Epoch, fate: RowsFate) -> Option<ViewRecord> {
+        self.rows.insert(epoch, fate);
+        self.close()
+    }
+
+    /// What rows elsewhere have to decide: all holders that are left have logged it, and nobody who is left knows more.
+    fn of_rows(&self) -> Vec<Epoch> {
+        if !self.rules.keep(Rule::RowsDecide) {
+            return Vec::new();
+        }
+        let latest = self.reports.values().map(|report| report.latest_committed).max().unwrap_or_default();
+        let decided: BTreeSet<Epoch> = self.decided().map(|decided| decided.epoch).collect();
+        let is_open = |committed: &CommittedEpoch| {
+            let CommittedEpoch { epoch, kind, .. } = committed;
+            *kind == EpochKind::LoadWithRows && *epoch > latest && !decided.contains(epoch)
+        };
+        let open = self.committed().into_values().filter(is_open);
+        open.map(|committed| committed.epoch).collect()
+    }
+
+    /// Records the outcomes, if all is known.
+    fn close(&mut self) -> Option<ViewRecord> {
+        if self.view.unclosed().is_empty() || !self.has_all_reports() || !self.asks_rows().is_empty() {
             return None;
         }
         let through = self.reports.values().map(|report| report.clock).max()?;
         let latest = self.reports.values().map(|report| report.latest_committed).max()?;
         let nodes = self.view.unclosed().clone();
-        let committed = self.committed().split_off(&Epoch::new(latest.get() + 1)).into_values().collect();
+        let mut committed = self.committed().split_off(&Epoch::new(latest.get() + 1));
+        for epoch in self.of_rows() {
+            if self.rows.get(&epoch) == Some(&RowsFate::RolledBack) {
+                committed.remove(&epoch);
+            }
+        }
+        let committed = committed.into_values().collect();
         Some(self.record(ViewChange::Outcomes { nodes, latest, through, committed }))
     }
 
@@ -241,8 +302,8 @@ impl ViewKeeper {
     /// Those that were decided are among them: all holders of that view had logged it, and forget it only once they know
     /// that it is decided. And of each of them all rows are there on all survivors: it was logged after them.
     fn committed(&self) -> BTreeMap<Epoch, CommittedEpoch> {
-        let decided = self.reports.values().flat_map(|report| &report.decided);
-        let mut committed: BTreeMap<_, _> = decided.map(|decided| (decided.epoch, decided.clone())).collect();
+        let mut committed: BTreeMap<_, _> =
+            self.decided().map(|decided| (decided.epoch, decided.clone())).collect();
         for report in self.reports.values() {
             for (epoch, terms) in report.commits.iter().filter(|(_, terms)| self.survives(report.from, terms))
             {
@@ -261,6 +322,11 @@ impl ViewKeeper {
             }
         }
         committed
+    }
+
+    /// The transactions that somebody knows to be decided.
+    fn decided(&self) -> impl Iterator<Item = &CommittedEpoch> {
+        self.reports.values().flat_map(|report| &report.decided)
     }
 
     /// Whether a live member still answers for its part of a transaction: it is the same life, or it has all of an
@@ -287,6 +353,9 @@ impl ViewKeeper {
             self.newest.clone_from(&whole.newest);
         }
         self.reports.clear();
+        if matches!(record.change, ViewChange::Outcomes { .. }) {
+            self.rows.clear();
+        }
         if self.view.layout() == record.number {
             self.complete.clear();
         }

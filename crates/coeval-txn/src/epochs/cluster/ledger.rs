@@ -136,7 +136,7 @@ impl Ledger {
     }
 
     fn note_decided_delete(&mut self, decided: &CommittedEpoch) {
-        if decided.kind == EpochKind::Load {
+        if decided.kind != EpochKind::Delete {
             return;
         }
         if self.rules.keep(Rule::ReadersStayBelowDeletes) {
@@ -156,6 +156,16 @@ impl Ledger {
     /// The newest epoch up to which a declared reader may see everything.
     pub(super) fn newest_safe(&self) -> Epoch {
         self.deletes.newest_safe(self.latest_committed)
+    }
+
+    /// Up to which epoch a declared reader may see everything once this pending transaction is decided; nothing if that is without it.
+    pub(super) fn newest_safe_with(&self, decided: &CommittedEpoch) -> Option<Epoch> {
+        if self.pending.keys().next() != Some(&decided.epoch) {
+            return None;
+        }
+        let mut with = self.clone();
+        with.commit(decided);
+        Some(with.newest_safe()).filter(|newest| *newest >= decided.epoch)
     }
 
     /// Notes that a transaction is rolled back and its rows are gone.

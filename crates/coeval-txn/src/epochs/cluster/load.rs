@@ -11,6 +11,14 @@
 //!                           v
 //!                         Ended                                              (all members hear of it: forgotten)
 //! ```
+//! One that is committed together with rows elsewhere waits behind `Committing` until these are there:
+//!
+//! ```text
+//!         all holders have logged        all before it have ended         the rows are there
+//!   Committing ----------------> Prepared ----------------> Named ------------------> Decided
+//!                                    |  the user: there are no rows  |
+//!                                    +-----------> Cutting <---------+
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,6 +35,10 @@ pub(super) enum Phase {
     Open,
     /// Its holders are asked to log its commit.
     Committing,
+    /// They have logged it, and rows elsewhere are to say whether it has committed.
+    Prepared,
+    /// These may name it by now.
+    Named,
     /// Its holders are asked to remove its rows.
     Cutting,
     /// It has committed; the members are told.
@@ -41,7 +53,9 @@ impl Phase {
             (self, next),
             (Self::Open, Self::Committing | Self::Cutting)
                 | (Self::Open, Self::Ended)
-                | (Self::Committing, Self::Decided | Self::Cutting)
+                | (Self::Committing, Self::Decided | Self::Prepared | Self::Cutting)
+                | (Self::Prepared, Self::Named | Self::Cutting)
+                | (Self::Named, Self::Decided | Self::Cutting)
                 | (Self::Cutting, Self::Ended)
         )
     }
@@ -51,6 +65,8 @@ impl Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     None,
+    /// To be ready to commit, if rows elsewhere do.
+    Prepare,
     Commit,
     RollBack,
 }
@@ -130,6 +146,10 @@ impl<R: Clone> Load<R> {
         self.epoch
     }
 
+    pub(super) fn kind(&self) -> EpochKind {
+        self.kind
+    }
+
     /// An epoch up to which it sees everything.
     pub(super) fn floor(&self) -> Epoch {
         self.floor
@@ -166,7 +186,22 @@ impl<R: Clone> Load<R> {
 
     /// Whether its user wanted it committed, and it has come to that.
     pub(super) fn has_committed(&self) -> bool {
-        self.has_outcome() && self.wish == Wish::Commit
+        self.has_outcome() && matches!(self.wish, Wish::Prepare | Wish::Commit)
+    }
+
+    /// Whether its user may still have it rolled back.
+    pub(super) fn may_roll_back(&self) -> bool {
+        self.is_open() || (self.wish == Wish::Prepare && !self.has_outcome())
+    }
+
+    /// Whether it waits for rows that are to say whether it has committed.
+    pub(super) fn waits_for_rows(&self) -> bool {
+        matches!(self.phase, Phase::Prepared | Phase::Named) && self.wish == Wish::Prepare
+    }
+
+    /// Whether rows may be there that name it.
+    pub(super) fn is_named(&self) -> bool {
+        self.phase == Phase::Named
     }
 
     /// Whether its user has been told how it ended.
@@ -265,6 +300,26 @@ impl<R: Clone> Load<R> {
         self.wish = Wish::Commit;
     }
 
+    /// The user wants it to be ready to commit together with rows that are elsewhere.
+    pub(super) fn prepare(&mut self) {
+        assert!(self.is_open(), "an open transaction is prepared");
+        self.kind = EpochKind::LoadWithRows;
+        self.wish = Wish::Prepare;
+    }
+
+    /// Rows may name it from here on: all before it has ended.
+    pub(super) fn name(&mut self) {
+        if self.phase == Phase::Prepared {
+            self.become_phase(Phase::Named);
+        }
+    }
+
+    /// The rows are there.
+    pub(super) fn decide(&mut self) {
+        assert!(self.is_named() && self.waits_for_rows(), "rows that are there have named it");
+        self.wish = Wish::Commit;
+    }
+
     /// It cannot commit, or its user does not want it to.
     pub(super) fn doom(&mut self) {
         self.wish = Wish::RollBack;
@@ -315,7 +370,8 @@ impl<R: Clone> Load<R> {
             Phase::Committing => self.unanswered = self.holders(),
             Phase::Cutting => self.unanswered.retain(is_left),
             Phase::Decided | Phase::Ended => self.unanswered.retain(|node| view.member(*node).is_some()),
-            Phase::Open => {}
+            // Whoever was asked has logged it, as with what is decided.
+            Phase::Open | Phase::Prepared | Phase::Named => {}
         }
     }
 
@@ -330,23 +386,30 @@ impl<R: Clone> Load<R> {
         let is_answered = self.unanswered.is_empty()
             || (!rules.keep(Rule::DecidedBeforeShown) && self.unanswered.len() < self.counts.len());
         let (next, unanswered) = match (self.phase, self.wish) {
-            (Phase::Open | Phase::Committing, Wish::RollBack) if !rules.keep(Rule::CutBeforeEnded) => {
-                (Phase::Cutting, BTreeSet::new())
+            (phase, Wish::RollBack) if phase.may_become(Phase::Cutting) => {
+                let asked = if rules.keep(Rule::CutBeforeEnded) { self.holders() } else { BTreeSet::new() };
+                (Phase::Cutting, asked)
             }
-            (Phase::Open | Phase::Committing, Wish::RollBack) => (Phase::Cutting, self.holders()),
             // A log that has no rows of it may not remember its number either: nobody's LCE may rest on it.
-            (Phase::Open, Wish::Commit) if self.appends.is_empty() && rules.keep(Rule::RowsForLatest) => {
+            (Phase::Open, Wish::Commit | Wish::Prepare)
+                if self.appends.is_empty() && rules.keep(Rule::RowsForLatest) =>
+            {
                 (Phase::Ended, others())
             }
-            (Phase::Open, Wish::Commit) if is_ready => (Phase::Committing, self.holders()),
-            (Phase::Committing, _) if is_answered => (Phase::Decided, others()),
+            (Phase::Open, Wish::Commit | Wish::Prepare) if is_ready => (Phase::Committing, self.holders()),
+            (Phase::Committing, Wish::Prepare) if is_answered => (Phase::Prepared, BTreeSet::new()),
+            (Phase::Committing | Phase::Named, Wish::Commit) if is_answered => (Phase::Decided, others()),
             (Phase::Cutting, _) if self.unanswered.is_empty() => (Phase::Ended, others()),
             _ => return None,
         };
-        assert!(self.phase.may_become(next), "{:?} does not become {next:?}", self.phase);
-        self.phase = next;
+        self.become_phase(next);
         self.unanswered = unanswered;
         Some(next)
+    }
+
+    fn become_phase(&mut self, next: Phase) {
+        assert!(self.phase.may_become(next), "{:?} does not become {next:?}", self.phase);
+        self.phase = next;
     }
 
     /// All that is asked and not answered.
@@ -373,7 +436,7 @@ impl<R: Clone> Load<R> {
         let holders: Arc<[Member]> = self.counts.keys().filter_map(member).collect();
         requests.extend(self.unanswered.iter().filter_map(|node| {
             let body = match self.phase {
-                Phase::Open => return None,
+                Phase::Open | Phase::Prepared | Phase::Named => return None,
                 Phase::Committing => Body::Commit(self.epoch, self.terms(*node, &holders)),
                 Phase::Cutting => Body::Cut(self.epoch),
                 Phase::Decided => Body::Decided(self.decided()),

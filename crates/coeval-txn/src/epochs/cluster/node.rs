@@ -4,6 +4,7 @@
 mod follow;
 mod moves;
 mod receive;
+mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -210,12 +211,15 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
             return Err(NodeError::NotMet);
         }
         let epoch = self.ledger.begin(self.member.incarnation);
-        if kind == EpochKind::Delete {
-            self.ledger.note_delete(epoch);
-        }
         assert_eq!(self.ledger.node_of(epoch), self.member.node, "a node hands out its own epochs");
         let mut load = Load::new(epoch, kind, self.latest_committed(), &self.view);
-        load.note_begun(self.member.node, &self.ledger.pending_for(epoch), &self.view, self.rules);
+        // Else it asks itself, as it asks others.
+        if self.may_answer_begin(kind) {
+            if kind == EpochKind::Delete {
+                self.ledger.note_delete(epoch);
+            }
+            load.note_begun(self.member.node, &self.ledger.pending_for(epoch), &self.view, self.rules);
+        }
         let requests = load.requests(&self.view);
         self.loads.insert(epoch, load);
         self.send_all(requests);
@@ -290,9 +294,9 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
     ///
     /// # Errors
     ///
-    /// If the transaction is over.
+    /// If the transaction is over, or its user has wanted it committed; one that is [prepared](Self::prepare) may be rolled back.
     pub fn roll_back(&mut self, epoch: Epoch) -> Result<(), NodeError> {
-        self.loads.get_mut(&epoch).filter(|load| load.is_open()).ok_or(NodeError::Over)?.doom();
+        self.loads.get_mut(&epoch).filter(|load| load.may_roll_back()).ok_or(NodeError::Over)?.doom();
         self.advance(epoch);
         Ok(())
     }

@@ -63,6 +63,12 @@ pub(crate) enum Rule {
     SafeWaitsForAges,
     /// What rows name is shown by a node that knows itself that it has ended.
     AgesThatHaveEnded,
+    /// Of a dead coordinator's transactions with rows those are committed whose rows are there.
+    RowsDecide,
+    /// Rows name a transaction that they are one with when all before it has ended.
+    NamedBehindAll,
+    /// A node that has named one answers no delete's begin before it knows how that has ended.
+    DeletesWaitForRows,
     /// While a brick moves, loads append to its holders of before and of after.
     AppendToBoth,
     /// A brick is copied when the loads that began before have ended.
@@ -156,7 +162,7 @@ impl Rules {
 #[cfg(test)]
 impl Rule {
     /// Each of them.
-    pub(crate) const ALL: [Self; 62] = [
+    pub(crate) const ALL: [Self; 65] = [
         Self::PendingLists,
         Self::Clocks,
         Self::Dependencies,
@@ -186,6 +192,9 @@ impl Rule {
         Self::SafeOfAllMembers,
         Self::SafeWaitsForAges,
         Self::AgesThatHaveEnded,
+        Self::RowsDecide,
+        Self::NamedBehindAll,
+        Self::DeletesWaitForRows,
         Self::AppendToBoth,
         Self::OlderLoadsEnd,
         Self::CopyWhatHadEnded,

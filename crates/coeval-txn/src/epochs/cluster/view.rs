@@ -204,6 +204,8 @@ pub enum EpochKind {
     Load,
     /// It reads and deletes bricks.
     Delete,
+    /// A load that is one transaction with rows elsewhere: it has committed if these have.
+    LoadWithRows,
 }
 
 /// A transaction that is decided.

@@ -197,9 +197,14 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         let epochs: Vec<Epoch> = self.loads.keys().copied().collect();
         for epoch in epochs {
             let pending = self.ledger.pending_for(epoch);
+            let kind = self.loads.get(&epoch).map(Load::kind);
+            let may_answer = kind.is_some_and(|kind| self.may_answer_begin(kind));
             if let Some(load) = self.loads.get_mut(&epoch) {
                 load.enter(&view, rules);
-                load.note_begun(self.member.node, &pending, &view, rules);
+                // Else it asks itself, as it asks others.
+                if may_answer {
+                    load.note_begun(self.member.node, &pending, &view, rules);
+                }
             }
             self.advance(epoch);
         }

@@ -61,6 +61,9 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
 
     fn receive_begin(&mut self, from: Member, epoch: Epoch, kind: EpochKind) {
         self.ledger.note_begin(epoch, from.incarnation);
+        if !self.may_answer_begin(kind) {
+            return; // It is asked again.
+        }
         if kind == EpochKind::Delete {
             self.ledger.note_delete(epoch);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The protocol holds over random schedules; and not, if a rule is left out.
 
-use super::simulator::{AGES_FROM, Counts, Faults, LOSSES_FROM, simulate};
+use super::simulator::{AGES_FROM, Counts, Faults, LOSSES_FROM, ROWS_FROM, simulate};
 use crate::epochs::cluster::rules::{Rule, Rules};
 
 /// So many seeds; `COEVAL_CLUSTER_SEEDS` asks for more.
@@ -61,6 +61,16 @@ fn readers_that_come_with_the_age_of_their_rows_see_all_up_to_it() {
 }
 
 #[test]
+fn a_load_is_seen_with_the_rows_that_it_is_one_transaction_with() {
+    for faults in [Faults::Network, Faults::Machines] {
+        let (seeds, counts) = run_from(ROWS_FROM, faults);
+        let seeds = usize::try_from(seeds).unwrap();
+        assert!(counts.with_rows > seeds / 2 && counts.by_age > seeds / 2, "too little has happened");
+        assert!(faults == Faults::Network || counts.rows_asked > 0, "no keeper has asked what became of rows");
+    }
+}
+
+#[test]
 fn the_others_go_on_without_machines_that_are_lost_for_good() {
     let (seeds, counts) = run_from(LOSSES_FROM, Faults::Machines);
     let seeds = usize::try_from(seeds).unwrap();
@@ -91,7 +101,7 @@ fn check_texts(seeds: usize, counts: Counts) {
 const SEEDS_TO_NOTICE: u64 = 500;
 
 /// What these are for happens so rarely by chance that scripts show it. Those about keepers are in `succession.rs`.
-const BY_SCRIPT: [Rule; 23] = [
+const BY_SCRIPT: [Rule; 26] = [
     Rule::RowsForLatest,
     Rule::ForgetWhenAway,
     Rule::ForgetForGood,
@@ -99,6 +109,9 @@ const BY_SCRIPT: [Rule; 23] = [
     Rule::DeletesWaitForClosing,
     Rule::SafeWaitsForAges,
     Rule::AgesThatHaveEnded,
+    Rule::RowsDecide,
+    Rule::NamedBehindAll,
+    Rule::DeletesWaitForRows,
     Rule::CopyWhatHadEnded,
     Rule::SamePast,
     Rule::AllCodesBeforeServing,

@@ -5,7 +5,7 @@ use super::{BRICK, Everywhere, Node};
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::{
     Body, BrickAddress, ClusterNode, Effect, Incarnation, LogRecord, Member, Message, NodeError, NodeId,
-    Placement, ToKeeper, ViewKeeper, ViewRecord,
+    Placement, RowsFate, ToKeeper, ViewKeeper, ViewRecord,
 };
 use crate::epochs::{Epoch, Stride};
 
@@ -124,6 +124,41 @@ impl Stage {
     fn commit(&mut self, number: u32, epoch: Epoch) {
         self.node(number).commit(epoch).unwrap();
         self.pump(number);
+    }
+
+    /// All that is under way arrives.
+    fn deliver_all(&mut self) {
+        self.deliver(&(1..=self.count).collect::<Vec<_>>());
+    }
+
+    /// A load that waits for the rows that it is one transaction with.
+    fn prepared(&mut self, number: u32) -> Epoch {
+        let epoch = self.load(number);
+        self.deliver_all();
+        self.node(number).prepare(epoch).unwrap();
+        self.pump(number);
+        self.deliver_all();
+        epoch
+    }
+
+    /// The rows are there.
+    fn decide(&mut self, number: u32, epoch: Epoch) {
+        self.node(number).decide(epoch).unwrap();
+        self.pump(number);
+        self.deliver_all();
+    }
+
+    /// n1 is gone, which has prepared a load; what has become of the rows is known.
+    fn lose_first(&mut self, load: Epoch, fate: RowsFate) {
+        self.remove(1);
+        self.follow(2);
+        self.tell_keeper();
+        let asked = self.keeper.asks_rows();
+        assert!(asked.is_empty() || asked == [load], "{asked:?}");
+        for epoch in asked {
+            self.records.extend(self.keeper.note_rows(epoch, fate));
+        }
+        self.follow(2);
     }
 
     /// All nodes follow the keeper, who hears them, and all messages arrive.
@@ -583,4 +618,109 @@ fn files_of_what_has_not_ended_do_not_count() {
     stage.node(1).resend();
     assert_eq!(stage.node(1).latest_committed(), load);
     assert_eq!(stage.node(1).latest_safe(), Epoch::ZERO);
+}
+
+/// n1 dies when all have logged its load. The rows that are one transaction with it are not there, and will not come.
+#[test]
+fn a_load_is_rolled_back_without_the_rows_that_it_is_one_transaction_with() {
+    needs(Rule::RowsDecide, |rules| {
+        let mut stage = Stage::new(2, rules);
+        let load = stage.prepared(1);
+        stage.lose_first(load, RowsFate::RolledBack);
+        !stage.labels(2).contains(&load)
+    });
+}
+
+/// The same, but the rows are there.
+#[test]
+fn a_load_is_committed_with_the_rows_that_it_is_one_transaction_with() {
+    let mut stage = Stage::new(2, Rules::ALL);
+    let load = stage.prepared(1);
+    assert_eq!(stage.node(1).name(load), Ok(Some(load)));
+    stage.lose_first(load, RowsFate::Committed);
+    assert_eq!(stage.node(2).latest_committed(), load);
+    assert_eq!(stage.labels(2), [load]);
+    assert_eq!(stage.node(1).decide(load), Ok(()), "n1 does not know that it is out of the view");
+}
+
+/// n2 has a load open. Rows that name one of n1, which began behind that, would have all their readers wait for n2.
+#[test]
+fn rows_name_a_load_when_all_before_it_has_ended() {
+    needs(Rule::NamedBehindAll, |rules| {
+        let mut stage = Stage::new(2, rules);
+        let older = stage.load(2);
+        stage.deliver_all();
+        let load = stage.prepared(1);
+        assert!(older < load);
+        let early = stage.node(1).name(load).unwrap();
+        if early.is_none() {
+            stage.commit(2, older);
+            stage.deliver_all();
+            assert_eq!(stage.node(1).name(load), Ok(Some(load)));
+        }
+        stage.decide(1, load);
+        stage.node(2).read_only_at(load).is_ok()
+    });
+}
+
+/// A delete begins when rows may have named a load, so that readers who have these rows see the load and not the delete: it sees the
+/// load.
+#[test]
+fn a_delete_sees_a_load_that_rows_have_named() {
+    needs(Rule::DeletesWaitForRows, |rules| {
+        let mut stage = Stage::new(2, rules);
+        let load = stage.prepared(1);
+        assert_eq!(stage.node(1).name(load), Ok(Some(load)));
+        let delete = stage.node(1).begin_delete().unwrap();
+        stage.pump(1);
+        stage.deliver_all();
+        let early = stage.node(1).snapshot_of(delete);
+        stage.decide(1, load);
+        stage.node(1).resend();
+        stage.pump(1);
+        stage.deliver_all();
+        early.or(stage.node(1).snapshot_of(delete)).unwrap().contains(load)
+    });
+}
+
+/// A delete does not see a load that began before it and is open. Readers with the load have the delete, too: so rows name that.
+#[test]
+fn rows_name_the_delete_that_does_not_see_their_load() {
+    let mut stage = Stage::new(2, Rules::ALL);
+    let load = stage.load(1);
+    stage.deliver_all();
+    let delete = stage.node(1).begin_delete().unwrap();
+    stage.pump(1);
+    stage.deliver_all();
+    stage.node(1).prepare(load).unwrap();
+    stage.pump(1);
+    stage.deliver_all();
+    assert_eq!(stage.node(1).name(load), Ok(None), "the delete is open");
+    stage.node(1).append(delete, BRICK, ()).unwrap();
+    stage.pump(1);
+    stage.deliver_all();
+    stage.commit(1, delete);
+    stage.deliver_all();
+    assert_eq!(stage.node(1).name(load), Ok(Some(delete)));
+    stage.decide(1, load);
+    assert_eq!([1, 2].map(|number| stage.node(number).newest_shown()), [delete; 2]);
+    assert!(stage.node(2).read_only_at(delete).is_ok());
+}
+
+/// What is not named yet, or is, may be rolled back as long as its rows are not there; behind that it is over.
+#[test]
+fn a_load_is_rolled_back_when_its_rows_fail() {
+    for names in [false, true] {
+        let mut stage = Stage::new(2, Rules::ALL);
+        let load = stage.prepared(1);
+        if names {
+            assert_eq!(stage.node(1).name(load), Ok(Some(load)));
+        }
+        stage.node(1).roll_back(load).unwrap();
+        stage.pump(1);
+        stage.deliver_all();
+        assert!([1, 2].iter().all(|number| stage.labels(*number).is_empty()));
+        assert_eq!(stage.node(1).name(load), Err(NodeError::Over));
+        assert_eq!(stage.node(1).decide(load), Err(NodeError::Over));
+    }
 }

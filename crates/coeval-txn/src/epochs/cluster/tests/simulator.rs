@@ -10,6 +10,7 @@
 //! - what was acknowledged is in the log, on disk, of every node that serves its bricks, and some node does;
 //! - a declared reader that lacks a delete sees nothing that the delete lacks; LSE is below what any reader sees;
 //! - a reader that comes with an age that rows name sees all up to it, wherever it comes, and LSE is below it;
+//! - a load that is one transaction with rows is seen if these are there, and not if they are not; rows without it name only what is before it;
 //! - what is not above somebody's LCE has ended; no epoch is given twice;
 //! - a code has one text and a text one code, over all that any node was told at any time; what was told is on the disks of
 //!   all that serve its dictionary's place; whatever rows a node has, it has the texts of their codes; whoever knows all texts
@@ -25,6 +26,7 @@ mod keepers;
 mod losses;
 mod machine;
 mod nodes;
+mod rows;
 mod run;
 mod texts;
 mod users;
@@ -50,6 +52,8 @@ pub(super) use losses::LOSSES_FROM;
 use losses::Losses;
 use machine::{Bricks, Machine};
 use nodes::{Asking, COMING_MAX, changes_nodes};
+pub(super) use rows::ROWS_FROM;
+use rows::RowTransactions;
 
 /// The rows of an append: numbers that no other append has, and the texts of their codes. Which code a row has, its number
 /// tells (`Simulation::row_codes`).
@@ -162,6 +166,10 @@ pub(super) struct Counts {
     pub(super) removed: usize,
     /// How many readers came with the age of their rows.
     pub(super) by_age: usize,
+    /// How many transactions with rows had these committed.
+    pub(super) with_rows: usize,
+    /// How often a keeper asked what became of rows.
+    pub(super) rows_asked: usize,
     /// How many keepers began after another one.
     pub(super) keepers: usize,
     /// How many machines are gone for good.
@@ -194,6 +202,8 @@ impl std::ops::AddAssign for Counts {
         self.drained += other.drained;
         self.removed += other.removed;
         self.by_age += other.by_age;
+        self.with_rows += other.with_rows;
+        self.rows_asked += other.rows_asked;
         self.keepers += other.keepers;
         self.gone += other.gone;
         self.recovered += other.recovered;
@@ -220,6 +230,8 @@ struct Simulation {
     changes_nodes: bool,
     /// What rows name, in runs in which readers come with that.
     row_ages: Option<RowAges>,
+    /// Loads that are one transaction with rows, in runs in which there are some.
+    row_transactions: Option<RowTransactions>,
     /// So many machines there are at most, and so many numbers.
     nodes_max: u32,
     /// The machine that is coming.
@@ -303,6 +315,7 @@ impl Simulation {
             nodes_random: StdRng::seed_from_u64(seed ^ (1 << 63)),
             changes_nodes,
             row_ages: (seed >= AGES_FROM && losses.is_none()).then(RowAges::default),
+            row_transactions: (seed >= ROWS_FROM && losses.is_none()).then(RowTransactions::default),
             nodes_max,
             asking: None,
             keepers_random: StdRng::seed_from_u64(seed ^ (1 << 62)),

@@ -26,6 +26,16 @@ impl RowAges {
         }
         &mut self.oldest[machine]
     }
+
+    /// What the newest version names.
+    pub(super) fn newest(&self) -> Option<Epoch> {
+        self.named.last().copied()
+    }
+
+    /// Another version names this.
+    pub(super) fn name(&mut self, age: Epoch) {
+        self.named.push(age);
+    }
 }
 
 impl Simulation {
@@ -55,8 +65,8 @@ impl Simulation {
         let Ok((reader, shown)) = node.declared_read_only() else { return };
         node.release(reader);
         let Some(ages) = &mut self.row_ages else { return };
-        if ages.named.last().is_none_or(|last| *last < shown.newest()) {
-            ages.named.push(shown.newest());
+        if ages.newest().is_none_or(|last| last < shown.newest()) {
+            ages.name(shown.newest());
         }
     }
 

@@ -67,6 +67,7 @@ impl Simulation {
             let told = truth.told;
             self.violate(format!("{epoch} is {told:?}, and readers found the opposite"));
         }
+        self.check_rows(epoch);
     }
 
     /// A reader looks at a brick of one machine.

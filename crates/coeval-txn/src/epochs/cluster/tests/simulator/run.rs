@@ -5,9 +5,7 @@ use rand::Rng;
 
 use super::machine::{Bricks, Waiting};
 use super::{Copying, Gift, Rows, Simulation, bricks};
-use crate::epochs::cluster::{
-    Body, Effect, LogRecord, Member, Message, NodeId, ToKeeper, ViewKeeper, ViewRecord,
-};
+use crate::epochs::cluster::{Body, Effect, LogRecord, Member, Message, NodeId, ViewKeeper, ViewRecord};
 
 /// For each machine, so many steps in which things break, and so many in which they do not.
 const SPELL: usize = 120;
@@ -35,6 +33,7 @@ impl Simulation {
             }
             self.step_nodes();
             self.step_ages();
+            self.step_rows();
             self.step_keepers();
             self.lose_messages();
             self.check_step();
@@ -133,10 +132,6 @@ impl Simulation {
             _ => self.to_keeper.swap_remove(index),
         };
         self.tell_keeper(&message);
-    }
-
-    fn tell_keeper(&mut self, message: &ToKeeper) {
-        self.decide(|keeper| keeper.receive(message));
     }
 
     pub(super) fn publish(&mut self, record: Option<ViewRecord>) {
@@ -396,6 +391,7 @@ impl Simulation {
                 continue;
             }
             self.end_loads(index);
+            self.end_rows(index);
             self.resend(index);
             self.sync(index, self.machines[index].not_on_disk());
         }

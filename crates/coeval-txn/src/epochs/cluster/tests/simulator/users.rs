@@ -31,6 +31,7 @@ impl Simulation {
             seen_in: ViewNumber::default(),
             delete: deletes.then_some(None),
         };
+        self.forget_rows(epoch);
         let before = self.truth.insert(epoch, truth);
         if before.is_some_and(|before| before.owner == owner || self.has_trace(epoch, owner)) {
             self.violate(format!("{epoch} was handed out twice"));
@@ -65,6 +66,9 @@ impl Simulation {
             return;
         }
         let epoch = open[self.random.random_range(0..open.len())];
+        if self.is_with_rows(epoch) {
+            return; // Its rows say how it goes on.
+        }
         let owner = self.truth[&epoch].owner;
         let machine = owner.node.get() as usize - 1;
         let choice = self.random.random_range(0..10);
@@ -88,9 +92,7 @@ impl Simulation {
             6 => {
                 let _ = node.roll_back(epoch);
             }
-            _ => {
-                let _ = node.commit(epoch);
-            }
+            _ => self.commit(machine, epoch),
         }
         self.pump(machine);
     }
