@@ -95,9 +95,12 @@ impl Cloud {
                 std::fs::write(home.join("key.json"), GOOGLE_KEY).unwrap();
                 command.args([address, BUCKET])
             }
-            Self::Azure => command
-                .args(["--blobHost", "127.0.0.1", "--blobPort", port])
-                .args(["--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck"]),
+            Self::Azure => command.args(["--blobHost", "127.0.0.1", "--blobPort", port]).args([
+                "--inMemoryPersistence",
+                "--silent",
+                "--disableTelemetry",
+                "--skipApiVersionCheck",
+            ]),
         };
         command.current_dir(home);
         command

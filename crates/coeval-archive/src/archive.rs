@@ -94,9 +94,8 @@ impl Archive {
     /// [`ArchiveError::Place`].
     pub fn open(place: &str) -> Result<Self, ArchiveError> {
         // What is no text is no setting of a cloud.
-        let text = |(name, value): (OsString, OsString)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        };
+        let text =
+            |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Self::open_with(place, std::env::vars_os().filter_map(text))
     }
 

@@ -72,9 +72,8 @@ impl Cloud {
                 let sources = ["access_key_id", "web_identity_token_file", "skip_signature"];
                 sources.contains(&name) || name.starts_with("container_credentials_")
             }),
-            Self::Google => rest("google_").is_some_and(|name| {
-                name.starts_with("service_account") || name == "application_credentials"
-            }),
+            Self::Google => rest("google_")
+                .is_some_and(|name| name.starts_with("service_account") || name == "application_credentials"),
             Self::Azure => rest("azure_").is_some_and(|name| {
                 let sources = [
                     "account_key",

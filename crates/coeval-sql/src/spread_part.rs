@@ -546,11 +546,7 @@ pub(crate) fn name_load(
 ///
 /// # Errors
 /// `08007` if they are not published as long as somebody waits for that. The load is decided once they are found to be there.
-fn decide(
-    engine: &Engine,
-    named: Box<dyn ClusterNamedLoad>,
-    left: Option<Version>,
-) -> Result<(), SqlError> {
+fn decide(engine: &Engine, named: Box<dyn ClusterNamedLoad>, left: Option<Version>) -> Result<(), SqlError> {
     let store = engine.store();
     match (left, cancel::running()) {
         (None, _) => {}

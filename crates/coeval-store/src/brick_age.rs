@@ -65,7 +65,8 @@ impl World {
 /// # Errors
 /// [`StoreError::Conflict`] if it is not there yet; if it is damaged, or not as it was made.
 pub(crate) fn ages_of(world: &World) -> Result<&Arc<Table>, StoreError> {
-    let table = world.table_named(&QualifiedName::new(SCHEMA, TABLE)).ok_or_else(|| world.made_meanwhile())?;
+    let table =
+        world.table_named(&QualifiedName::new(SCHEMA, TABLE)).ok_or_else(|| world.made_meanwhile())?;
     check(table.def())?;
     table.check_undamaged()?;
     Ok(table)

@@ -31,9 +31,7 @@ pub(super) fn spell_empty_lists(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan
     // Behind AS it may be the name of what is selected or returned; in front of all that is, it begins a query.
     let has_outputs = |token: &TokenWithSpan| is_word(token, "select") || is_word(token, "returning");
     let first = tokens.iter().position(has_outputs);
-    let is_one = |&place: &usize| {
-        is_word(&tokens[place], "select") && is_alone(&tokens, place, first == Some(place))
-    };
+    let is_one = |&place: &usize| is_word(&tokens[place], "select") && is_alone(&tokens, place, first);
     let places: Vec<usize> = (0..tokens.len()).filter(is_one).collect();
     if places.is_empty() {
         return tokens;
@@ -51,11 +49,12 @@ pub(super) fn spell_empty_lists(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan
     spelled
 }
 
-/// Whether nothing is selected by the SELECT at a place, and it is no name: behind AS it is one, unless it is the first.
-fn is_alone(tokens: &[TokenWithSpan], place: usize, is_first: bool) -> bool {
+/// Whether nothing is selected by the SELECT at a place, and it is no name: behind AS it is one, unless it is the first that
+/// says what a statement gives.
+fn is_alone(tokens: &[TokenWithSpan], place: usize, first: Option<usize>) -> bool {
     let before = tokens[..place].iter().rev().find(|token| !is_space(token));
     let is_name = before.is_some_and(|before| {
-        before.token == Token::Period || (is_word(before, "as") && !is_first)
+        before.token == Token::Period || (is_word(before, "as") && first != Some(place))
     });
     let behind = tokens[place + 1..].iter().find(|token| !is_space(token));
     let ends = |next: &TokenWithSpan| {

@@ -39,7 +39,8 @@ impl VolatileProjections {
             return self.0.optimize(plan, config);
         }
         let children = plan.children().into_iter().cloned();
-        let children = children.map(|child| with_room(|| self.pushed(child, config))).collect::<Result<_>>()?;
+        let children =
+            children.map(|child| with_room(|| self.pushed(child, config))).collect::<Result<_>>()?;
         replace_children_if_necessary(plan, children)
     }
 }

@@ -24,7 +24,8 @@ impl Transaction {
         self.writable("a load into tables of a cluster")?;
         let table = Arc::clone(ages_of(&self.world)?);
         let (key, row) = (only_key(), age_row(table.def(), age)?);
-        let position = self.find(&table, &key)?.map(position_of).ok_or_else(|| self.world.made_meanwhile())?;
+        let position =
+            self.find(&table, &key)?.map(position_of).ok_or_else(|| self.world.made_meanwhile())?;
         self.keep_change(table.def(), &key, Some(&row), None)?;
         // Of those that name an age at the same time, the one that loses is the one that has none with a load.
         let (mark, begin) = ((table.id(), key.clone()), self.snapshot);

@@ -41,9 +41,7 @@ pub use dictionaries::{
     AskId, AskOutcome, Asked, Code, Dictionaries, DictionaryBody, DictionaryBounds, DictionaryEffect,
     DictionaryError, DictionaryId, DictionaryMessage, DictionaryRecord, GivenText, Purpose, Spelling,
 };
-pub use keeper::{
-    AddError, ChangeError, ClosedReport, NodeAsk, RemoveError, RowsFate, ToKeeper, ViewKeeper,
-};
+pub use keeper::{AddError, ChangeError, ClosedReport, NodeAsk, RemoveError, RowsFate, ToKeeper, ViewKeeper};
 pub use message::{Body, CommitTerms, Message, Pending, Standing};
 pub use node::{ClusterNode, NodeError};
 pub use readers::ReaderId;

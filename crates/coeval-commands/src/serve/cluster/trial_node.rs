@@ -219,6 +219,7 @@ impl Trial {
             patience: Duration::from_millis(50),
             stage: watch::Sender::new(stage),
             declarations: Arc::clone(&self.declarations),
+            rows: options.rows.clone(),
             place: Place { threads: self.runtime.handle().clone() },
         }
     }

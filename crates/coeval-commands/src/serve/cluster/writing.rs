@@ -5,9 +5,7 @@ use super::errors::of_writing;
 use super::reading::Seen;
 use super::working;
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use coeval::{
-    ClusterDelete, ClusterLoad, ClusterNamedLoad, ClusterSnapshot, CommitMode, SqlError, SqlState,
-};
+use coeval::{ClusterDelete, ClusterLoad, ClusterNamedLoad, ClusterSnapshot, CommitMode, SqlError, SqlState};
 use coeval_cluster::{BrickAddress, CommitWait, Delete, Epoch, Load, NamedLoad};
 use futures::future::BoxFuture;
 use std::sync::Arc;

@@ -180,7 +180,9 @@ impl Simulation {
         let is_seen_otherwise = truth.is_visible.is_some_and(|is_visible| is_visible != are_there);
         if is_told_otherwise || is_seen_otherwise {
             let (told, seen) = (truth.told, truth.is_visible);
-            self.violate(format!("rows of {epoch} are there: {are_there}; it is {told:?}, and seen: {seen:?}"));
+            self.violate(format!(
+                "rows of {epoch} are there: {are_there}; it is {told:?}, and seen: {seen:?}"
+            ));
         }
     }
 }
