@@ -39,6 +39,7 @@ fn submission(catalog_changes: Vec<CatalogChange>, writes: Vec<TableWrites>) -> 
         snapshot_version: Version::ZERO,
         footprint: Vec::new(),
         large_footprint: None,
+        names_age: false,
         catalog_changes,
         loads: Vec::new(),
         bricks: Default::default(),

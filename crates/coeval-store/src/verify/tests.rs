@@ -193,6 +193,7 @@ fn commit(files: &SimulatedFiles, def: &TableDef, changes: Changes) {
         snapshot_version: Version::ZERO,
         footprint: Vec::new(),
         large_footprint: None,
+        names_age: false,
         catalog_changes: Vec::new(),
         loads: Vec::new(),
         bricks: Default::default(),
