@@ -210,9 +210,7 @@ impl PackedColumn {
             DataType::Time64(_) => self.of_values::<Time64MicrosecondType>(integers, nulls),
             DataType::Timestamp(_, _) => self.of_values::<TimestampMicrosecondType>(integers, nulls),
             DataType::Decimal64(_, _) => self.of_values::<Decimal64Type>(integers, nulls),
-            DataType::Decimal128(_, _) => {
-                self.of_values::<Decimal128Type>(integers.map(i128::from), nulls)
-            }
+            DataType::Decimal128(_, _) => self.of_values::<Decimal128Type>(integers.map(i128::from), nulls),
             other => Err(ArrowError::InvalidArgumentError(format!("{other} is no type of integers"))),
         }
     }
