@@ -136,15 +136,22 @@ impl Cluster {
         self.processes.remove(&number).unwrap().kill();
     }
 
+    /// Whether something of all that is checked has happened.
+    fn has_said_all(&self) -> bool {
+        let said = self.said.lock().unwrap();
+        !said.acknowledged.is_empty() && !said.deleted.is_empty() && said.reads > 0
+    }
+
     /// What is true once everything has come to an end.
     fn check(&mut self, random: &mut StdRng) {
+        let begun = Instant::now();
+        while !self.has_said_all() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nodes load, delete or read nothing");
+            sleep(Duration::from_millis(20));
+        }
         self.processes.values_mut().for_each(|process| process.tell("pause"));
         let nodes = self.nodes;
         self.wait("all is quiet", nodes, |states| is_quiet(states, nodes));
-        {
-            let said = self.said.lock().unwrap();
-            assert!(!said.acknowledged.is_empty() && !said.deleted.is_empty() && said.reads > 0);
-        }
         self.check_seen();
         self.check_replicas();
         let gone = random.random_range(2..=nodes);

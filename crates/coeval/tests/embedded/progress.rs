@@ -96,7 +96,7 @@ fn rows_of_bricks_count_in_scans_and_in_aggregates() {
     // The first begins where the bricks are, the second takes their rows.
     for total in ["sum(n * 2)", "count(DISTINCT n)"] {
         let query = format!("SELECT total, pg_sleep(60) FROM (SELECT {total} AS total FROM b) AS q");
-        let is_all = |progress| Some(progress) == read(20_000);
+        let is_all = |progress: QueryProgress| Some(progress) == read(20_000);
         assert_eq!(seen_while_it_sleeps(&mut session, &query, is_all), read(20_000), "{total}");
     }
 }

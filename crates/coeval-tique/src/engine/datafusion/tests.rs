@@ -2,6 +2,7 @@
 
 use super::*;
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn numbers(connection: &mut dyn Connection, sql: &str) -> Vec<i64> {
     let rows = connection.query(sql, Effort::Point).unwrap();
@@ -126,10 +127,12 @@ fn a_query_reads_its_tables_as_of_one_moment() {
         setup.execute(&format!("CREATE TABLE {table} (k BIGINT)")).unwrap();
     }
     setup.execute("INSERT INTO a SELECT * FROM (VALUES (1), (2), (3))").unwrap();
+    // Until somebody has looked some times beside it; the bound is for one that panics.
+    let looks = Arc::new(AtomicUsize::new(0));
     let mover = {
-        let mut one = connection(&engine);
+        let (mut one, looks) = (connection(&engine), Arc::clone(&looks));
         std::thread::spawn(move || {
-            for _ in 0..50 {
+            for _ in (0..5_000).take_while(|round| *round < 50 || looks.load(Ordering::Relaxed) < 8) {
                 one.execute("INSERT INTO b SELECT k FROM a").unwrap();
                 one.execute("DELETE FROM a WHERE k IN (SELECT k FROM b)").unwrap();
                 one.execute("INSERT INTO a SELECT k FROM b").unwrap();
@@ -140,8 +143,10 @@ fn a_query_reads_its_tables_as_of_one_moment() {
     while !mover.is_finished() {
         let sql = "SELECT k FROM a UNION SELECT k FROM b ORDER BY 1";
         assert_eq!(numbers(&mut *setup, sql), [1, 2, 3]);
+        looks.fetch_add(1, Ordering::Relaxed);
     }
     mover.join().unwrap();
+    assert!(looks.load(Ordering::Relaxed) >= 8);
 }
 
 /// Tables of a server were files that everybody on the machine could read.

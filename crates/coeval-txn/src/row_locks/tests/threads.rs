@@ -63,7 +63,9 @@ fn threads_never_hold_what_conflicts_and_all_of_them_end() {
             let (locks, holders, deadlocks) = (&locks, &holders, &deadlocks);
             scope.spawn(move || {
                 let mut random = StdRng::seed_from_u64(thread);
-                for _ in 0..2_000 {
+                // Until some have met in a deadlock, however seldom they run at the same time.
+                let has_more = |round: &u32| *round < 2_000 || deadlocks.load(Ordering::Relaxed) == 0;
+                for _ in (0..200_000).take_while(has_more) {
                     let mut owner = locks.owner();
                     let mut held: [Option<LockStrength>; KEYS] = [None; KEYS];
                     for _ in 0..3 {
