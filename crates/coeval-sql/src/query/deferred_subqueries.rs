@@ -43,11 +43,12 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 /// The rule. Behind those of DataFusion, some of which look for its operator, which this one takes the place of.
-pub(crate) const DEFERRED_SUBQUERIES: PlanRule = PlanRule::new("coeval_deferred_subqueries", |plan, options| {
-    let loan = LoanInPlanning::carried_by(options).and_then(LoanInPlanning::loan);
-    plan.transform_up(|node| Ok(deferred(node, loan.as_ref()))).map(|done| done.data)
-})
-.about(|node| node.is::<ScalarSubqueryExec>());
+pub(crate) const DEFERRED_SUBQUERIES: PlanRule =
+    PlanRule::new("coeval_deferred_subqueries", |plan, options| {
+        let loan = LoanInPlanning::carried_by(options).and_then(LoanInPlanning::loan);
+        plan.transform_up(|node| Ok(deferred(node, loan.as_ref()))).map(|done| done.data)
+    })
+    .about(|node| node.is::<ScalarSubqueryExec>());
 
 fn deferred(node: Arc<dyn ExecutionPlan>, loan: Option<&Arc<Loan>>) -> Transformed<Arc<dyn ExecutionPlan>> {
     let Some(eager) = node.downcast_ref::<ScalarSubqueryExec>() else { return Transformed::no(node) };

@@ -395,7 +395,8 @@ fn no_copy_begins_while_values_of_subqueries_are_asked_for() {
 fn a_copy_begins_behind_one_that_was_given_up_or_failed() {
     let engine = engine();
     let mut session = session(&engine);
-    let sql = "SELECT sales.id, (SELECT sum(amount) FROM sales) FROM sales CROSS JOIN shops WHERE shops.id < 4";
+    let sql =
+        "SELECT sales.id, (SELECT sum(amount) FROM sales) FROM sales CROSS JOIN shops WHERE shops.id < 4";
     let query = prepared(&mut session, sql);
     for _ in 0..3 {
         await_free(&query);

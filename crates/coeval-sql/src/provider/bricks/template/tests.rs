@@ -94,11 +94,9 @@ fn a_version_is_of_what_is_seen() {
     let version = || seen(&engine).1.version().expect("nothing was written");
     let mut before = version();
     assert_eq!(version(), before);
-    for change in [
-        "INSERT INTO facts VALUES (1, 2)",
-        "DELETE FROM facts WHERE slot BETWEEN 0 AND 99",
-        "TRUNCATE facts",
-    ] {
+    for change in
+        ["INSERT INTO facts VALUES (1, 2)", "DELETE FROM facts WHERE slot BETWEEN 0 AND 99", "TRUNCATE facts"]
+    {
         session.execute(change).unwrap();
         let now = version();
         assert_ne!(now, before, "{change}");
