@@ -204,9 +204,8 @@ async fn computed(
     places: Arc<Places>,
     task: Arc<TaskContext>,
 ) -> Outcome {
-    let results = &places.results;
     let each = subqueries.into_iter().map(|ScalarSubqueryLink { plan, index }| {
-        let task = Arc::clone(&task);
+        let (results, task) = (places.results.clone(), Arc::clone(&task));
         async move {
             match value(plan, task).await.and_then(|value| results.set(index, value)) {
                 Ok(()) => Ok(None),
