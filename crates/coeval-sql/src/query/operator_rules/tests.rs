@@ -107,6 +107,10 @@ fn a_setting_switches_keys_off() {
 #[test]
 fn spreads_of_small_integers_are_made_by_codes_of_their_groups() {
     let mut session = session();
+    // Two chunks, so that there are first steps.
+    let more = "INSERT INTO t (a, b, c, e) SELECT i % 7, i % 5, i, i FROM generate_series(40001, 100000) i";
+    session.execute(more).unwrap();
+    session.execute("CHECKPOINT").unwrap();
     let sql = |value: &str| {
         format!(
             "SELECT a, stddev({value}), stddev_pop({value}), variance({value}), avg({value}), count({value}),
