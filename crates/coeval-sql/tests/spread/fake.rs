@@ -604,8 +604,7 @@ impl Load {
         let mut state = open.0.state.lock();
         state.commits += 1;
         let from = state.commits;
-        let runs =
-            rows.into_iter().map(|(table, brick, rows)| Run { table, brick, rows, from, until: None });
+        let runs = rows.into_iter().map(|(table, brick, rows)| Run { table, brick, rows, from, until: None });
         state.rows.extend(runs);
     }
 }
