@@ -83,10 +83,10 @@ impl Load {
             return Ok(None);
         }
         let epoch = self.epoch;
-        let keeper = self.life.look(|engine| (engine.keeper_node(), engine.own()));
-        match keeper.ok_or_else(|| self.unknown())? {
-            (keeper, own) if keeper != own => return Err(LoadError::OtherPrimary { epoch, keeper }),
-            _ => {}
+        let looked = self.life.look(|engine| (engine.keeper_node(), engine.own()));
+        let (keeper, own) = looked.ok_or_else(|| self.unknown())?;
+        if keeper != own {
+            return Err(LoadError::OtherPrimary { epoch, keeper });
         }
         let asked = self.life.step(|engine| {
             engine.sends_all = true;
