@@ -5,7 +5,7 @@
 //! then another node is promoted, and the former primary comes back as a replica of that. All the while
 //!
 //! - every snapshot of a declared session shows whole loads and nothing else, the same when it looks again, no load without the row that was
-//!   committed before it, and never less than the session has seen before;
+//!   committed before it, no row without the load that it is one transaction with, and never less than the session has seen before;
 //!
 //! and behind each round, and while one node is still gone,
 //!
@@ -23,6 +23,7 @@
 //! | `Incoming::fetch` leaves out the last part of what it gives | snapshots with a part of a load; `coeval cluster check` |
 //! | `Engine::once_logged` releases all at once | a load that was acknowledged is gone when all are killed |
 //! | `OwnNode::ages` gives nothing | a load without the row from before it |
+//! | `rows_of` in `serve/cluster.rs` gives `RowTransactions::default()` | a row without its load, behind a primary that was killed |
 //! | `unanswered_max` leaves out `lost` | loads are gone, or a part of one, while a node is |
 //! | `run` in `serve/cluster.rs` starts each keeper in term 1 | the term that the keeper says behind a promotion |
 //! | `Silence::silent` finds nobody | the others do not go on without a node that is gone |

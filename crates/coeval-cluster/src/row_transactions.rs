@@ -89,6 +89,14 @@ impl RowTransactions {
         left.into_iter().filter(|epoch| newest.is_some_and(|newest| newest >= *epoch)).collect()
     }
 
+    /// Of those that were left so nobody here will know any more. Whether there were some.
+    pub(crate) fn give_up(&self) -> bool {
+        let mut state = self.state.lock();
+        let left = std::mem::take(&mut state.left);
+        state.open.retain(|epoch| !left.contains(epoch));
+        !left.is_empty()
+    }
+
     /// What became of the rows of a load, for good; nothing if that is not known yet.
     pub(crate) fn fate(&self, epoch: Epoch) -> Option<RowsFate> {
         {
@@ -154,5 +162,10 @@ mod tests {
         assert_eq!(rows.found(), [at(5)]);
         rows.end(at(5));
         assert_eq!((rows.found(), rows.fate(at(5))), (vec![], Some(RowsFate::Committed)));
+        assert!(!rows.give_up());
+        assert!(rows.begin(at(9)) && rows.begin(at(11)));
+        rows.leave(at(9));
+        assert!(rows.give_up() && !rows.give_up());
+        assert_eq!([9, 11].map(|epoch| rows.fate(at(epoch))), [Some(RowsFate::RolledBack), None]);
     }
 }

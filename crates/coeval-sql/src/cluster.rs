@@ -238,7 +238,7 @@ pub trait ClusterLoad: Debug + Send {
     /// If it is rolled back (40001), or the node does not serve (57P03). Its rows must not be committed.
     fn prepare(self: Box<Self>) -> BoxFuture<'static, Result<Option<Box<dyn ClusterNamedLoad>>, SqlError>> {
         let refused = SqlError::unsupported("a load that is one transaction with rows, in this cluster,");
-        Box::pin(std::future::ready(Err(refused)))
+        Box::pin(std::future::ready(Err::<Option<Box<dyn ClusterNamedLoad>>, _>(refused)))
     }
 }
 

@@ -10,79 +10,12 @@
 #[cfg(test)]
 mod tests;
 
-use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
-use crate::conflicts::{ConflictCause, ConflictError, ConflictPlace, ConflictReason};
+use crate::age_table::{SCHEMA, age_row, check, definition, name};
+use crate::catalog::{CatalogChange, TableDef};
 use crate::error::StoreError;
-use crate::ids::CATALOG_SPACE;
-use crate::key::Key;
-use crate::row::{Row, RowWriter};
 use crate::store::Store;
-use crate::table::Table;
 use crate::transaction::AccessMode;
-use crate::types::ColumnType;
-use crate::value::{KeyWriter, ValueRef};
-use crate::world::World;
 use coeval_txn::{Epoch, Isolation, Version};
-use std::sync::Arc;
-
-/// The schema of the table.
-const SCHEMA: &str = "coeval";
-/// Its name there.
-const TABLE: &str = "cluster_age";
-/// The key of its row.
-const ONLY: i64 = 0;
-
-impl World {
-    /// Its age; nothing if none was noted yet.
-    ///
-    /// Cost: a row by its key.
-    ///
-    /// # Errors
-    /// If the row lies in a damaged file, or the table is not as it was made.
-    pub fn brick_age(&self) -> Result<Option<Epoch>, StoreError> {
-        let Some(table) = self.table_named(&QualifiedName::new(SCHEMA, TABLE)) else { return Ok(None) };
-        check(table.def())?;
-        table.check_undamaged()?;
-        let Some(row) = table.get(&only_key())? else { return Ok(None) };
-        let epoch = row.get(1).as_i64().and_then(|epoch| u64::try_from(epoch).ok());
-        epoch.map(Epoch::new).map(Some).ok_or_else(|| not_as_made("has a malformed row"))
-    }
-
-    /// Why a transaction with this world names no age: what ages are kept in was made later.
-    pub(crate) fn made_meanwhile(&self) -> StoreError {
-        StoreError::Conflict(ConflictError {
-            what: "concurrent change of a definition",
-            space: CATALOG_SPACE,
-            detail: format!("Table {SCHEMA}.{TABLE} was made after this transaction began."),
-            version: self.version(),
-            cause: ConflictCause::new(ConflictReason::Definition, ConflictPlace::default()),
-        })
-    }
-}
-
-/// The table with the age.
-///
-/// # Errors
-/// [`StoreError::Conflict`] if it is not there yet; if it is damaged, or not as it was made.
-pub(crate) fn ages_of(world: &World) -> Result<&Arc<Table>, StoreError> {
-    let table =
-        world.table_named(&QualifiedName::new(SCHEMA, TABLE)).ok_or_else(|| world.made_meanwhile())?;
-    check(table.def())?;
-    table.check_undamaged()?;
-    Ok(table)
-}
-
-/// Its row.
-///
-/// # Errors
-/// For an epoch that it cannot have.
-pub(crate) fn age_row(def: &TableDef, age: Epoch) -> Result<Row, StoreError> {
-    let number = i64::try_from(age.get()).map_err(|_| not_as_made("cannot have so late an epoch"))?;
-    let mut row = RowWriter::new(def.layout());
-    row.push(ValueRef::Int64(ONLY))?;
-    row.push(ValueRef::Int64(number))?;
-    Ok(row.finish())
-}
 
 impl Store {
     /// Has worlds name this age from the next version on. Does nothing if they name it, or a later one, already. Returns when they do, and it is
@@ -134,20 +67,15 @@ impl Store {
     /// The table, made if it is not there.
     fn ages_table(&self) -> Result<TableDef, StoreError> {
         loop {
-            let name = QualifiedName::new(SCHEMA, TABLE);
             let mut transaction = self.begin(Isolation::Snapshot, AccessMode::ReadWrite);
-            if let Some(def) = transaction.resolve_table(&name) {
+            if let Some(def) = transaction.resolve_table(&name()) {
                 check(&def)?;
                 return Ok(TableDef::clone(&def));
             }
             if !transaction.catalog().has_schema(SCHEMA) {
                 transaction.change_catalog(CatalogChange::PutSchema(SCHEMA.to_owned()))?;
             }
-            let columns = vec![
-                ColumnDef::new("id", ColumnType::BigInt).not_null(),
-                ColumnDef::new("epoch", ColumnType::BigInt).not_null(),
-            ];
-            let def = TableDef::new(self.new_space_id(), name, columns, vec![0]);
+            let def = definition(self.new_space_id());
             transaction.change_catalog(CatalogChange::PutTable(Box::new(def)))?;
             match transaction.commit() {
                 Ok(_) => {}
@@ -168,21 +96,4 @@ impl Store {
         let boundary = self.snapshot_lag().boundary;
         self.has_safe_snapshot().then(|| active.min(boundary))
     }
-}
-
-/// The key of the row.
-pub(crate) fn only_key() -> Key {
-    let mut key = KeyWriter::new();
-    key.push(ValueRef::Int64(ONLY));
-    key.finish()
-}
-
-fn check(def: &TableDef) -> Result<(), StoreError> {
-    let types: Vec<ColumnType> = def.columns.iter().map(|column| column.ty).collect();
-    let is_as_made = types == [ColumnType::BigInt; 2] && def.primary_key == [0] && def.bricks.is_none();
-    if is_as_made { Ok(()) } else { Err(not_as_made("is not the one that keeps the age of rows")) }
-}
-
-fn not_as_made(what: &str) -> StoreError {
-    StoreError::Brick(format!("table {SCHEMA}.{TABLE} {what}"))
 }

@@ -31,7 +31,7 @@
 //! commit_context                         what commits need of their store: worlds, who reads them, switches
 //! serializable, reservations, record     what is certified, reserved, written in the log
 //! submission, write_set, reads ...       what a transaction hands in
-//! world, view, bulk, build_index         all tables at one version; what is read and made of tables
+//! world, view, bulk, age_table ...       all tables at one version; what is read and made of tables
 //! table, bricks, space, pieces           one table at one version
 //! disk, segment, chunk                   its files, and its base in them
 //! catalog, row, column                   definitions, and how rows and columns are kept
@@ -43,6 +43,7 @@
 //! for the files.
 
 mod access_rights;
+mod age_table;
 mod allocations;
 mod applied_end;
 mod brick_age;

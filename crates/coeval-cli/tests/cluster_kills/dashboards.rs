@@ -2,7 +2,7 @@
 //! Dashboards: a declared session on each node, which looks at all there is, again and again.
 
 use crate::ledger::Ledger;
-use crate::loads::{CLIENT, ROWS, SUM};
+use crate::loads::{CLIENT, ROWS, SUM, TOGETHER};
 use crate::nodes::ANSWER;
 use crate::session::{At, Refused, Session};
 use std::sync::Arc;
@@ -38,6 +38,14 @@ fn without_their_rows() -> String {
     )
 }
 
+/// Asks for the number of rows that are one transaction with a load, and are there without it.
+fn without_their_loads() -> String {
+    format!(
+        "SELECT count(*)::text FROM announced AS a LEFT JOIN (SELECT DISTINCT batch FROM hits) AS l ON l.batch = a.batch \
+         WHERE a.batch / {CLIENT} = {TOGETHER} AND l.batch IS NULL"
+    )
+}
+
 /// The same in a declared block, so that all of it is of one snapshot.
 pub(crate) fn declared(queries: &[String]) -> String {
     format!("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY; {}; COMMIT", queries.join("; "))
@@ -63,7 +71,7 @@ pub(crate) fn begin(nodes: &[At], stop: &Arc<AtomicBool>, ledger: &Ledger) -> Ve
 
 /// Looks again and again, over one connection, until that ends.
 fn look_on(session: &Session, at: At, stop: &AtomicBool, ledger: &Ledger) {
-    let block = declared(&[shown(), shown(), without_their_rows()]);
+    let block = declared(&[shown(), shown(), without_their_rows(), without_their_loads()]);
     let mut last = 0;
     while !stop.load(Ordering::Relaxed) {
         match session.rows(&block, PATIENCE) {
@@ -97,7 +105,7 @@ fn look_on(session: &Session, at: At, stop: &AtomicBool, ledger: &Ledger) {
 
 /// How many loads a look has found; or what is wrong with it, if its session has seen so many before.
 fn looked(rows: &[Vec<String>], before: u64) -> Result<u64, &'static str> {
-    let [first, again, without] = rows else { return Err("not three answers") };
+    let [first, again, without, alone] = rows else { return Err("not four answers") };
     let loads = first.first().and_then(|loads| loads.parse::<u64>().ok()).ok_or("no number of loads")?;
     if first != again {
         return Err("changed");
@@ -107,6 +115,9 @@ fn looked(rows: &[Vec<String>], before: u64) -> Result<u64, &'static str> {
     }
     if without.first().map(String::as_str) != Some("0") {
         return Err("a load without the row from before it");
+    }
+    if alone.first().map(String::as_str) != Some("0") {
+        return Err("a row without the load that it is one transaction with");
     }
     if loads < before {
         return Err("less than its session has seen");

@@ -2,11 +2,12 @@
 //! Clients that load through one node each. Every load is a batch of known count and sum, with texts that its number tells.
 //!
 //! Every second client first commits a row that has the number of its load, wherever the primary is: whoever sees such a load beside
-//! rows has to see that row.
+//! rows has to see that row. One more client writes such rows and loads in one transaction of the primary: whoever sees the one has to see
+//! the other.
 
 use crate::ledger::Ledger;
 use crate::nodes::ANSWER;
-use crate::session::{At, Session};
+use crate::session::{At, Refused, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -18,6 +19,8 @@ pub(crate) const ROWS: u64 = 12;
 pub(crate) const SUM: u64 = ROWS * (ROWS + 1) / 2;
 /// Loads of one client have numbers from a multiple of this on. Those of clients with odd numbers have rows.
 pub(crate) const CLIENT: u64 = 1_000_000_000;
+/// The client whose loads are one transaction with their rows. Its number is odd.
+pub(crate) const TOGETHER: u64 = 101;
 /// Between two loads of a client.
 const PAUSE: Duration = Duration::from_millis(60);
 /// Between two attempts to reach somebody.
@@ -53,14 +56,14 @@ struct Loader {
     primary: Option<Session>,
 }
 
-/// Two clients of each node, until they are told to stop.
+/// Two clients of each node, and one of the primary, until they are told to stop.
 pub(crate) fn begin(nodes: &[At], stop: &Arc<AtomicBool>, ledger: &Ledger) -> Vec<JoinHandle<()>> {
-    let clients = nodes.iter().flat_map(|at| [*at; 2]).zip(0..);
+    let clients = nodes.iter().flat_map(|at| [*at; 2]).zip(0..).chain([(nodes[0], TOGETHER)]);
     clients
         .map(|(at, number)| {
             let (all, stop, ledger) = (nodes.to_vec(), Arc::clone(stop), ledger.clone());
             let loader = Loader { number, at, all, stop, ledger, primary: None };
-            std::thread::spawn(move || loader.run())
+            std::thread::spawn(move || if number == TOGETHER { loader.run_together() } else { loader.run() })
         })
         .collect()
 }
@@ -95,6 +98,33 @@ impl Loader {
         }
     }
 
+    /// Rows and loads in one transaction, wherever the primary is.
+    fn run_together(mut self) {
+        for load in self.number * CLIENT.. {
+            while self.goes_on() && self.primary.is_none() {
+                self.find_primary();
+                std::thread::sleep(PAUSE);
+            }
+            let Some(primary) = self.primary.take().filter(|_| self.goes_on()) else { return };
+            let row = format!("INSERT INTO announced VALUES ({load})");
+            self.ledger.told().asked.insert(load);
+            match primary.rows(&format!("BEGIN; {row}; {}; COMMIT", statement(load)), PATIENCE) {
+                Ok(_) => {
+                    let mut told = self.ledger.told();
+                    told.acknowledged.insert(load);
+                    told.rows.insert(load);
+                    drop(told);
+                    self.primary = Some(primary);
+                }
+                // Another session begins another block.
+                Err(refused) => {
+                    let _ = self.note_refused(load, &refused);
+                }
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
     fn goes_on(&self) -> bool {
         !self.stop.load(Ordering::Relaxed)
     }
@@ -106,6 +136,11 @@ impl Loader {
             self.ledger.told().acknowledged.insert(load);
             return Next::Load;
         };
+        self.note_refused(load, &refused)
+    }
+
+    /// Notes what is said of a load that is not acknowledged.
+    fn note_refused(&self, load: u64, refused: &Refused) -> Next {
         match refused.state() {
             // Nothing of it is left, and it may be run again: or this server takes nothing any more.
             "40001" | "57P03" | "25006" => {
@@ -122,11 +157,16 @@ impl Loader {
         }
     }
 
-    /// Commits the row of a load, if there is a primary. Whether it is acknowledged.
-    fn announce(&mut self, load: u64) -> bool {
+    /// Looks for the primary, unless it is known.
+    fn find_primary(&mut self) {
         if self.primary.is_none() {
             self.primary = self.all.iter().find_map(|at| writable(*at));
         }
+    }
+
+    /// Commits the row of a load, if there is a primary. Whether it is acknowledged.
+    fn announce(&mut self, load: u64) -> bool {
+        self.find_primary();
         let Some(primary) = &self.primary else { return false };
         if let Err(refused) = primary.rows(&format!("INSERT INTO announced VALUES ({load})"), ANSWER) {
             let state = refused.state();

@@ -42,6 +42,16 @@ pub enum LoadError {
     /// There are no codes for their texts. The rows were not taken; the load goes on without them. Codes that were given stay.
     #[error(transparent)]
     Codes(#[from] CodesError),
+    /// Loads are one transaction with rows of the primary alone, and that is elsewhere by now. Nothing of the load is left or will be seen.
+    #[error(
+        "load {epoch} is rolled back: the primary, with whose rows it was to be one transaction, is {keeper} by now"
+    )]
+    OtherPrimary {
+        /// The load.
+        epoch: Epoch,
+        /// The node of the keeper of the views, which is beside the primary.
+        keeper: NodeId,
+    },
     /// A load that was to be one transaction with rows waited for too long for older ones to end. Nothing of it is left or will be seen; it
     /// may be run again.
     #[error("load {epoch} is rolled back: loads and deletes that began before it have not ended for {} ms", after.as_millis())]

@@ -325,12 +325,18 @@ impl Node {
     }
 
     /// Decides the loads that are one transaction with rows, of which nobody was there to tell what became of these, and whose rows
-    /// are there by now. To be called now and then.
+    /// are there by now. If another node is the primary by then, that one's rows say what has become of them: so this life of the node ends,
+    /// and the keeper there asks. To be called now and then.
     pub fn decide_found(&self) {
         let rows = &self.inner.options.rows;
         for epoch in rows.found() {
             self.life().decide(epoch);
             rows.end(epoch);
+        }
+        let life = self.life();
+        let is_elsewhere = life.look(|engine| engine.keeper_node() != engine.own());
+        if is_elsewhere == Some(true) && rows.give_up() {
+            life.end(EndReason::Left);
         }
     }
 

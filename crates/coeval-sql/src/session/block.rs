@@ -598,9 +598,12 @@ impl Session {
                 if let Some(open) = &mut transaction {
                     open.declare(AccessMode::ReadWrite);
                 }
-                let ready = transaction
-                    .as_mut()
-                    .map_or(Ok(()), |open| temporary.before_commit(open).and_then(|()| self.name_load(open)));
+                let ready = transaction.as_mut().map_or(Ok(()), |open| {
+                    temporary.before_commit(open)?;
+                    // What waits there looks whether the statement is to end.
+                    let _running = self.spread.get_mut().has_change().then(|| self.cancel.resume());
+                    name_load(self.spread.get_mut(), self.tique.get_mut(), &self.engine, open)
+                });
                 let applied = match ready.and_then(|()| self.end_parts(transaction.map(Box::new))) {
                     Ok(Ended::Spanned(applied)) => Some(applied.map_err(|refused| refused.waited())),
                     Ok(Ended::Left(left)) => left.map(|mut transaction| {
@@ -676,13 +679,6 @@ impl Session {
     fn roll_back_elsewhere(&mut self) {
         self.tique.get_mut().rollback();
         self.spread.get_mut().end();
-    }
-
-    /// Has the block's own transaction be one with its load into tables of a cluster, if it has both.
-    fn name_load(&mut self, transaction: &mut Transaction) -> Result<(), SqlError> {
-        // What waits there looks whether the statement is to end.
-        let _running = self.spread.get_mut().has_change().then(|| self.cancel.resume());
-        name_load(self.spread.get_mut(), self.tique.get_mut(), &self.engine, transaction)
     }
 
     /// Commits what the block did on the cluster, now that its own transaction has come to this.

@@ -2,7 +2,7 @@
 //! A transaction that is one with a load into tables of a cluster: its version names an age by which its readers see the load.
 
 use super::Transaction;
-use crate::brick_age::{age_row, ages_of, only_key};
+use crate::age_table::{age_row, ages_of, made_after, only_key};
 use crate::delta::DeltaEntry;
 use crate::error::StoreError;
 use crate::footprint::Footmark;
@@ -24,8 +24,7 @@ impl Transaction {
         self.writable("a load into tables of a cluster")?;
         let table = Arc::clone(ages_of(&self.world)?);
         let (key, row) = (only_key(), age_row(table.def(), age)?);
-        let position =
-            self.find(&table, &key)?.map(position_of).ok_or_else(|| self.world.made_meanwhile())?;
+        let position = self.find(&table, &key)?.map(position_of).ok_or_else(|| made_after(&self.world))?;
         self.keep_change(table.def(), &key, Some(&row), None)?;
         // Of those that name an age at the same time, the one that loses is the one that has none with a load.
         let (mark, begin) = ((table.id(), key.clone()), self.snapshot);

@@ -76,13 +76,18 @@ impl Load {
     /// has no rows of its own, and is over. May be given up: then it is rolled back.
     ///
     /// # Errors
-    /// [`LoadError::NotNamed`] if that takes longer than `patience`; if it is rolled back, or nobody here can know how it ends. There is nothing
+    /// [`LoadError::OtherPrimary`]; [`LoadError::NotNamed`] if that takes longer than `patience`; if it is rolled back, or nobody here can know how it ends. There is nothing
     /// of it then, and its rows must not be committed.
     pub async fn prepare(mut self, patience: Duration) -> Result<Option<NamedLoad>, LoadError> {
         if self.appends == 0 {
             return Ok(None);
         }
         let epoch = self.epoch;
+        let looked = self.life.look(|engine| (engine.keeper_node(), engine.own()));
+        let (keeper, own) = looked.ok_or_else(|| self.unknown())?;
+        if keeper != own {
+            return Err(LoadError::OtherPrimary { epoch, keeper });
+        }
         let asked = self.life.step(|engine| {
             engine.sends_all = true;
             engine.protocol.prepare(epoch)

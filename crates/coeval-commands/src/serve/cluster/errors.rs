@@ -3,7 +3,7 @@
 //!
 //! | SQLSTATE | what has happened | what became of the work |
 //! |---|---|---|
-//! | 57P03 | the node does not serve in time, or nobody who has a brick answers | nothing; it may be run again |
+//! | 57P03 | the node does not serve in time, nobody who has a brick answers, or the primary is elsewhere by now | nothing; it may be run again |
 //! | 40001 | a load lost the last holder of a brick, one with rows waited too long, or a snapshot was kept too long | rolled back; it may be run again |
 //! | 08007 | the node left the cluster between the wish to commit and the decision | committed as a whole, or rolled back |
 //! | 0A000 | a delete on another node than that with the keeper | nothing |
@@ -64,7 +64,7 @@ pub(super) fn of_reading(error: &ReadError) -> SqlError {
 pub(super) fn of_writing(error: &LoadError) -> SqlError {
     let message = error.to_string();
     match error {
-        LoadError::NotServing { .. } | LoadError::Ended(_) => {
+        LoadError::NotServing { .. } | LoadError::OtherPrimary { .. } | LoadError::Ended(_) => {
             SqlError::new(SqlState::CannotConnectNow, message).with_hint(AGAIN)
         }
         LoadError::NotPrimary { keeper, address } => {

@@ -258,9 +258,14 @@ impl ViewKeeper {
 
     /// Takes in what became of the rows of such a transaction: it is so for good. Gives the record with the outcomes, if that was the
     /// last that was not known.
+    ///
+    /// # Panics
+    ///
+    /// If something else was said before.
     #[must_use]
     pub fn note_rows(&mut self, epoch: Epoch, fate: RowsFate) -> Option<ViewRecord> {
-        self.rows.insert(epoch, fate);
+        let before = self.rows.insert(epoch, fate);
+        assert!(before.is_none_or(|before| before == fate), "what has become of rows stays so");
         self.close()
     }
 

@@ -165,6 +165,7 @@ impl Ledger {
         }
         let mut with = self.clone();
         with.commit(decided);
+        assert!(with.latest_committed >= self.latest_committed, "LCE does not move back");
         Some(with.newest_safe()).filter(|newest| *newest >= decided.epoch)
     }
 

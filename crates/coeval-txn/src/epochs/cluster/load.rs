@@ -309,6 +309,7 @@ impl<R: Clone> Load<R> {
 
     /// Rows may name it from here on: all before it has ended.
     pub(super) fn name(&mut self) {
+        assert!(self.waits_for_rows(), "rows name what waits for them");
         if self.phase == Phase::Prepared {
             self.become_phase(Phase::Named);
         }

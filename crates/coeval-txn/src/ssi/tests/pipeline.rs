@@ -613,17 +613,34 @@ impl<'a> Pipeline<'a> {
         Graph::of(&members, all, self.setup.item_count)
     }
 
+    /// Those that have written something in this version, each with whether it has an out-edge.
+    pub(super) fn writers_of(&self, version: Version) -> Vec<(usize, bool)> {
+        let writers = self.running.iter().enumerate().filter_map(|(index, running)| match running.ending {
+            Ending::Committed(Some(order)) if order.version == version => {
+                Some((index, running.first_out.is_some()))
+            }
+            _ => None,
+        });
+        writers.collect()
+    }
+
     /// The graph of what committed and of a safe reader of everything for each boundary, if all that only read have read loads of
-    /// other nodes too, which read nothing: of so many loads, as many as `seen` says for the version of the reader's rows.
-    pub(super) fn graph_with_loads(&self, loads: u32, mut seen: impl FnMut(Version) -> u32) -> Graph {
-        let item_count = self.setup.item_count + loads;
+    /// other nodes too: of these loads, as many as `seen` says for the version of the reader's rows. Some are one with a transaction; the
+    /// others have read nothing.
+    pub(super) fn graph_with_loads(
+        &self,
+        loads: &[Option<usize>],
+        mut seen: impl FnMut(Version) -> u32,
+    ) -> Graph {
+        let item_count = self.setup.item_count + u32::try_from(loads.len()).unwrap();
         let everything = Items::MAX >> (Items::BITS - self.setup.item_count);
         let bricks = (Items::MAX >> (Items::BITS - item_count)) & !everything;
         let (mut members, mut all) = (self.members(), self.committed());
         let first = members.len();
+        let member_of = |load: usize| loads[load].unwrap_or(first + load);
         let mut loads_at = |version: Version| {
             let count = seen(version) as usize;
-            Read { sees: (first..first + count).fold(0, |set: Set, load| set | 1 << load), items: bricks }
+            Read { sees: (0..count).fold(0, |set: Set, load| set | 1 << member_of(load)), items: bricks }
         };
         for index in bits(all) {
             let Running { ending, begin, .. } = self.running[index];
@@ -637,12 +654,18 @@ impl<'a> Pipeline<'a> {
             Member { reads, writes: 0, moment: usize::MAX }
         });
         let safe: Vec<Member> = safe.collect();
-        let loads = (self.setup.item_count..item_count).map(|item| Member {
-            reads: Vec::new(),
-            writes: 1 << item,
-            moment: 0,
-        });
-        for member in loads.chain(safe) {
+        let items = (self.setup.item_count..item_count).map(|item| 1 << item);
+        let mut alone = Vec::new();
+        for (item, transaction) in items.zip(loads) {
+            let of_its_own: Items = if let Some(index) = transaction {
+                members[*index].writes |= item;
+                0
+            } else {
+                item
+            };
+            alone.push(Member { reads: Vec::new(), writes: of_its_own, moment: 0 });
+        }
+        for member in alone.into_iter().chain(safe) {
             all |= 1 << members.len();
             members.push(member);
         }

@@ -90,7 +90,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
     /// Whether a begin of this kind is answered now. A delete would see nothing of a load that rows may have named by now, and whose readers
     /// do not see the delete.
     pub(super) fn may_answer_begin(&self, kind: EpochKind) -> bool {
-        let is_named = self.loads.values().any(Load::is_named);
-        kind != EpochKind::Delete || !is_named || !self.rules.keep(Rule::DeletesWaitForRows)
+        let is_any_named = || self.loads.values().any(Load::is_named);
+        kind != EpochKind::Delete || !is_any_named() || !self.rules.keep(Rule::DeletesWaitForRows)
     }
 }
