@@ -119,6 +119,16 @@ fn nothing_is_overwritten_on(cloud: Cloud) {
     archive.remove("log/one").unwrap();
     archive.remove("log/one").unwrap();
     assert_eq!(names(None), ["log/three", "log/two"]);
+    // Of those who create it at the same moment, one has.
+    let creates = |writer: usize| {
+        let contents = format!("of {writer}").into();
+        matches!(archive.put_new("log/contended", contents), Ok(Put::New))
+    };
+    let created = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..8).map(|writer| scope.spawn(move || creates(writer))).collect();
+        writers.into_iter().map(|writer| usize::from(writer.join().unwrap())).sum::<usize>()
+    });
+    assert_eq!(created, 1);
     // A name that was free again is taken again, and once.
     assert_eq!(archive.put_new("log/one", "others".into()).unwrap(), Put::New);
     assert_eq!(archive.put_new("log/one", "others".into()).unwrap(), Put::WasThere);
