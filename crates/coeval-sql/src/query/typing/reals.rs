@@ -34,8 +34,9 @@ pub(super) fn is_real(integer: &Expr) -> bool {
     matches!(value, Some(ScalarValue::Int64(Some(value))) if value.unsigned_abs() <= REAL_INTEGER_MAX)
 }
 
-/// `nullif` of a float and a number of another type, which are compared as by `=`: as `double precision`. That is what it gives, too; but of
-/// floats of both sizes, which there is an operator for, the type of the first. `None` of numbers of one type, and of others.
+/// `nullif` of a float and a number of another type, which are compared as by `=`: as `double precision`. That is what it gives, too, unless
+/// the first is a `real`: there is an operator between that and a `double precision`, which it is an operand of as it is. `None` of numbers
+/// of one type, and of others.
 pub(super) fn settled_nullif(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     let [left, right] = &call.args[..] else { return Ok(None) };
     let (own, other) = (left.get_type(schema)?, right.get_type(schema)?);
@@ -46,5 +47,5 @@ pub(super) fn settled_nullif(call: &ScalarFunction, schema: &DFSchema) -> Result
     }
     let numbers = doubles([left, right], schema);
     let told = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&call.func), numbers));
-    Ok(Some(if own == DataType::Float32 && other.is_floating() { cast(told, own) } else { told }))
+    Ok(Some(if own == DataType::Float32 { cast(told, own) } else { told }))
 }

@@ -50,7 +50,7 @@ impl Compiler<'_> {
                 let typed = typed.collect::<Result<Vec<Typed>, Refusal>>()?;
                 let types = || typed.iter().filter_map(|argument| argument.ty);
                 let is_real = |ty: ColumnType| ty == ColumnType::Real;
-                // What it is compared as is not what both have in common.
+                // It is compared as another type than both have in common.
                 if types().any(is_real) && !types().all(is_real) {
                     return Err(Refusal::unsupported("nullif of a real and another type"));
                 }
