@@ -48,10 +48,18 @@ impl RowTransactions {
         Self { newest_named: Arc::new(newest_named), state: Arc::default() }
     }
 
-    /// The newest load of this process that rows have named, or may have.
+    /// The newest load of this process that rows have named, or may have; or what they [named before](Self::note_named_before).
     #[must_use]
     pub fn newest(&self) -> Epoch {
         self.state.lock().newest
+    }
+
+    /// What rows name by now may be a load of a process before this one, which nobody has decided yet. To be called at the start, if these are
+    /// rows of the cluster that this node is of.
+    pub fn note_named_before(&self) {
+        if let Some(named) = (self.newest_named)() {
+            self.note_named(named);
+        }
     }
 
     /// Rows may name this load from here on. Not if the keeper was told that there are none.
@@ -148,6 +156,17 @@ mod tests {
         assert_eq!(rows.fate(at(9)), Some(RowsFate::RolledBack));
         assert!(!rows.begin(at(9)), "its rows do not come any more");
         assert!(rows.begin(at(11)));
+    }
+
+    /// To break it: have `note_named_before` do nothing. Behind a crash readers below SERIALIZABLE see rows without their load.
+    #[test]
+    fn what_rows_named_before_the_start_may_be_a_load() {
+        let rows = named_by(&Arc::new(AtomicU64::new(6)));
+        assert_eq!(rows.newest(), Epoch::ZERO);
+        rows.note_named_before();
+        assert_eq!(rows.newest(), Epoch::new(6));
+        rows.note_named(Epoch::new(4));
+        assert_eq!(rows.newest(), Epoch::new(6));
     }
 
     /// To break it: have `leave` end it.

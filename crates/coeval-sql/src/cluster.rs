@@ -136,7 +136,7 @@ pub trait ClusterAges: Send + Sync {
     fn newest(&self) -> Option<Epoch>;
 
     /// The newest load that is one transaction with rows of this database, if this is its primary: they are committed, or about to be.
-    /// [`Epoch::ZERO`] if there was none since the start. Cheap.
+    /// Not less than what rows named at the start, since that may be such a load; [`Epoch::ZERO`] if there is none. Cheap.
     fn newest_with_rows(&self) -> Epoch {
         Epoch::ZERO
     }

@@ -526,6 +526,37 @@ fn rows_and_loads_of_the_primary_are_one_transaction() {
     nodes.assert_nothing_is_open();
 }
 
+/// Rows are published a moment before their load is decided.
+///
+/// Break: have `Shown::beside_rows` wait for nothing.
+#[test]
+fn below_serializable_rows_are_not_seen_without_the_load_that_they_are_one_with() {
+    let nodes = Nodes::with_ages(Ages::Named);
+    nodes.note_age();
+    for (day, level) in (1..).zip(["REPEATABLE READ", "READ COMMITTED"]) {
+        nodes.shared.hold_decisions(true);
+        let engine = Arc::clone(&nodes.engines[0]);
+        let write = format!("BEGIN; INSERT INTO done VALUES ({day}); {LOAD}; COMMIT");
+        let writing = std::thread::spawn(move || engine.session().execute(&write).map(drop));
+        let begun = Instant::now();
+        while nodes.engines[0].store().world().brick_age().unwrap() <= Some(nodes.shared.newest_age()) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{level}: the rows are not published");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let engine = Arc::clone(&nodes.engines[0]);
+        let reading = std::thread::spawn(move || {
+            let mut session = engine.session();
+            session.execute(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+            rows(&mut session, BOTH)
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        nodes.shared.hold_decisions(false);
+        writing.join().unwrap().unwrap();
+        assert_eq!(reading.join().unwrap(), [format!("{day} {day}")], "{level}");
+    }
+    nodes.assert_nothing_is_open();
+}
+
 /// Break: take one condition out of `SpreadPart::is_spanning_load` or `has_read_what_may_change`.
 #[test]
 fn what_rows_and_a_load_cannot_do_in_one_transaction_is_refused() {

@@ -156,7 +156,7 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     declarations.follow().map_err(|error| failed(&error))?;
     let mut options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
     options.expects_ages = true;
-    let rows = rows_of(&store);
+    let rows = rows_of(&store, founding);
     options.rows = rows.clone();
     let (engine, working) = (Arc::downgrade(database.engine()), of_work.handle().clone());
     options.runner = Some(Arc::new(EngineRunner { engine, threads: working.clone() }));
@@ -197,10 +197,15 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
 }
 
 /// Rows say what becomes of loads that they are one transaction with.
-fn rows_of(store: &Store) -> RowTransactions {
+fn rows_of(store: &Store, founding: Founding) -> RowTransactions {
     let store = store.clone();
     // Damage is told by who reads them. Until it is mended, nobody knows.
-    RowTransactions::new(move || store.world().brick_age().ok().map(Option::unwrap_or_default))
+    let rows = RowTransactions::new(move || store.world().brick_age().ok().map(Option::unwrap_or_default));
+    if founding == Founding::GoOn {
+        // Where a cluster is founded, rows name loads of another one.
+        rows.note_named_before();
+    }
+    rows
 }
 
 fn durability(arguments: &ServeArguments) -> Durability {
