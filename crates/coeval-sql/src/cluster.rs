@@ -235,7 +235,8 @@ pub trait ClusterLoad: Debug + Send {
     /// up, it is rolled back.
     ///
     /// # Errors
-    /// If it is rolled back (40001), or the node does not serve (57P03). Its rows must not be committed.
+    /// If it is rolled back (40001), older loads take too long to end (55P03), or the node does not serve (57P03). Its rows must not be
+    /// committed.
     fn prepare(self: Box<Self>) -> BoxFuture<'static, Result<Option<Box<dyn ClusterNamedLoad>>, SqlError>> {
         let refused = SqlError::unsupported("a load that is one transaction with rows, in this cluster,");
         Box::pin(std::future::ready(Err::<Option<Box<dyn ClusterNamedLoad>>, _>(refused)))

@@ -526,8 +526,8 @@ pub(crate) fn append(
 /// the rows becomes of it.
 ///
 /// # Errors
-/// `40001` if the load is rolled back, or older ones take too long to end; `57P03`; that of a cancelled statement. The rows must not be
-/// committed, and the load will not be.
+/// `40001` if the load is rolled back; `55P03` if older ones take too long to end; `57P03`; that of a cancelled statement. The rows must not
+/// be committed, and the load will not be.
 pub(crate) fn name_load(
     part: &mut SpreadPart,
     engine: &Engine,
