@@ -211,10 +211,10 @@ impl SpreadPart {
         *self = Self { floor: self.floor, ..Self::default() };
     }
 
-    /// The transaction has failed.
-    pub(crate) fn fail(&mut self, error: &SqlError) {
+    /// The transaction has failed, with an error of this state.
+    pub(crate) fn fail(&mut self, state: SqlState) {
         // Else nobody knows what has become of its rows, nor of the load that is one with them.
-        if error.state != SqlState::TransactionResolutionUnknown
+        if state != SqlState::TransactionResolutionUnknown
             && let Change::Named(named) = std::mem::take(&mut self.change)
         {
             named.roll_back();
