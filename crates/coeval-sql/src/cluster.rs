@@ -245,14 +245,15 @@ pub trait ClusterLoad: Debug + Send {
 
 /// A load that is one transaction with rows of this database. These may be committed, in a version that names its age.
 ///
-/// If it is dropped, it is rolled back; but not once its rows are expected. Then whoever runs the node decides it when they are found to be
-/// there.
+/// If it is dropped, it is rolled back; but not once its rows are expected, and were handed in. Then whoever runs the node decides it when
+/// they are found to be there.
 pub trait ClusterNamedLoad: Debug + Send {
     /// What the version of the rows has to name.
     fn age(&self) -> Epoch;
 
-    /// The rows are about to be committed: from here on it is not known what has become of them, until one of the others says so.
-    fn expect_rows(&mut self);
+    /// The rows are about to be committed: once they were handed in, which `are_handed_in` says, it is not known what has become of them, until
+    /// one of the others says so.
+    fn expect_rows(&mut self, are_handed_in: Arc<AtomicBool>);
 
     /// The rows are published: readers may see the load.
     fn decide(self: Box<Self>);

@@ -543,8 +543,8 @@ pub(crate) fn name_load(
         part.change = Change::None;
         return Ok(());
     };
-    transaction.name_brick_age(named.age())?;
-    named.expect_rows();
+    let are_handed_in = transaction.name_brick_age(named.age())?;
+    named.expect_rows(are_handed_in);
     part.change = Change::Named(named);
     Ok(())
 }

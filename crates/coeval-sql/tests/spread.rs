@@ -578,7 +578,7 @@ fn a_load_whose_rows_are_refused_is_gone_before_anything_is_waited_for() {
     let committing = std::thread::spawn(move || session.execute("COMMIT").map(drop));
     let begun = Instant::now();
     while shared.open() > 0 {
-        assert!(begun.elapsed() < Duration::from_secs(30), "the load is open as long as the replica is waited for");
+        assert!(begun.elapsed() < Duration::from_secs(30), "the load stays open");
         std::thread::sleep(Duration::from_millis(1));
     }
     std::thread::sleep(Duration::from_millis(50));

@@ -24,7 +24,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -642,7 +642,7 @@ impl ClusterNamedLoad for Named {
         self.age
     }
 
-    fn expect_rows(&mut self) {}
+    fn expect_rows(&mut self, _: Arc<AtomicBool>) {}
 
     fn decide(self: Box<Self>) {
         assert_eq!(self.age, self.load.epoch(), "nothing is named that has not ended");
