@@ -43,7 +43,7 @@ struct State {
 
 impl RowTransactions {
     /// Those of a database. `newest_named` gives the age that the newest version of its rows names which others may see, or nothing if
-    /// that cannot be told; it is asked now and then by the keeper.
+    /// that cannot be told, or a failover may lose it; it is asked now and then by the keeper.
     pub fn new(newest_named: impl Fn() -> Option<Epoch> + Send + Sync + 'static) -> Self {
         Self { newest_named: Arc::new(newest_named), state: Arc::default() }
     }
@@ -54,12 +54,10 @@ impl RowTransactions {
         self.state.lock().newest
     }
 
-    /// What rows name by now may be a load of a process before this one, which nobody has decided yet. To be called at the start, if these are
-    /// rows of the cluster that this node is of.
-    pub fn note_named_before(&self) {
-        if let Some(named) = (self.newest_named)() {
-            self.note_named(named);
-        }
+    /// What rows name at the start may be a load of a process before this one, which nobody has decided yet. To be called if these are rows of
+    /// the cluster that this node is of.
+    pub fn note_named_before(&self, named: Epoch) {
+        self.note_named(named);
     }
 
     /// Rows may name this load from here on. Not if the keeper was told that there are none.
@@ -161,10 +159,9 @@ mod tests {
     /// To break it: have `note_named_before` do nothing. Behind a crash readers below SERIALIZABLE see rows without their load.
     #[test]
     fn what_rows_named_before_the_start_may_be_a_load() {
-        let rows = named_by(&Arc::new(AtomicU64::new(6)));
+        let rows = RowTransactions::default();
         assert_eq!(rows.newest(), Epoch::ZERO);
-        rows.note_named_before();
-        assert_eq!(rows.newest(), Epoch::new(6));
+        rows.note_named_before(Epoch::new(6));
         rows.note_named(Epoch::new(4));
         assert_eq!(rows.newest(), Epoch::new(6));
     }

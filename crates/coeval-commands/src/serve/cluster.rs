@@ -44,7 +44,7 @@ use belonging::Role;
 use coeval::{Database, Store};
 use coeval_archive::SpreadSource;
 use coeval_cluster::{
-    Durability, Founding, LogError, Node, NodeAddress, NodeOptions, RowTransactions, StartError, Tables,
+    Durability, Epoch, Founding, LogError, Node, NodeAddress, NodeOptions, RowTransactions, StartError, Tables,
 };
 use declarations::{Declarations, Fate};
 use own_node::{OwnNode, Stage};
@@ -198,14 +198,21 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
 
 /// Rows say what becomes of loads that they are one transaction with.
 fn rows_of(store: &Store, founding: Founding) -> RowTransactions {
-    let store = store.clone();
-    // Damage is told by who reads them. Until it is mended, nobody knows.
-    let rows = RowTransactions::new(move || store.world().brick_age().ok().map(Option::unwrap_or_default));
-    if founding == Founding::GoOn {
-        // Where a cluster is founded, rows name loads of another one.
-        rows.note_named_before();
+    let asked = store.clone();
+    let rows = RowTransactions::new(move || newest_named(&asked));
+    // Where a cluster is founded, rows name loads of another one.
+    if founding == Founding::GoOn
+        && let Ok(Some(named)) = store.world().brick_age()
+    {
+        rows.note_named_before(named);
     }
     rows
+}
+
+/// What the newest rows name that stay; nothing if that is not known. Behind a crash there may be rows that too few replicas have, so a
+/// failover may lose them: their load is not to be decided by them before they are confirmed. Damage is told by who reads the rows.
+fn newest_named(store: &Store) -> Option<Epoch> {
+    if store.has_confirmed() { store.world().brick_age().ok().map(Option::unwrap_or_default) } else { None }
 }
 
 fn durability(arguments: &ServeArguments) -> Durability {
