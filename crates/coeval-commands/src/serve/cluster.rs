@@ -44,7 +44,8 @@ use belonging::Role;
 use coeval::{Database, Store};
 use coeval_archive::SpreadSource;
 use coeval_cluster::{
-    Durability, Epoch, Founding, LogError, Node, NodeAddress, NodeOptions, RowTransactions, StartError, Tables,
+    Durability, Epoch, Founding, LogError, Node, NodeAddress, NodeOptions, RowTransactions, StartError,
+    Tables,
 };
 use declarations::{Declarations, Fate};
 use own_node::{OwnNode, Stage};
