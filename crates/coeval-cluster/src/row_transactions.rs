@@ -43,15 +43,21 @@ struct State {
 
 impl RowTransactions {
     /// Those of a database. `newest_named` gives the age that the newest version of its rows names which others may see, or nothing if
-    /// that cannot be told; it is asked now and then by the keeper.
+    /// that cannot be told, or a failover may lose it; it is asked now and then by the keeper.
     pub fn new(newest_named: impl Fn() -> Option<Epoch> + Send + Sync + 'static) -> Self {
         Self { newest_named: Arc::new(newest_named), state: Arc::default() }
     }
 
-    /// The newest load of this process that rows have named, or may have.
+    /// The newest load of this process that rows have named, or may have; or what they [named before](Self::note_named_before).
     #[must_use]
     pub fn newest(&self) -> Epoch {
         self.state.lock().newest
+    }
+
+    /// What rows name at the start may be a load of a process before this one, which nobody has decided yet. To be called if these are rows of
+    /// the cluster that this node is of.
+    pub fn note_named_before(&self, named: Epoch) {
+        self.note_named(named);
     }
 
     /// Rows may name this load from here on. Not if the keeper was told that there are none.
@@ -148,6 +154,16 @@ mod tests {
         assert_eq!(rows.fate(at(9)), Some(RowsFate::RolledBack));
         assert!(!rows.begin(at(9)), "its rows do not come any more");
         assert!(rows.begin(at(11)));
+    }
+
+    /// To break it: have `note_named_before` do nothing. Behind a crash readers below SERIALIZABLE see rows without their load.
+    #[test]
+    fn what_rows_named_before_the_start_may_be_a_load() {
+        let rows = RowTransactions::default();
+        assert_eq!(rows.newest(), Epoch::ZERO);
+        rows.note_named_before(Epoch::new(6));
+        rows.note_named(Epoch::new(4));
+        assert_eq!(rows.newest(), Epoch::new(6));
     }
 
     /// To break it: have `leave` end it.

@@ -136,7 +136,7 @@ pub trait ClusterAges: Send + Sync {
     fn newest(&self) -> Option<Epoch>;
 
     /// The newest load that is one transaction with rows of this database, if this is its primary: they are committed, or about to be.
-    /// [`Epoch::ZERO`] if there was none since the start. Cheap.
+    /// Not less than what rows named at the start, since that may be such a load; [`Epoch::ZERO`] if there is none. Cheap.
     fn newest_with_rows(&self) -> Epoch {
         Epoch::ZERO
     }
@@ -235,7 +235,8 @@ pub trait ClusterLoad: Debug + Send {
     /// up, it is rolled back.
     ///
     /// # Errors
-    /// If it is rolled back (40001), or the node does not serve (57P03). Its rows must not be committed.
+    /// If it is rolled back (40001), older loads take too long to end (55P03), or the node does not serve (57P03). Its rows must not be
+    /// committed.
     fn prepare(self: Box<Self>) -> BoxFuture<'static, Result<Option<Box<dyn ClusterNamedLoad>>, SqlError>> {
         let refused = SqlError::unsupported("a load that is one transaction with rows, in this cluster,");
         Box::pin(std::future::ready(Err::<Option<Box<dyn ClusterNamedLoad>>, _>(refused)))
@@ -244,14 +245,15 @@ pub trait ClusterLoad: Debug + Send {
 
 /// A load that is one transaction with rows of this database. These may be committed, in a version that names its age.
 ///
-/// If it is dropped, it is rolled back; but not once its rows are expected. Then whoever runs the node decides it when they are found to be
-/// there.
+/// If it is dropped, it is rolled back; but not once its rows are expected, and were handed in. Then whoever runs the node decides it when
+/// they are found to be there.
 pub trait ClusterNamedLoad: Debug + Send {
     /// What the version of the rows has to name.
     fn age(&self) -> Epoch;
 
-    /// The rows are about to be committed: from here on it is not known what has become of them, until one of the others says so.
-    fn expect_rows(&mut self);
+    /// The rows are about to be committed: once they were handed in, which `are_handed_in` says, it is not known what has become of them, until
+    /// one of the others says so.
+    fn expect_rows(&mut self, are_handed_in: Arc<AtomicBool>);
 
     /// The rows are published: readers may see the load.
     fn decide(self: Box<Self>);

@@ -65,7 +65,7 @@ use crate::spread_part::{SpreadPart, Within};
 use acknowledgement::Acknowledgements;
 use attempts::Attempts;
 use block::{Block, BlockOptions, IsQuery, Opened};
-use coeval_store::{AccessMode, Catalog, ColumnType, Priority, Publication, Transaction, Value};
+use coeval_store::{AccessMode, Catalog, ColumnType, Priority, Publication, StoreError, Transaction, Value};
 use coeval_txn::Isolation;
 use coeval_txn::ssi::SessionFloor;
 use cursors::Cursor;
@@ -634,7 +634,7 @@ impl Session {
                 &mut self.floor,
                 &self.cancel,
                 transaction,
-                settled,
+                (settled, |error: &StoreError| self.spread.get_mut().fail(SqlState::of(error))),
             );
             let outcome = (outcome, self.acknowledgements.left());
             match end_spread(self.spread.get_mut(), engine, &self.settings, outcome) {

@@ -136,7 +136,7 @@ impl Shown {
     }
 
     /// Up to which load a transaction sees spread tables, of a session that has loaded or seen what `floor` names. Nothing if that is not to
-    /// be had at once, as behind a promotion.
+    /// be had at once, and no load is one transaction with its rows.
     fn beside_rows(
         (shown, floor): (Option<Self>, Epoch),
         ages: &dyn ClusterAges,
@@ -145,11 +145,18 @@ impl Shown {
         // A transaction that has to keep its rows has older ones. What rows name themselves was shown before they were there, and is kept as
         // long as they are; who goes by no ages does without.
         let shown = shown.filter(|shown| shown.version <= transaction.begin_version()).map(|shown| shown.age);
-        let age = shown.max(spread_age::of_rows(transaction).unwrap_or_default())?;
+        let named = spread_age::of_rows(transaction).unwrap_or_default();
+        let age = shown.max(named)?;
+        let (newest, newest_with_rows) = (ages.newest(), ages.newest_with_rows());
+        let reached = newest.unwrap_or_default();
+        if named.is_some_and(|named| named > reached) && newest_with_rows > reached {
+            // The rows may be one transaction with a load that is decided in a moment: who sees them waits for that.
+            return Some(age);
+        }
         // All loads up to the session's own had begun before it took its rows: whoever begins later has a later epoch. But one of them may be
         // one transaction with rows that it has not.
-        let newest = ages.newest()?;
-        let age = if floor <= newest && ages.newest_with_rows() <= age { age.max(floor) } else { age };
+        let newest = newest?;
+        let age = if floor <= newest && newest_with_rows <= age { age.max(floor) } else { age };
         (age <= newest).then_some(age)
     }
 }
@@ -204,10 +211,10 @@ impl SpreadPart {
         *self = Self { floor: self.floor, ..Self::default() };
     }
 
-    /// The transaction has failed.
-    pub(crate) fn fail(&mut self, error: &SqlError) {
+    /// The transaction has failed, with an error of this state.
+    pub(crate) fn fail(&mut self, state: SqlState) {
         // Else nobody knows what has become of its rows, nor of the load that is one with them.
-        if error.state != SqlState::TransactionResolutionUnknown
+        if state != SqlState::TransactionResolutionUnknown
             && let Change::Named(named) = std::mem::take(&mut self.change)
         {
             named.roll_back();
@@ -519,8 +526,8 @@ pub(crate) fn append(
 /// the rows becomes of it.
 ///
 /// # Errors
-/// `40001` if the load is rolled back, or older ones take too long to end; `57P03`; that of a cancelled statement. The rows must not be
-/// committed, and the load will not be.
+/// `40001` if the load is rolled back; `55P03` if older ones take too long to end; `57P03`; that of a cancelled statement. The rows must not
+/// be committed, and the load will not be.
 pub(crate) fn name_load(
     part: &mut SpreadPart,
     engine: &Engine,
@@ -536,8 +543,8 @@ pub(crate) fn name_load(
         part.change = Change::None;
         return Ok(());
     };
-    transaction.name_brick_age(named.age())?;
-    named.expect_rows();
+    let are_handed_in = transaction.name_brick_age(named.age())?;
+    named.expect_rows(are_handed_in);
     part.change = Change::Named(named);
     Ok(())
 }

@@ -146,8 +146,8 @@ pub struct Transaction {
     stays: AtomicBool,
     /// Whether the snapshot has moved since the first write.
     has_moved: bool,
-    /// Whether its version names an age, with a load of a cluster.
-    names_age: bool,
+    /// If its version names an age, with a load of a cluster: whether it has been handed in to be committed.
+    named_age: Option<Arc<AtomicBool>>,
     /// The memory of its writes. Given back when it ends, which is after its commit.
     kept: KeptMemory,
 }
@@ -212,7 +212,7 @@ impl Transaction {
             restart_wanted: false,
             stays: AtomicBool::new(false),
             has_moved: false,
-            names_age: false,
+            named_age: None,
             kept: KeptMemory::default(),
         }
     }
@@ -348,7 +348,7 @@ impl Transaction {
             }
             _ => false,
         });
-        self.names_age || changes_definitions
+        self.named_age.is_some() || changes_definitions
     }
 
     /// How much it has to do at its end: the rows and definitions that it has changed.
@@ -617,7 +617,7 @@ impl Transaction {
             catalog_changes: std::mem::take(&mut self.catalog_changes),
             loads,
             bricks,
-            names_age: self.names_age,
+            names_age: self.named_age.is_some(),
             snapshot: Arc::clone(&self.world),
             rebuilt: Vec::new(),
             synchronous_commit: self.synchronous_commit,
@@ -627,6 +627,9 @@ impl Transaction {
         // From here on its registration lasts as long as the submission's: until it is published, not until somebody has
         // woken up to hear of it.
         self.serializing = None;
+        if let Some(is_handed_in) = &self.named_age {
+            is_handed_in.store(true, Ordering::SeqCst);
+        }
         // The snapshot stays registered until the verdict is there, and locks last until then.
         let verdict = shared.commit(submission, self.locks.take());
         let verdict = verdict.map(|order| Committed { version: order.version, order: Some(order) });

@@ -143,7 +143,7 @@ impl Loader {
     fn note_refused(&self, load: u64, refused: &Refused) -> Next {
         match refused.state() {
             // Nothing of it is left, and it may be run again: or this server takes nothing any more.
-            "40001" | "57P03" | "25006" => {
+            "40001" | "55P03" | "57P03" | "25006" => {
                 self.ledger.told().refused.insert(load);
                 std::thread::sleep(AGAIN);
                 Next::Load

@@ -44,7 +44,8 @@ use belonging::Role;
 use coeval::{Database, Store};
 use coeval_archive::SpreadSource;
 use coeval_cluster::{
-    Durability, Founding, LogError, Node, NodeAddress, NodeOptions, RowTransactions, StartError, Tables,
+    Durability, Epoch, Founding, LogError, Node, NodeAddress, NodeOptions, RowTransactions, StartError,
+    Tables,
 };
 use declarations::{Declarations, Fate};
 use own_node::{OwnNode, Stage};
@@ -156,7 +157,7 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     declarations.follow().map_err(|error| failed(&error))?;
     let mut options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
     options.expects_ages = true;
-    let rows = rows_of(&store);
+    let rows = rows_of(&store, founding);
     options.rows = rows.clone();
     let (engine, working) = (Arc::downgrade(database.engine()), of_work.handle().clone());
     options.runner = Some(Arc::new(EngineRunner { engine, threads: working.clone() }));
@@ -197,10 +198,22 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
 }
 
 /// Rows say what becomes of loads that they are one transaction with.
-fn rows_of(store: &Store) -> RowTransactions {
-    let store = store.clone();
-    // Damage is told by who reads them. Until it is mended, nobody knows.
-    RowTransactions::new(move || store.world().brick_age().ok().map(Option::unwrap_or_default))
+fn rows_of(store: &Store, founding: Founding) -> RowTransactions {
+    let asked = store.clone();
+    let rows = RowTransactions::new(move || newest_named(&asked));
+    // Where a cluster is founded, rows name loads of another one.
+    if founding == Founding::GoOn
+        && let Ok(Some(named)) = store.world().brick_age()
+    {
+        rows.note_named_before(named);
+    }
+    rows
+}
+
+/// What the newest rows name that stay; nothing if that is not known. Behind a crash there may be rows that too few replicas have, so a
+/// failover may lose them: their load is not to be decided by them before they are confirmed. Damage is told by who reads the rows.
+fn newest_named(store: &Store) -> Option<Epoch> {
+    if store.has_confirmed() { store.world().brick_age().ok().map(Option::unwrap_or_default) } else { None }
 }
 
 fn durability(arguments: &ServeArguments) -> Durability {

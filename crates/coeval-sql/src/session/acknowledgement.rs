@@ -77,7 +77,8 @@ impl Acknowledgements {
         Ok(())
     }
 
-    /// Ends a statement's own transaction, which is committed if the statement has not failed.
+    /// Ends a statement's own transaction, which is committed if the statement has not failed. `refuse` lets go of what others wait for, when
+    /// the commit is refused and before anything is waited for.
     ///
     /// # Errors
     /// The statement's, the commit's, and those of [`wait`](Self::wait).
@@ -87,11 +88,15 @@ impl Acknowledgements {
         floor: &mut SessionFloor,
         cancel: &CancelHandle,
         transaction: Transaction,
-        outcome: Result<T, SqlError>,
+        (outcome, refuse): (Result<T, SqlError>, impl FnOnce(&StoreError)),
     ) -> Result<T, SqlError> {
         match outcome {
             Ok(value) => {
-                self.commit(store, floor, cancel, transaction.commit_applied())?;
+                let applied = transaction.commit_unless_refused().map_err(|refused| {
+                    refuse(refused.error());
+                    refused.waited()
+                });
+                self.commit(store, floor, cancel, applied)?;
                 Ok(value)
             }
             Err(error) => self.depend(store, &transaction).and(Err(error)),

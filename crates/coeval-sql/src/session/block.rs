@@ -605,12 +605,12 @@ impl Session {
                     name_load(self.spread.get_mut(), self.tique.get_mut(), &self.engine, open)
                 });
                 let applied = match ready.and_then(|()| self.end_parts(transaction.map(Box::new))) {
-                    Ok(Ended::Spanned(applied)) => Some(applied.map_err(|refused| refused.waited())),
+                    Ok(Ended::Spanned(applied)) => Some(applied),
                     Ok(Ended::Left(left)) => left.map(|mut transaction| {
                         let level = self.settings.synchronous_commit();
                         self.engine.store().set_synchronous_commit(&mut transaction, level);
                         let is_brief = transaction.change_count() <= BRIEF_CHANGES_MAX;
-                        let commit = || transaction.commit_applied();
+                        let commit = || transaction.commit_unless_refused();
                         if is_brief { commit() } else { aside(commit) }
                     }),
                     Err(error) => {
@@ -625,6 +625,11 @@ impl Session {
                 let store = self.engine.store();
                 let outcome = match applied {
                     Some(applied) => {
+                        let applied = applied.map_err(|refused| {
+                            // Before anything is waited for: others' loads wait for this one's.
+                            self.spread.get_mut().fail(SqlState::of(refused.error()));
+                            refused.waited()
+                        });
                         self.acknowledgements.commit(store, &mut self.floor, &self.cancel, applied)
                     }
                     None => Ok(()),

@@ -146,7 +146,7 @@ pub(super) fn end_spread<T>(
     settings: &Settings,
     (outcome, left): (Result<T, SqlError>, Option<Version>),
 ) -> Result<T, SqlError> {
-    let value = outcome.inspect_err(|error| part.fail(error))?;
+    let value = outcome.inspect_err(|error| part.fail(error.state))?;
     let mode = match settings.synchronous_commit() {
         SynchronousCommit::Off | SynchronousCommit::Local => CommitMode::Asked,
         SynchronousCommit::RemoteWrite | SynchronousCommit::On | SynchronousCommit::RemoteApply => {

@@ -24,8 +24,9 @@ use futures::{FutureExt, StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// What becomes of the next commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,6 +84,10 @@ struct State {
     rows: Vec<Run>,
     /// How many transactions have been committed.
     commits: u64,
+    /// The newest load that rows have named, or may have.
+    named: u64,
+    /// Loads that rows have named are not decided yet.
+    holds_decisions: bool,
     modes: Vec<CommitMode>,
     regions: Vec<String>,
     next: NextCommit,
@@ -130,6 +135,11 @@ impl Shared {
     /// What commits have waited for, in their order.
     pub(crate) fn modes(&self) -> Vec<CommitMode> {
         self.state.lock().modes.clone()
+    }
+
+    /// From now on loads whose rows are there wait, or go on.
+    pub(crate) fn hold_decisions(&self, holds: bool) {
+        self.state.lock().holds_decisions = holds;
     }
 
     /// The age that rows can name now: the number of the last commit.
@@ -337,13 +347,23 @@ impl ClusterAges for Node {
         Some(self.shared.newest_age())
     }
 
+    fn newest_with_rows(&self) -> Epoch {
+        Epoch::new(self.shared.state.lock().named)
+    }
+
     fn snapshot_at(&self, age: Epoch) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
-        assert!(age <= self.shared.newest_age(), "rows name what has ended");
-        let now = self.seen_now();
-        let commits = if self.ages == Ages::Ignored { now.commits } else { age.get() };
-        let taken = Snapshot { commits, ..now };
-        let taken: Arc<dyn ClusterSnapshot> = Arc::new(taken);
-        async { Ok(taken) }.boxed()
+        let ends = self.shared.newest_age().max(self.newest_with_rows());
+        assert!(age <= ends, "rows name what has ended, or is about to");
+        async move {
+            while self.shared.newest_age() < age {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let now = self.seen_now();
+            let commits = if self.ages == Ages::Ignored { now.commits } else { age.get() };
+            let taken: Arc<dyn ClusterSnapshot> = Arc::new(Snapshot { commits, ..now });
+            Ok(taken)
+        }
+        .boxed()
     }
 }
 
@@ -590,6 +610,7 @@ impl ClusterLoad for Load {
         async move {
             outcome.await?;
             let age = self.epoch();
+            self.open.0.state.lock().named = age.get();
             let named: Box<dyn ClusterNamedLoad> = Box::new(Named { age, load: *self });
             Ok(Some(named))
         }
@@ -621,10 +642,13 @@ impl ClusterNamedLoad for Named {
         self.age
     }
 
-    fn expect_rows(&mut self) {}
+    fn expect_rows(&mut self, _: Arc<AtomicBool>) {}
 
     fn decide(self: Box<Self>) {
         assert_eq!(self.age, self.load.epoch(), "nothing is named that has not ended");
+        while self.load.open.0.state.lock().holds_decisions {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         self.load.take_effect();
     }
 

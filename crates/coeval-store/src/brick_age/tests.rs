@@ -13,6 +13,7 @@ use coeval_txn::ssi::SessionFloor;
 use coeval_txn::{Epoch, Isolation};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 fn age(epoch: u64) -> Option<Epoch> {
     Some(Epoch::new(epoch))
@@ -132,6 +133,26 @@ fn what_names_an_age_has_read_nothing_that_was_overwritten() {
         assert_eq!(matches!(committed, Err(StoreError::Conflict(_))), names, "{committed:?}");
     }
     assert_eq!(store.world().brick_age().unwrap(), age(3));
+}
+
+/// Who has a load that is one with it hears by that whether its version may come. To break it: have it said by `name_brick_age`, or by nobody.
+#[test]
+fn what_names_an_age_says_when_it_is_handed_in() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = with_table(&store);
+    store.note_brick_age(Epoch::new(3)).unwrap();
+    for commits in [false, true] {
+        let mut writer = store.begin(Isolation::Serializable, AccessMode::ReadWrite);
+        writer.put(def.id, row(&def, 2, 0)).unwrap();
+        let is_handed_in = writer.name_brick_age(Epoch::new(8)).unwrap();
+        assert!(!is_handed_in.load(Ordering::SeqCst));
+        if commits {
+            writer.commit().unwrap();
+        } else {
+            drop(writer);
+        }
+        assert_eq!(is_handed_in.load(Ordering::SeqCst), commits);
+    }
 }
 
 /// To break it: make the table where it is not there.

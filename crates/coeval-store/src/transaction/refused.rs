@@ -29,6 +29,12 @@ struct Reservation {
 }
 
 impl Refused {
+    /// The error, before anything is waited for.
+    #[must_use]
+    pub fn error(&self) -> &StoreError {
+        &self.error
+    }
+
     /// The error, once nothing is in the way of another attempt. Waits only if the commit met a reservation: as long as that lasts,
     /// which is five seconds at most, and no longer than the transaction's [`LockWaits`] say.
     ///

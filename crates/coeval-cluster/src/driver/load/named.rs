@@ -6,13 +6,15 @@ use crate::driver::error::LoadError;
 use crate::driver::life::Life;
 use crate::row_transactions::RowTransactions;
 use coeval_txn::Epoch;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A load that is one transaction with rows, which may be committed by now in a version that names its [age](Self::age). All holders have
 /// logged it, so what becomes of the rows becomes of it.
 ///
-/// If it is dropped, it is rolled back; but not once its rows [are expected](Self::expect_rows). Then it is not known what has become of them, and it
-/// is decided once they are found to be there ([`Node::decide_found`](crate::Node::decide_found)). Until then no snapshot of any node has
+/// If it is dropped, it is rolled back; but not once its rows [are expected](Self::expect_rows), and were handed in. Then it is not known what has
+/// become of them, and it is decided once they are found to be there ([`Node::decide_found`](crate::Node::decide_found)). Until then no snapshot of any node has
 /// it, or what began behind it, so that is for failures alone.
 #[derive(Debug)]
 pub struct NamedLoad {
@@ -32,26 +34,37 @@ struct OpenRows {
 }
 
 /// What is known of rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Then {
     /// They are there, or there are none and will be none.
     Known,
-    /// They may be committed.
-    Unknown,
+    /// They may be committed, once they were handed in.
+    Expected(Arc<AtomicBool>),
+}
+
+impl Then {
+    /// Whether there are none, and will be none, if whoever has them drops them now; or it is known what has become of them.
+    fn is_known(&self) -> bool {
+        match self {
+            Self::Known => true,
+            Self::Expected(are_handed_in) => !are_handed_in.load(Ordering::SeqCst),
+        }
+    }
 }
 
 impl Drop for OpenRows {
     fn drop(&mut self) {
-        match self.then {
-            Then::Known => self.of.end(self.epoch),
-            Then::Unknown => self.of.leave(self.epoch),
+        if self.then.is_known() {
+            self.of.end(self.epoch);
+        } else {
+            self.of.leave(self.epoch);
         }
     }
 }
 
 impl Drop for NamedLoad {
     fn drop(&mut self) {
-        if !self.is_over && self.rows.then == Then::Known {
+        if !self.is_over && self.rows.then.is_known() {
             self.take_back();
         }
     }
@@ -135,9 +148,10 @@ impl NamedLoad {
         self.age
     }
 
-    /// The rows are about to be committed. From here on [`decide`](Self::decide) or [`roll_back`](Self::roll_back) says what has become of them.
-    pub fn expect_rows(&mut self) {
-        self.rows.then = Then::Unknown;
+    /// The rows are about to be committed. Once they were handed in, which `are_handed_in` says, [`decide`](Self::decide) or
+    /// [`roll_back`](Self::roll_back) says what has become of them. Whoever has them drops them before this if they were not.
+    pub fn expect_rows(&mut self, are_handed_in: Arc<AtomicBool>) {
+        self.rows.then = Then::Expected(are_handed_in);
     }
 
     /// The rows are there, and published: so is the load, on this node when this returns. If this life of the node takes part no more, it is

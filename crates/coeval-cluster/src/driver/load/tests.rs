@@ -4,6 +4,8 @@
 use super::CommitWait;
 use crate::driver::{LoadError, Node, loopback_tables, row_of, start_on_loopback};
 use crate::node::NodeId;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
@@ -92,7 +94,7 @@ fn a_load_is_decided_when_the_rows_are_there_that_it_is_one_transaction_with() {
         let mut load = nodes[0].begin().await.unwrap();
         load.append(brick, row.clone()).await.unwrap();
         let mut named = load.prepare(patience).await.unwrap().unwrap();
-        named.expect_rows();
+        named.expect_rows(Arc::new(AtomicBool::new(true)));
         let (epoch, age) = (named.epoch(), named.age());
         assert!(age >= epoch && nodes.iter().all(|node| node.newest_shown() < Some(epoch)));
         named.decide();
@@ -125,6 +127,12 @@ fn a_load_is_decided_when_the_rows_are_there_that_it_is_one_transaction_with() {
         load.append(brick, row.clone()).await.unwrap();
         // Nobody expects its rows.
         drop(load.prepare(patience).await.unwrap().unwrap());
+        let mut load = nodes[0].begin().await.unwrap();
+        load.append(brick, row.clone()).await.unwrap();
+        let mut named = load.prepare(patience).await.unwrap().unwrap();
+        // They are expected, and something panics before they are handed in.
+        named.expect_rows(Arc::default());
+        drop(named);
         let mut last = nodes[0].begin().await.unwrap();
         last.append(brick, row).await.unwrap();
         let epoch = last.epoch();

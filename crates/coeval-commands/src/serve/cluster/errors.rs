@@ -4,7 +4,8 @@
 //! | SQLSTATE | what has happened | what became of the work |
 //! |---|---|---|
 //! | 57P03 | the node does not serve in time, nobody who has a brick answers, or the primary is elsewhere by now | nothing; it may be run again |
-//! | 40001 | a load lost the last holder of a brick, one with rows waited too long, or a snapshot was kept too long | rolled back; it may be run again |
+//! | 40001 | a load lost the last holder of a brick, or a snapshot was kept too long | rolled back; it may be run again |
+//! | 55P03 | a load with rows waited too long for older ones | rolled back; no statement runs again by itself, since it would wait again |
 //! | 08007 | the node left the cluster between the wish to commit and the decision | committed as a whole, or rolled back |
 //! | 0A000 | a delete on another node than that with the keeper | nothing |
 //! | 55000 | a node is not drained or removed: the keeper is elsewhere, or the cluster cannot do without it; or it does not go on without lost nodes | nothing |
@@ -76,7 +77,7 @@ pub(super) fn of_writing(error: &LoadError) -> SqlError {
         LoadError::TooLong { .. } => SqlError::new(SqlState::ProgramLimitExceeded, message),
         LoadError::Refused(refused) => of_refused(refused),
         LoadError::Codes(codes) => of_codes(codes),
-        LoadError::NotNamed { .. } => SqlError::new(SqlState::SerializationFailure, message)
+        LoadError::NotNamed { .. } => SqlError::new(SqlState::LockNotAvailable, message)
             .with_detail("It is to be one transaction with rows, and is seen by nobody before all older ones.")
             .with_hint("Run it again. coeval_cluster_pending counts what is open; idle_in_transaction_session_timeout ends it."),
         LoadError::RolledBack(_) => SqlError::new(SqlState::SerializationFailure, message)
@@ -192,7 +193,8 @@ mod tests {
         LoadError::NotPrimary { keeper: NodeId::new(1), address: Some("db1:7001".parse().unwrap()) }
     }
 
-    /// What a client does next hangs on these. To break it: answer what nobody knows the end of with 40001. It is loaded twice then.
+    /// What a client does next hangs on these. To break it: answer what nobody knows the end of with 40001. It is loaded twice then. Or what
+    /// has waited for older loads: a statement outside blocks would wait a hundred times.
     #[test]
     fn each_error_says_whether_it_may_be_run_again() {
         let after = Duration::from_secs(30);
@@ -204,6 +206,7 @@ mod tests {
             (LoadError::Refused(RowsRefused::NoTable(7)), "42P01"),
             (LoadError::Refused(RowsRefused::Load("day is NULL".to_owned())), "23514"),
             (LoadError::RolledBack(Epoch::new(5)), "40001"),
+            (LoadError::NotNamed { epoch: Epoch::new(5), after }, "55P03"),
             (LoadError::Unknown(Epoch::new(5), "it was stopped".to_owned()), "08007"),
             (LoadError::Codes(CodesError::Dictionary(DictionaryError::OutOfView)), "57P03"),
         ] {

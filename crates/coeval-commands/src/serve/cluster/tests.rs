@@ -3,12 +3,13 @@
 
 use super::own_node::Stage;
 use super::trial_node::{self, TABLES, Trial, number_of, rows};
-use super::{Founding, Node, attempt, run};
+use super::{Founding, Node, attempt, newest_named, rows_of, run};
 use arrow::array::RecordBatch;
-use coeval::{Cluster, ClusterSnapshot};
+use coeval::{Cluster, ClusterSnapshot, Database};
 use coeval_cluster::{ChangeNodesError, CommitWait, Epoch, NodeId};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// To break it: have `run` start each keeper in term 1, or in any but that of the primary.
 #[test]
@@ -33,6 +34,30 @@ fn the_keeper_is_of_the_term_of_its_primary() {
         node.stop().await;
         running.await.unwrap();
     });
+}
+
+/// A failover may lose rows that are not confirmed. Their load would be there without them.
+///
+/// To break it: have `newest_named` not ask whether they are.
+#[test]
+fn what_has_become_of_rows_is_not_said_before_they_are_confirmed() {
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let database = Database::open(dir.path()).unwrap();
+        database.engine().store().note_brick_age(Epoch::new(7)).unwrap();
+        database.session().run("SET synchronous_standby_names = 'nobody'").unwrap();
+    }
+    let database = Database::open(dir.path()).unwrap();
+    let store = database.engine().store();
+    assert_eq!((store.has_confirmed(), newest_named(store)), (false, None));
+    assert_eq!(rows_of(store, Founding::GoOn).newest(), Epoch::new(7), "readers may see them");
+    assert_eq!(rows_of(store, Founding::Found).newest(), Epoch::ZERO, "another cluster's");
+    database.session().run("SET synchronous_standby_names = ''").unwrap();
+    let begun = Instant::now();
+    while newest_named(store) != Some(Epoch::new(7)) {
+        assert!(begun.elapsed() < Duration::from_secs(30), "nobody is waited for any more");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 async fn load(node: &Node, table: u64, numbers: Range<i64>) -> Epoch {

@@ -9,6 +9,7 @@ use coeval::{ClusterDelete, ClusterLoad, ClusterNamedLoad, ClusterSnapshot, Comm
 use coeval_cluster::{BrickAddress, CommitWait, Delete, Epoch, Load, NamedLoad};
 use futures::future::BoxFuture;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
@@ -97,8 +98,8 @@ impl ClusterNamedLoad for OneWithRows {
         self.0.age()
     }
 
-    fn expect_rows(&mut self) {
-        self.0.expect_rows();
+    fn expect_rows(&mut self, are_handed_in: Arc<AtomicBool>) {
+        self.0.expect_rows(are_handed_in);
     }
 
     fn decide(self: Box<Self>) {
