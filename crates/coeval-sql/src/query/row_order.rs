@@ -10,6 +10,7 @@
 //! SELECT nextval('s'), v FROM t ORDER BY v
 //!   -> SELECT nextval('s'), v of (SELECT v FROM t ORDER BY v)
 //! ```
+//! That holds in subqueries too. But where rows are sorted again around one without a LIMIT, DataFusion leaves out what sorts them first.
 
 use super::rewriting::rewrite_plan;
 use crate::sequences::is_sequence_function;
