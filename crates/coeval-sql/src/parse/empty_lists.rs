@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 pub(super) const ONE_ROW: &str = "coeval row";
 
 /// Words that may follow a list of nothing. None of them begins an expression.
-const BEHIND: [&str; 14] = [
+const BEHIND: [&str; 13] = [
     "where",
     "group",
     "having",
@@ -22,7 +22,6 @@ const BEHIND: [&str; 14] = [
     "offset",
     "fetch",
     "with",
-    "on",
     "returning",
 ];
 
@@ -56,11 +55,20 @@ fn is_alone(tokens: &[TokenWithSpan], place: usize, first: Option<usize>) -> boo
     let is_name = before.is_some_and(|before| {
         before.token == Token::Period || (is_word(before, "as") && first != Some(place))
     });
-    let behind = tokens[place + 1..].iter().find(|token| !is_space(token));
-    let ends = |next: &TokenWithSpan| {
-        matches!(next.token, Token::RParen | Token::EOF) || BEHIND.iter().any(|word| is_word(next, word))
-    };
-    !is_name && behind.is_none_or(ends)
+    !is_name && ends_list(tokens[place + 1..].iter().filter(|token| !is_space(token)))
+}
+
+/// Whether a list of nothing ends where these tokens follow, spaces left out. In front of another ON than that of ON CONFLICT stands the name
+/// of a privilege: `GRANT SELECT ON conflict TO r` is about a table.
+fn ends_list<'t>(mut behind: impl Iterator<Item = &'t TokenWithSpan>) -> bool {
+    let Some(next) = behind.next() else { return true };
+    if is_word(next, "on") {
+        let is_of_conflict =
+            |next: &TokenWithSpan| next.token == Token::LParen || is_word(next, "do") || is_word(next, "on");
+        return behind.next().is_some_and(|next| is_word(next, "conflict"))
+            && behind.next().is_some_and(is_of_conflict);
+    }
+    matches!(next.token, Token::RParen | Token::EOF) || BEHIND.iter().any(|word| is_word(next, word))
 }
 
 /// `FROM (SELECT 1) AS "coeval row"`.

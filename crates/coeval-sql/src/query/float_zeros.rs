@@ -5,17 +5,19 @@
 //! |---|---|
 //! | makes one list of two, joined by AND or OR, by the bits of their members | a constant `-0` is written as `0` before |
 //! | looks for a value in a list by its bits | a list that has one zero gets the other one, once the plan is optimized |
+//! | compares what a CASE is about by its bits, `CASE f WHEN 0` | `0` is added to it, which makes `0` of `-0`, and to what is no constant behind WHEN |
 //!
 //! Chains of comparisons become such lists, too.
 
 use super::rewriting::has_concern;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Cast, Expr, LogicalPlan, lit};
+use datafusion::logical_expr::{Case, Cast, Expr, ExprSchemable, LogicalPlan, lit};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use std::iter::once;
 
 /// `0` in the place of a constant that is written `-0`; `None` of anything else.
 pub(super) fn without_sign(operand: &Expr) -> Option<Expr> {
@@ -47,6 +49,35 @@ pub(super) fn pair_without_signs(left: &Expr, right: &Expr) -> Option<(Expr, Exp
         (new_left, new_right) => {
             Some((new_left.unwrap_or_else(|| left.clone()), new_right.unwrap_or_else(|| right.clone())))
         }
+    }
+}
+
+/// What a CASE compares without signs of zeros; whether something may have had one.
+pub(super) fn compare_without_signs(case: &mut Case, schema: &DFSchema) -> bool {
+    let Some(operand) = &mut case.expr else { return false };
+    let candidates = case.when_then_expr.iter_mut().map(|(candidate, _)| candidate);
+    let mut is_changed = false;
+    for compared in once(operand).chain(candidates) {
+        if let Some(without) = float_without_sign(compared, schema) {
+            **compared = without;
+            is_changed = true;
+        }
+    }
+    is_changed
+}
+
+/// A float of which no value is `-0`, and all others are what they were; `None` if that is so of what is given.
+fn float_without_sign(compared: &Expr, schema: &DFSchema) -> Option<Expr> {
+    if let Some(zero) = without_sign(compared) {
+        return Some(zero);
+    }
+    if compared.as_literal().is_some() {
+        return None;
+    }
+    match compared.get_type(schema) {
+        Ok(DataType::Float32) => Some(compared.clone() + lit(0.0_f32)),
+        Ok(DataType::Float64) => Some(compared.clone() + lit(0.0_f64)),
+        Ok(_) | Err(_) => None,
     }
 }
 
@@ -107,6 +138,7 @@ fn missing_zero(list: &InList) -> Option<ScalarValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow::datatypes::{Field, Schema};
     use datafusion::logical_expr::{cast, col};
 
     #[test]
@@ -132,5 +164,24 @@ mod tests {
         }
         assert_eq!(pair_without_signs(&col("f"), &lit(-0.0_f64)), Some((col("f"), lit(0.0_f64))));
         assert_eq!(pair_without_signs(&col("f"), &lit(1.0_f64)), None);
+    }
+
+    #[test]
+    fn a_case_of_floats_compares_no_signs_of_zeros() {
+        let fields = [("f", DataType::Float64), ("i", DataType::Int64)];
+        let fields = fields.map(|(name, ty)| Field::new(name, ty, true));
+        let schema = DFSchema::try_from(Schema::new(fields.to_vec())).unwrap();
+        let case = |operand: Expr, candidate: Expr| {
+            let branch = (Box::new(candidate), Box::new(lit(true)));
+            Case::new(Some(Box::new(operand)), vec![branch], None)
+        };
+        let without = |operand: Expr, candidate: Expr| {
+            let mut compared = case(operand, candidate);
+            compare_without_signs(&mut compared, &schema).then_some(compared)
+        };
+        let f = || col("f") + lit(0.0_f64);
+        assert_eq!(without(col("f"), lit(-0.0_f64)), Some(case(f(), lit(0.0_f64))));
+        assert_eq!(without(lit(7_i64), col("f")), Some(case(lit(7_i64), f())));
+        assert_eq!(without(col("i"), lit(1.0_f64)), None);
     }
 }

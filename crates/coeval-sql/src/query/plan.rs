@@ -400,11 +400,14 @@ fn plan_query(
         return Err(place_in(error, context.sql));
     }
     let (extent, settling) = (planner.extent(), Arc::clone(&engine));
+    let mut dependencies = planner.into_dependencies();
+    let takes_numbers = dependencies.takes_sequence_values;
     let (logical, runs_subqueries) = length.work(&engine, move || {
         let settled = settled(with_counted_rows(with_computed_sets(bounded(logical)?)?)?)?;
-        with_subqueries_applied(settled, &settling, extent)
+        let (applied, runs_subqueries) = with_subqueries_applied(settled, &settling, extent)?;
+        let logical = if takes_numbers { with_numbers_behind_order(applied)? } else { applied };
+        Ok((logical, runs_subqueries))
     })?;
-    let mut dependencies = planner.into_dependencies();
     // Whoever changes a type gives its tables new definitions; a plan without any would not notice.
     dependencies.unkept |= names_types;
     let columns = with_origins(&output_names::shown(&marked_schema(&logical)), &logical);
@@ -445,8 +448,7 @@ fn with_subqueries_applied(
 ) -> Result<(LogicalPlan, bool), SqlError> {
     let applied = applied(settled, engine.planning(), extent)?;
     let runs_subqueries = applied.transformed && runs_for_rows(&applied.data)?;
-    let written = with_written_vectors(applied.data, engine.template())?;
-    Ok((with_numbers_behind_order(written)?, runs_subqueries))
+    Ok((with_written_vectors(applied.data, engine.template())?, runs_subqueries))
 }
 
 /// A query in a form that DataFusion plans.

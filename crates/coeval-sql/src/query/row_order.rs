@@ -10,7 +10,9 @@
 //! SELECT nextval('s'), v FROM t ORDER BY v
 //!   -> SELECT nextval('s'), v of (SELECT v FROM t ORDER BY v)
 //! ```
+//! That holds in subqueries too. But where rows are sorted again around one without a LIMIT, DataFusion leaves out what sorts them first.
 
+use super::rewriting::rewrite_plan;
 use crate::sequences::is_sequence_function;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result};
@@ -101,25 +103,23 @@ fn one_after_the_other(task: &TaskContext) -> Arc<TaskContext> {
     ))
 }
 
-/// The plan, in which numbers that are selected are taken behind its ORDER BY.
+/// The plan, in which numbers that are selected are taken behind the ORDER BY beside them, in subqueries too.
 ///
 /// # Errors
 /// What DataFusion finds wrong while it rebuilds the plan.
 pub(super) fn with_numbers_behind_order(plan: LogicalPlan) -> Result<LogicalPlan> {
-    Ok(behind_order(plan)?.data)
+    rewrite_plan(plan, &mut |node, _| behind_order(node)).map(|done| done.data)
 }
 
-fn behind_order(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    if matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Limit(_)) {
-        return plan.map_children(behind_order);
-    }
-    if let LogicalPlan::Sort(sort) = &plan
+/// The node, of the same columns, with its numbers behind it if it sorts them.
+fn behind_order(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if let LogicalPlan::Sort(sort) = &node
         && let LogicalPlan::Projection(selected) = sort.input.as_ref()
         && let Some(behind) = numbers_behind(sort, selected)?
     {
         return Ok(Transformed::yes(behind));
     }
-    Ok(Transformed::no(plan))
+    Ok(Transformed::no(node))
 }
 
 /// The sorted rows with their numbers; `None` if there are none, or they are what is sorted by.

@@ -319,8 +319,13 @@ fn physical_plan(context: &StatementContext<'_>, planned: &PlannedQuery) -> Resu
     }
     let mut state = statement_state(context, planned, snapshot.clone());
     let environment = context.engine.query_environment();
-    carry_environment(&mut state, context, planned, &environment);
     let physical = kept.as_ref().and_then(|kept| kept.physical.clone());
+    // Of what has such plans no subquery is planned while it runs, and a template would hold the environment.
+    let may_plan = planned.runs_subqueries() || (planned.is_correlated() && physical.is_none());
+    if may_plan {
+        StatementEnvironment(Arc::clone(&environment)).carry_in(state.config_mut().options_mut());
+    }
+    carry_access(&mut state, context, planned);
     let physical = physical.filter(|_| context.settings.is_on(KEPT_PLANS_SETTING));
     let allowance = Allowance::of(&environment);
     allowance.lifeline().account().set_weight(context.settings.query_weight());
@@ -367,17 +372,9 @@ fn physical_plan(context: &StatementContext<'_>, planned: &PlannedQuery) -> Resu
     Ok(Runnable { physical: finished.physical, task: task_context(&finished.state, environment), loan })
 }
 
-/// Puts in what subqueries that run for each row, sequences and functions of the catalog need.
-fn carry_environment(
-    state: &mut SessionState,
-    context: &StatementContext<'_>,
-    planned: &PlannedQuery,
-    environment: &Arc<RuntimeEnv>,
-) {
+/// Puts in what sequences and functions of the catalog need.
+fn carry_access(state: &mut SessionState, context: &StatementContext<'_>, planned: &PlannedQuery) {
     let options = state.config_mut().options_mut();
-    if planned.runs_subqueries() || planned.is_correlated() {
-        StatementEnvironment(Arc::clone(environment)).carry_in(options);
-    }
     if planned.takes_sequence_values() {
         SequenceAccess::of(context).carry_in(options);
     }

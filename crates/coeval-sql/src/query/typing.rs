@@ -87,7 +87,7 @@ mod zoned_times;
 pub(super) use any_numeric::{is_any_numeric, ordered_number, settled_cast as cast_of_any_numeric};
 pub(super) use any_of_group::{any_of_group, value_of_any};
 pub(super) use arrays::{FOUND, MISSING};
-pub(super) use bits::settled_exclusive_or;
+pub(super) use bits::{ambiguous_operator, settled_exclusive_or};
 pub(super) use compared::is_constant_member;
 pub(super) use comparisons::written;
 pub(super) use conditions::is_condition;

@@ -2,7 +2,7 @@
 //! Operators between types that do not go together, while a refused query is planned once more.
 
 use crate::error::{SqlError, own_error};
-use crate::query::typing::{no_operator, written};
+use crate::query::typing::{ambiguous_operator, no_operator, written};
 use crate::types::{no_condition, type_in_words};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
@@ -47,6 +47,11 @@ pub(super) fn refused(left: &DataType, operator: Operator, right: &DataType) -> 
             let wrong = if matches!(left, DataType::Boolean | DataType::Null) { right } else { left };
             no_condition(&operator.to_string(), &type_in_words(wrong))
         }
+        Operator::BitwiseAnd | Operator::BitwiseOr | Operator::BitwiseXor
+            if left.is_null() && right.is_null() =>
+        {
+            ambiguous_operator(&written(operator))
+        }
         operator => no_operator(left, &written(operator), right),
     })
 }
@@ -68,6 +73,7 @@ fn meant(operator: &BinaryOperator) -> Option<Operator> {
         BinaryOperator::StringConcat => Operator::StringConcat,
         BinaryOperator::BitwiseAnd => Operator::BitwiseAnd,
         BinaryOperator::BitwiseOr => Operator::BitwiseOr,
+        BinaryOperator::PGBitwiseXor => Operator::BitwiseXor,
         BinaryOperator::PGBitwiseShiftLeft => Operator::BitwiseShiftLeft,
         BinaryOperator::PGBitwiseShiftRight => Operator::BitwiseShiftRight,
         BinaryOperator::PGRegexMatch => Operator::RegexMatch,

@@ -18,10 +18,12 @@ use crate::scalar::cast_function::literal_as;
 use crate::types::{no_prefix_operator, type_in_words};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use std::fmt::Display;
 
 /// Whether values of this type are bit strings.
 fn is_bits(ty: &DataType) -> bool {
@@ -113,6 +115,8 @@ const fn exclusive_or_of(left: &DataType, right: &DataType) -> Option<&'static s
 /// `a # b` of integers; `None` of another operation. Each side is there once: it may draw from a sequence, or be such an operation itself,
 /// and of many within each other all would become an expression of as many parts as there are subsets of them.
 ///
+/// Of two sides without a type it is none if a parameter is in them, which may get its type from another place.
+///
 /// # Errors
 /// `42883` for other types, `42725` if both sides are without one.
 pub(super) fn exclusive_or(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
@@ -126,7 +130,8 @@ pub(super) fn exclusive_or(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<Opt
     }
     if let (Ok(left), Ok(right)) = (&left, &right) {
         if left.is_null() && right.is_null() {
-            return Err(ambiguous(&raw.op).into());
+            let has_parameter = has_parameter(&raw.left)? || has_parameter(&raw.right)?;
+            return if has_parameter { Ok(None) } else { Err(ambiguous_operator(&raw.op).into()) };
         }
         if let Some(name) = exclusive_or_of(left, right) {
             return Ok(Some(function(name)?.call(vec![raw.left.clone(), raw.right.clone()])));
@@ -135,8 +140,12 @@ pub(super) fn exclusive_or(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<Opt
     Ok(Some(binary(raw.left.clone(), Operator::BitwiseXor, raw.right.clone())))
 }
 
+fn has_parameter(side: &Expr) -> Result<bool> {
+    side.exists(|part| Ok(matches!(part, Expr::Placeholder(_))))
+}
+
 /// `42725` for an operator between two sides without a type, which several types have.
-fn ambiguous(operator: &BinaryOperator) -> SqlError {
+pub(in crate::query) fn ambiguous_operator(operator: &dyn Display) -> SqlError {
     let message = format!("operator is not unique: unknown {operator} unknown");
     SqlError::new(SqlState::AmbiguousFunction, message)
         .with_hint("Could not choose a best candidate operator. You might need to add explicit type casts.")

@@ -6,15 +6,19 @@
 //! While a query is planned such a literal is still a text; [`settle`](super::settle) makes an array, a label or a number of it then, and
 //! refuses texts that are no literals.
 //!
+//! `nullif` of floats takes `0` for `-0`, as `=` does; DataFusion's compares their bits.
+//!
 //! DataFusion makes of `coalesce(a, b)` a CASE that names `a` twice, which would be computed twice: `coalesce(nextval('s'), 0)` is left a call.
 
 use super::any_numeric::is_any_numeric;
 use crate::types::{column_type_of_field, common_arrow_type, require_common_type};
 use crate::wrapped::as_wrapped;
-use arrow::compute::is_not_null;
+use arrow::compute::kernels::cmp::eq;
 use arrow::compute::kernels::zip::zip;
+use arrow::compute::{is_not_null, nullif};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{ColumnType, EnumType};
+use datafusion::common::utils::normalize_float_zero;
 use datafusion::common::{Result, internal_err};
 use datafusion::functions::core;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -90,12 +94,23 @@ fn first_known(arguments: &[ColumnarValue], rows: usize) -> Result<ColumnarValue
     Ok(ColumnarValue::Array(known))
 }
 
+/// Of each row the first of two floats, or NULL if the other one equals it.
+fn unequal_float(arguments: &[ColumnarValue], rows: usize) -> Result<ColumnarValue> {
+    let [float, other] = arguments else { return internal_err!("nullif has two arguments") };
+    let (float, other) = (float.to_array(rows)?, other.to_array(rows)?);
+    let are_equal = eq(&normalize_float_zero(&float), &normalize_float_zero(&other))?;
+    Ok(ColumnarValue::Array(nullif(&float, &are_equal)?))
+}
+
 impl ScalarUDFImpl for Coalesce {
     as_wrapped!(general: name, return_type);
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match self.name() {
             "coalesce" => first_known(&arguments.args, arguments.number_rows),
+            "nullif" if arguments.args.iter().all(|argument| argument.data_type().is_floating()) => {
+                unequal_float(&arguments.args, arguments.number_rows)
+            }
             _ => self.general.invoke_with_args(arguments),
         }
     }

@@ -161,7 +161,11 @@ pub(super) fn require_of(comparison: &BinaryExpr, schema: &DFSchema) -> Result<(
 
 /// An operator as PostgreSQL writes it in messages.
 pub(in crate::query) fn written(operator: Operator) -> String {
-    if operator == Operator::NotEq { "<>".to_owned() } else { operator.to_string() }
+    match operator {
+        Operator::NotEq => "<>".to_owned(),
+        Operator::BitwiseXor => "#".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// The same of an element that is looked for in an array, which `= ANY (array)` and `<> ALL (array)` become.

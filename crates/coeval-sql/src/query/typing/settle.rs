@@ -21,7 +21,7 @@ use super::{
 use crate::error::SqlError;
 use crate::functions::{BITS_LENGTH, BYTES_LENGTH};
 use crate::guarded::is_comparison;
-use crate::query::float_zeros::pair_without_signs;
+use crate::query::float_zeros::{compare_without_signs, pair_without_signs};
 use crate::query::matching::heeding_at_once;
 use crate::query::rewriting::{Below, rewrite_node, rewrite_plan};
 use crate::scalar::cast_function::{called, is_own, literal_as};
@@ -454,6 +454,7 @@ fn settle_case(case: &Case, schema: &DFSchema) -> Result<Option<Expr>> {
     require_results(case, schema)?;
     let mut case = case.clone();
     let is_changed = settle_cases(&mut case, schema)?
+        | compare_without_signs(&mut case, schema)
         | make_arrays("CASE", results_of(&mut case), schema)?
         | settle_choices(results_of(&mut case), schema)?
         | read_choices(results_of(&mut case), schema)?;

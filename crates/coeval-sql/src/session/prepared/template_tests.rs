@@ -256,6 +256,27 @@ fn a_template_keeps_no_version() {
     panic!("a version is there that nobody reads");
 }
 
+/// To break it: let functions hold what the statement that made the template ran in.
+#[test]
+fn a_template_keeps_no_environment_of_a_statement() {
+    let engine = engine();
+    let mut session = session(&engine);
+    let environments = || Arc::strong_count(&engine.query_environment().disk_manager);
+    let before = environments();
+    let correlated =
+        "SELECT upper(name) FROM shops WHERE NOT EXISTS (SELECT 1 FROM sales WHERE shop = shops.id)";
+    let query = prepared(&mut session, correlated);
+    // Threads may be about to end.
+    for _ in 0..10_000 {
+        if environments() <= before {
+            assert!(query.keeps_physical());
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("something holds what a statement has run in");
+}
+
 /// To break it: let functions of a second copy look at what the first statement lends.
 #[test]
 fn a_query_that_is_open_may_be_run_again() {
