@@ -65,9 +65,8 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
     }
     let exact = exact_spread(call.func.name(), &call.params.args, schema);
     // Of different floats it is what DataFusion makes of them.
-    let of_floats = || {
-        float_spread(call.func.name(), &call.params.args, schema).filter(|_| !call.params.distinct)
-    };
+    let of_floats =
+        || float_spread(call.func.name(), &call.params.args, schema).filter(|_| !call.params.distinct);
     if let Some(spread) = exact.or_else(of_floats) {
         call.func = spread;
         is_changed = true;
