@@ -54,6 +54,7 @@ mod outer_outputs;
 mod output_names;
 mod packed_lists;
 mod plan;
+mod plan_check;
 mod plan_shape;
 mod plan_size;
 mod planner;
@@ -119,6 +120,7 @@ pub(crate) use operator_rules::{
     STEPWISE_FILTERS, UNKNOWN_SETS, UNORDERED_GROUPS,
 };
 pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
+pub(crate) use plan_check::PlanCheck;
 pub(crate) use pushdown::ClearPushdown;
 pub(crate) use recursive_schemas::RecursiveSchemas;
 pub(crate) use run::{

@@ -9,10 +9,10 @@ use crate::query::{
     ARRAY_BOUNDS, BandJoins, BothZeros, CODED_GROUPS, CheckedArithmetic, ClearPushdown, CooperativeLeaves,
     CountSpreading, DEFERRED_SUBQUERIES, DuplicateGroups, EagerAggregation, ExistenceByExtremes, FieldReads,
     FrameExclusions, FrameOffsets, GROUP_TOP, GROUPING_SETS, INTEGER_JOINS, IndependentLaterals, JoinOrder,
-    JoinSides, LateJoins, NARROW_DECIMALS, NamedColumns, PACKED_GROUPS, RUNNING_WINDOWS, RecursiveSchemas,
-    SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, SetComparisons, ShortGroups, Simplifications,
-    SkippedNumbers, SmallFilters, StrictJoins, TEMPLATES, UNKNOWN_SETS, UNORDERED_GROUPS, VolatileCalls,
-    VolatileProjections, WHOLE_GROUPS, Watch, WithoutRows,
+    JoinSides, LateJoins, NARROW_DECIMALS, NamedColumns, PACKED_GROUPS, PlanCheck, RUNNING_WINDOWS,
+    RecursiveSchemas, SHARED_SUBPLANS, STEPWISE_FILTERS, STREAM_SERIES, SetComparisons, ShortGroups,
+    Simplifications, SkippedNumbers, SmallFilters, StrictJoins, TEMPLATES, UNKNOWN_SETS, UNORDERED_GROUPS,
+    VolatileCalls, VolatileProjections, WHOLE_GROUPS, Watch, WithoutRows,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -198,7 +198,8 @@ fn looking_first(rule: &dyn OptimizerRule) -> Option<LogicalRule> {
 /// DataFusion's rules for physical plans, with filters and projections pushed down only where that is right, sides of joins chosen by
 /// estimates of ours, leaves that give others a turn without making all above them anew, those that change without arrays, and before them those that make
 /// series while they are read; the order is taken from rows that are grouped once the sides of joins are known, and from
-/// those that are grouped by several sets all that is known of them. Where joins begin to tell scans what they look for, the plan is noted
+/// those that are grouped by several sets all that is known of them. Plans are checked by a rule of ours, which knows that rows are in the
+/// order by which they were sorted. Where joins begin to tell scans what they look for, the plan is noted
 /// for further executions, and what it has several times is computed once. Once the plan stands, groups that keep all are made in one step, rows beyond the best of
 /// their group are dropped before they are sorted, what can be done where the bricks of spread tables are becomes pieces, grouping sets are
 /// made of the finest groups, aggregates of brick tables are begun at the bricks, decimals are computed by integers, other aggregates are
@@ -225,7 +226,8 @@ fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
             || CooperativeLeaves::instead_of(rule.as_ref()).map(|leaves| Arc::new(leaves) as PhysicalRule);
         let projections =
             || VolatileProjections::instead_of(rule.as_ref()).map(|steady| Arc::new(steady) as PhysicalRule);
-        let own = clear.or_else(leaves).or_else(projections);
+        let check = || PlanCheck::instead_of(rule.as_ref()).map(|check| Arc::new(check) as PhysicalRule);
+        let own = clear.or_else(leaves).or_else(projections).or_else(check);
         rules.push(own.unwrap_or(rule));
     }
     let last: [PhysicalRule; 16] = [

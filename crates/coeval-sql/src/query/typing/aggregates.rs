@@ -63,8 +63,11 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
         call.func = extreme;
         is_changed = true;
     }
-    if let (Some(spread), false) = (spread(call.func.name(), &call.params.args, schema), call.params.distinct)
-    {
+    let exact = exact_spread(call.func.name(), &call.params.args, schema);
+    // Of different floats it is what DataFusion makes of them.
+    let of_floats =
+        || float_spread(call.func.name(), &call.params.args, schema).filter(|_| !call.params.distinct);
+    if let Some(spread) = exact.or_else(of_floats) {
         call.func = spread;
         is_changed = true;
     }
@@ -114,7 +117,11 @@ fn typed_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<Windo
     let arguments = &call.params.args;
     refuse_best_document(call.fun.name(), arguments, schema)?;
     let extreme = extreme_by_order(call.fun.name(), arguments, schema);
-    let spread = || spread(call.fun.name(), arguments, schema).filter(|_| !call.params.distinct);
+    let spread = || {
+        let exact = exact_spread(call.fun.name(), arguments, schema);
+        let spread = exact.or_else(|| float_spread(call.fun.name(), arguments, schema));
+        spread.filter(|_| !call.params.distinct)
+    };
     let (function, arguments) = match regression(call.fun.name(), arguments, schema) {
         Some((regression, pair)) => (Some(regression.function()), pair),
         None => (extreme.or_else(spread).or_else(|| of_sliding_truths(call)), arguments.clone()),
@@ -167,14 +174,19 @@ fn refuse_best_document(function: &str, arguments: &[Expr], schema: &DFSchema) -
     Err(SqlError::new(SqlState::UndefinedFunction, message).into())
 }
 
-/// `variance` or one of its like, of values of a type that it is not computed of as DataFusion does.
-fn spread(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Arc<AggregateUDF>> {
+/// `variance` or one of its like, of integers and decimals.
+fn exact_spread(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Arc<AggregateUDF>> {
     let spread = Spread::of(function)?;
     let [argument] = arguments else { return None };
-    match argument.get_type(schema).ok()? {
-        DataType::Float32 | DataType::Float64 => Some(float_spreads::function(spread)),
-        ty => Spread::is_exact(&ty).then(|| spread.function()),
-    }
+    Spread::is_exact(&argument.get_type(schema).ok()?).then(|| spread.function())
+}
+
+/// The same of floats.
+fn float_spread(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Arc<AggregateUDF>> {
+    let spread = Spread::of(function)?;
+    let [argument] = arguments else { return None };
+    let is_float = matches!(argument.get_type(schema).ok()?, DataType::Float32 | DataType::Float64);
+    is_float.then(|| float_spreads::function(spread))
 }
 
 /// `min` or `max` of values whose order is not the one that DataFusion finds it by, and of texts, of which it finds it slowly.

@@ -6,8 +6,9 @@
 //! windows take away again as exactly as they were added: with `n` values the variance is
 //! `(n * squares - sum * sum) / (n * (n - 1))`. All is of 256 bits; what does not fit is `22003`. Nearly all of them fit into 128
 //! bits, where the same digits are found in a small part of the time ([`narrow`]). Sums of `smallint` and `integer` always do
-//! ([`small_integers`]).
+//! ([`small_integers`]). Of DISTINCT values each is kept ([`different`]).
 
+mod different;
 mod narrow;
 mod small_integers;
 
@@ -26,6 +27,7 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
 };
+use different::Different;
 use std::sync::{Arc, LazyLock};
 
 /// Digits behind the point of the results, as a quotient has at least.
@@ -116,6 +118,9 @@ impl AggregateUDFImpl for ExactSpread {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if arguments.is_distinct {
+            return Ok(Box::new(Different::new(Sums::new(self.spread, &arguments))));
+        }
         if small_integers::are_of(arguments.expr_fields) {
             return Ok(small_integers::of_all(self.spread));
         }
@@ -137,6 +142,9 @@ impl AggregateUDFImpl for ExactSpread {
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        if arguments.is_distinct {
+            return Ok(Different::state_fields());
+        }
         if small_integers::are_of(arguments.input_fields) {
             return Ok(small_integers::state_fields());
         }
