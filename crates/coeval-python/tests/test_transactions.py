@@ -199,6 +199,7 @@ READERS = {
     "arrow": "db.sql(endless).arrow()",
     "statement": "db.sql('CREATE TABLE t AS ' + endless)",
     "parameters": "db.sql(endless + ' WHERE g <> ?', [0]).fetchall()",
+    "sleep": "db.sql('SELECT pg_sleep(600)').fetchall()",
 }
 
 
