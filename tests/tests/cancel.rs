@@ -2,7 +2,7 @@
 //! A running statement that another thread cancels.
 #![allow(clippy::unwrap_used)]
 
-use coeval::{Database, Error, Session, SqlState, TransactionStatus};
+use coeval::{Database, Error, Outcome, Session, SqlState, TransactionStatus};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -109,6 +109,26 @@ fn a_cancelled_statement_fails_its_transaction_block() {
     run_cancelled(&mut session, LONG).unwrap_err();
     assert_eq!(session.transaction_status(), TransactionStatus::Failed);
     session.execute("ROLLBACK").unwrap();
+}
+
+/// The wait went on to its end, as only work on rows looked for requests.
+#[test]
+fn a_query_that_sleeps_is_cancelled_while_its_rows_are_read() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    let handle = session.cancel_handle();
+    let Outcome::Rows(mut rows) = session.start("SELECT pg_sleep(600)").unwrap() else { panic!("no rows") };
+    let began = Instant::now();
+    let next = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            handle.cancel();
+        });
+        rows.next()
+    });
+    assert_eq!(next.unwrap().unwrap_err().state(), SqlState::QueryCanceled);
+    assert!(rows.next().is_none() && began.elapsed() < Duration::from_secs(300));
+    assert_eq!(session.execute("SELECT 1").unwrap(), 1);
 }
 
 #[test]

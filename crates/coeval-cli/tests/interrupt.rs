@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ctrl-C in `coeval sql`, as a terminal sends it: `script` gives the program a terminal.
+//! `coeval sql` at a terminal, which `script` gives the program: Ctrl-C, and words that newcomers type.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../../tests/skipping.rs"]
@@ -116,5 +116,26 @@ fn ctrl_c_cancels_the_statement_and_the_shell_goes_on() {
     terminal.press("SELECT 8 * 9000 AS last;\n");
     terminal.until("72000\r\n");
     terminal.press("\\q\n");
+    terminal.until("left with 0.");
+}
+
+#[test]
+fn bare_words_ask_for_help_and_leave() {
+    let home = tempfile::tempdir().unwrap();
+    let Some(mut terminal) = needed("script", Terminal::open(home.path())) else { return };
+    terminal.until("coeval=> ");
+    terminal.press("help\n");
+    terminal.until("Ctrl-D leaves");
+    terminal.until("coeval=> ");
+    // In a statement that has begun it is a word like any other.
+    terminal.press("SELECT 6 * 7000 AS\n");
+    terminal.until("coeval-> ");
+    terminal.press("quit\n");
+    terminal.until("Ctrl-C drops that");
+    terminal.until("coeval-> ");
+    terminal.press(";\n");
+    terminal.until("42000\r\n");
+    terminal.until("coeval=> ");
+    terminal.press("Exit;\n");
     terminal.until("left with 0.");
 }

@@ -154,6 +154,23 @@ fn definitions_are_described() {
     }
 }
 
+/// A table without a primary key numbers its rows by a sequence that nobody has made, and that was listed.
+#[test]
+fn what_nobody_has_made_is_not_listed() {
+    let shown = printed("CREATE TABLE t (a int);\n\\d\n\\ds\n\\d t*\n");
+    assert!(shown.contains(" public | t    | table\n") && !shown.contains("row_id"), "{shown}");
+}
+
+/// Those of primary keys stood in front of all others.
+#[test]
+fn indexes_are_listed_by_their_names() {
+    let shown = printed(
+        "CREATE TABLE b (id int PRIMARY KEY, n int UNIQUE);\nCREATE TABLE a (id int PRIMARY KEY);\n\\di\n",
+    );
+    let places = ["a_pkey", "b_n_key", "b_pkey"].map(|name| shown.find(name));
+    assert!(places.is_sorted() && places[0].is_some(), "{shown}");
+}
+
 /// Expressions and conditions stand in columns that nobody is to see, and those were shown.
 #[test]
 fn what_indexes_are_on_and_how_bricks_are_cut_is_described() {
@@ -242,6 +259,22 @@ fn commands_of_the_shell_work_in_scripts() {
     let output = coeval(&["sql", "-c", "\\nonsense"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("\\nonsense"));
+}
+
+#[test]
+fn a_command_that_fails_says_where_it_stands() {
+    for (script, said) in [
+        ("SELECT 1;\n\n\\d missing\n", "stdin:3: there is no table, view, index or sequence named missing\n"),
+        ("SELECT\n1 \\nonsense\n", "stdin:2: \\nonsense is no command"),
+        ("-- a comment\n.nonsense\n", "stdin:2: .nonsense is no command"),
+        ("\n.import missing.csv\n", "stdin:2: ERROR "),
+        ("\n\n\\copy missing TO STDOUT\n", "stdin:3: ERROR 42P01"),
+        ("\\else\n", "stdin:1: "),
+    ] {
+        let output = coeval_with_input(&["sql"], script);
+        assert_eq!(output.status.code(), Some(1), "{script}");
+        assert!(stderr(&output).starts_with(said), "{}", stderr(&output));
+    }
 }
 
 /// What a script prints in memory.

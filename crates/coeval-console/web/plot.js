@@ -30,7 +30,14 @@ function marksOfX({ isTime, seconds, labels }) {
       space: 70,
     };
   }
-  if (seconds) return { space: 40, values: (_, splits) => splits.map(at => clock(at, { hasSeconds: false })) };
+  if (seconds) {
+    return {
+      space: 40,
+      // Whole minutes: their names have no seconds.
+      incrs: [60, 120, 300],
+      values: (_, splits) => splits.map(at => clock(at, { hasSeconds: false })),
+    };
+  }
   return isTime ? {} : { values: (_, splits) => splits.map(short) };
 }
 

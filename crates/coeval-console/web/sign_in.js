@@ -30,6 +30,7 @@ export function SignIn() {
   };
   return html`<main class="sign-in"><form onSubmit=${submit} aria-labelledby="sign-in-title">
     <h1 id="sign-in-title">Coeval console</h1>
+    <p class="muted">A role of the database and its password, as for psql. Any name will do where no role has a password.</p>
     <label>User <input name="user" autocomplete="username" required autofocus=${known.user === ''}
       spellcheck=${false} autocapitalize="none" defaultValue=${known.user} /></label>
     <label>Password <input name="password" type="password" autocomplete="current-password"

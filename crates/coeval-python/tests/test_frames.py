@@ -60,6 +60,13 @@ def test_results_as_frames(db):
     assert db.sql("SELECT id, name FROM typed WHERE id > 5").pl().shape == (0, 2)
 
 
+def test_lists_of_texts_and_bytes_as_frames(db):
+    """Pyarrow refused them: it makes nothing for pandas of lists of views."""
+    frame = db.sql("SELECT ARRAY['a', NULL] AS t, ARRAY['\\x00ff'::bytea] AS b, NULL::text[] AS n").df()
+    assert [frame["t"][0].tolist(), frame["b"][0].tolist(), frame["n"][0]] == [["a", None], [b"\x00\xff"], None]
+    assert db.sql("SELECT ARRAY['a'] AS t WHERE false").df().shape == (0, 1)
+
+
 def test_a_result_is_a_stream(db):
     reader = db.sql("SELECT g, g::text AS t FROM generate_series(1, 100000) AS g").reader()
     assert reader.schema.names == ["g", "t"]

@@ -199,6 +199,7 @@ READERS = {
     "arrow": "db.sql(endless).arrow()",
     "statement": "db.sql('CREATE TABLE t AS ' + endless)",
     "parameters": "db.sql(endless + ' WHERE g <> ?', [0]).fetchall()",
+    "sleep": "db.sql('SELECT pg_sleep(600)').fetchall()",
 }
 
 
@@ -290,6 +291,24 @@ def test_directories(tmp_path):
         assert db.sql("SELECT * FROM t").fetchall() == [(1,)]
     with pytest.raises(coeval.DataError):
         coeval.connect(tmp_path / "new", durability="maybe")
+
+
+def test_the_working_directory_may_change(tmp_path, monkeypatch):
+    """Files were looked for in the new one, and the end of the log was noted in another database there, which was damaged then."""
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        with coeval.connect("shop.db") as db:
+            db.sql("CREATE TABLE t (a int PRIMARY KEY)")
+    db = coeval.connect("shop.db")
+    db.sql("INSERT INTO t SELECT * FROM generate_series(1, 10000)")
+    monkeypatch.chdir(tmp_path / "here")
+    db.sql("INSERT INTO t SELECT * FROM generate_series(10001, 20000)")
+    db.checkpoint()
+    db.close()
+    for folder, rows in (("here", 0), ("there", 20_000)):
+        with coeval.connect(tmp_path / folder / "shop.db") as db:
+            assert db.sql("SELECT count(*) FROM t").fetchone() == (rows,)
 
 
 def test_what_was_committed_survives_a_kill(tmp_path):

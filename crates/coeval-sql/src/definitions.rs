@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The definitions that a session sees, for tools that show or complete names.
 
-use coeval_store::{Catalog, ObjectRef, SpaceId, TableDef, Transaction};
+use coeval_store::{Catalog, ColumnState, ObjectRef, QualifiedName, SpaceId, TableDef, Transaction};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,6 +22,20 @@ impl Definitions {
         });
         let tables = ids.filter_map(|id| Some((id, Arc::clone(transaction.table_def(id).ok()?)))).collect();
         Self { catalog, tables }
+    }
+
+    /// All names with what they stand for, by schema and name, but those of sequences that nobody has made: they give hidden
+    /// row ids.
+    pub fn names(&self) -> impl Iterator<Item = (&QualifiedName, ObjectRef)> {
+        self.catalog.names().filter(|(_, object)| !self.gives_hidden_values(*object))
+    }
+
+    /// Whether this is a sequence of a hidden column.
+    fn gives_hidden_values(&self, object: ObjectRef) -> bool {
+        let ObjectRef::Sequence(id) = object else { return false };
+        let owner = self.catalog.sequence(id).and_then(|sequence| sequence.owned_by);
+        let column = owner.and_then(|(table, column)| self.table(table)?.columns.get(column));
+        column.is_some_and(|column| column.state == ColumnState::Hidden)
     }
 
     /// Names, views, sequences, schemas.

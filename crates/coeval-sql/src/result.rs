@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a statement gives back: a tag, and rows if it has any.
 
-use crate::cancel::HeldLifeline;
+use crate::cancel::{CancelHandle, HeldLifeline};
 use crate::error::SqlError;
 use crate::memory::KeptPart;
 use arrow::array::RecordBatch;
@@ -260,6 +260,29 @@ impl RowStream {
     /// On a thread that runs asynchronous work.
     pub fn next_blocking(&mut self) -> Option<Result<RecordBatch, SqlError>> {
         futures::executor::block_on(self.next())
+    }
+
+    /// As [`next_blocking`](Self::next_blocking), until the statement is cancelled: a query that waits for something itself does
+    /// not look.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next); [`QueryCanceled`](crate::SqlState::QueryCanceled), and the query ends.
+    ///
+    /// # Panics
+    /// On a thread that runs asynchronous work.
+    pub fn next_unless_cancelled(&mut self, cancel: &CancelHandle) -> Option<Result<RecordBatch, SqlError>> {
+        let next = futures::executor::block_on(async {
+            tokio::select! {
+                biased;
+                // First: what is there is given, whatever was asked for since.
+                next = self.next() => next,
+                reason = cancel.cancelled() => Some(Err(reason.error())),
+            }
+        });
+        if matches!(next, Some(Err(_))) {
+            self.source = Source::none();
+        }
+        next
     }
 }
 

@@ -40,6 +40,12 @@ pub struct DatabaseOptions {
 /// Where queries spill, in a database's directory; there while something is spilled.
 const SPILL_DIRECTORY: &str = "spill";
 
+/// The path from the root on. Files are opened as long as the database is, and the program may go to another directory meanwhile.
+/// Where it is now is not known if that was removed, and then nothing can be opened by a name without it either.
+fn whole(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 impl DatabaseOptions {
     /// What an acknowledged commit survives. [`Durability::Fsync`] unless said otherwise.
     #[must_use]
@@ -117,14 +123,16 @@ impl DatabaseOptions {
         self
     }
 
-    /// Opens the database in this directory, which is made if it is not there.
+    /// Opens the database in this directory, which is made if it is not there. The program may change its working directory
+    /// later.
     ///
     /// # Errors
     /// If another process has it open (the error names it), a file is damaged (which one, where), or the
     /// directory cannot be written. The files are as before.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database, Error> {
-        let store = Store::open(path.as_ref(), self.store)?;
-        let memory = self.memory_of_queries(Some(path.as_ref().join(SPILL_DIRECTORY)));
+        let path = whole(path.as_ref());
+        let store = Store::open(&path, self.store)?;
+        let memory = self.memory_of_queries(Some(path.join(SPILL_DIRECTORY)));
         Database::with_share(store, &memory, self.transactions_share)
     }
 
@@ -135,8 +143,9 @@ impl DatabaseOptions {
     /// As [`open`](Self::open); if the directory has no copy of a database, or one that is not complete.
     #[doc(hidden)]
     pub fn open_replica(self, path: impl AsRef<Path>) -> Result<(Database, Follower), Error> {
-        let (store, follower) = Store::open_follower(Arc::new(DiskFiles), path.as_ref(), self.store)?;
-        let memory = self.memory_of_queries(Some(path.as_ref().join(SPILL_DIRECTORY)));
+        let path = whole(path.as_ref());
+        let (store, follower) = Store::open_follower(Arc::new(DiskFiles), &path, self.store)?;
+        let memory = self.memory_of_queries(Some(path.join(SPILL_DIRECTORY)));
         Ok((Database::with_share(store, &memory, self.transactions_share)?, follower))
     }
 

@@ -4,7 +4,7 @@
 use crate::error::Error;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use coeval_sql::{CommandTag, Deadline, Execution, LateFailure, RowStream, Rows, SqlError};
+use coeval_sql::{CancelHandle, CommandTag, Deadline, Execution, LateFailure, RowStream, Rows, SqlError};
 
 /// What a statement has come to, with rows that are not all there yet.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct RowReader {
     block: Option<LateFailure>,
     /// When it ends at the latest.
     _deadline: Option<Deadline>,
+    /// What it is cancelled by.
+    cancel: Option<CancelHandle>,
 }
 
 impl RowReader {
@@ -50,7 +52,10 @@ impl Iterator for RowReader {
     type Item = Result<RecordBatch, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.rows.next_blocking()?;
+        let next = match &self.cancel {
+            Some(cancel) => self.rows.next_unless_cancelled(cancel),
+            None => self.rows.next_blocking(),
+        }?;
         if let (Err(_), Some(block)) = (&next, &self.block) {
             block.note();
         }
@@ -59,11 +64,17 @@ impl Iterator for RowReader {
 }
 
 impl Outcome {
-    /// The same, begun in this transaction block, with this deadline for its rows.
-    pub(crate) fn begun_in(mut self, block: Option<LateFailure>, deadline: Option<Deadline>) -> Self {
+    /// The same, begun in this transaction block, with this deadline for its rows, and this to cancel it by.
+    pub(crate) fn begun_in(
+        mut self,
+        block: Option<LateFailure>,
+        deadline: Option<Deadline>,
+        cancel: CancelHandle,
+    ) -> Self {
         if let Self::Rows(reader) = &mut self {
             reader.block = block;
             reader._deadline = deadline;
+            reader.cancel = Some(cancel);
         }
         self
     }
@@ -83,9 +94,10 @@ impl TryFrom<Execution> for Outcome {
                 tag: Some(tag),
                 block: None,
                 _deadline: None,
+                cancel: None,
             }),
             Execution::Stream(rows) => {
-                Self::Rows(RowReader { rows, tag: None, block: None, _deadline: None })
+                Self::Rows(RowReader { rows, tag: None, block: None, _deadline: None, cancel: None })
             }
             Execution::CopyIn(_) | Execution::CopyOut(_) => {
                 return Err(SqlError::unsupported("COPY from STDIN or to STDOUT in a program").into());

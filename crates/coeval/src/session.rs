@@ -149,7 +149,7 @@ impl Session {
     /// statement's deadline.
     fn outcome(&mut self, execution: Execution, deadline: Option<Deadline>) -> Result<Outcome, Error> {
         let block = self.inner.late_failure();
-        Ok(Outcome::try_from(execution)?.begun_in(block, deadline))
+        Ok(Outcome::try_from(execution)?.begun_in(block, deadline, self.inner.cancel_handle()))
     }
 
     /// Runs a prepared statement with these parameters; its rows come as they are read, as with [`start`](Self::start).

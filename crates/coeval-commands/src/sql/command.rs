@@ -166,6 +166,16 @@ pub(crate) fn parse(line: &str, variables: &Variables) -> Result<Command, String
         .unwrap_or_else(|| parse_other(name, first, second))
 }
 
+/// The command that a bare word stands for at the terminal, in capitals or not, with a semicolon or without.
+pub(crate) fn of_word(line: &str) -> Option<&'static str> {
+    let word = line.trim().trim_end_matches(';').trim_end();
+    match word.to_ascii_lowercase().as_str() {
+        "help" => Some("\\?"),
+        "quit" | "exit" => Some("\\q"),
+        _ => None,
+    }
+}
+
 /// The name of a command, and what stands behind it.
 fn divide(line: &str) -> (&str, &str) {
     let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -377,6 +387,13 @@ mod tests {
         assert_eq!(parse("\\g"), print(Layout::Usual, None));
         assert_eq!(parse("\\gx |tr a ':file'"), print(Layout::Expanded, Some("|tr a ':file'")));
         assert_eq!(parse("\\gset p_"), Ok(Command::Go(Delivery::Variables("p_".to_owned()))));
+    }
+
+    #[test]
+    fn bare_words_stand_for_commands() {
+        assert_eq!(of_word("help"), Some("\\?"));
+        assert_eq!((of_word(" Quit ; "), of_word("EXIT")), (Some("\\q"), Some("\\q")));
+        assert_eq!((of_word("help me"), of_word(""), of_word("\\q")), (None, None, None));
     }
 
     #[test]

@@ -23,9 +23,8 @@ pub(crate) struct Words {
 impl Words {
     /// The names of tables, views, sequences, indexes, columns and schemas.
     pub(crate) fn of(definitions: &Definitions) -> Self {
-        let catalog = definitions.catalog();
-        let mut names: BTreeSet<String> = catalog.names().map(|(name, _)| name.name.clone()).collect();
-        names.extend(catalog.schemas().map(str::to_owned));
+        let mut names: BTreeSet<String> = definitions.names().map(|(name, _)| name.name.clone()).collect();
+        names.extend(definitions.catalog().schemas().map(str::to_owned));
         for table in definitions.tables() {
             names.extend(table.live_columns().map(|(_, column)| column.name.clone()));
         }

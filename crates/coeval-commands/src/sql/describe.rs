@@ -91,7 +91,7 @@ pub(crate) fn list(
         return print_aligned(out, &listing, Colours::Off);
     }
     let fits = |name: &QualifiedName| pattern.is_none_or(|pattern| pattern.fits(name));
-    let objects = definitions.catalog().names().filter(|(name, _)| fits(name));
+    let objects = definitions.names().filter(|(name, _)| fits(name));
     if kind == ListKind::Indexes {
         let mut listing = Listing::new(&[
             ("Schema", left),
@@ -100,25 +100,23 @@ pub(crate) fn list(
             ("Columns", left),
             ("Kind", left),
         ]);
+        let mut indexes = Vec::new();
         for table in definitions.tables().filter(|table| table.has_declared_primary_key()) {
             let name = QualifiedName::new(&table.name.schema, &table.primary_key_name);
             if fits(&name) {
                 let columns = column_names(table, &table.primary_key);
-                listing.push([
-                    name.schema,
-                    name.name,
-                    table.name.name.clone(),
-                    columns,
-                    "primary key".to_owned(),
-                ]);
+                let kind = "primary key".to_owned();
+                indexes.push([name.schema, name.name, table.name.name.clone(), columns, kind]);
             }
         }
         for (name, object) in objects {
             let Some((table, index)) = index_of(definitions, object, name) else { continue };
             let columns = index_keys(table, index);
             let (schema, name) = (name.schema.clone(), name.name.clone());
-            listing.push([schema, name, table.name.name.clone(), columns, index_kind(index).to_owned()]);
+            indexes.push([schema, name, table.name.name.clone(), columns, index_kind(index).to_owned()]);
         }
+        indexes.sort_unstable();
+        indexes.into_iter().for_each(|index| listing.push(index));
         return print_aligned(out, &listing, Colours::Off);
     }
     let mut listing = Listing::new(&[("Schema", left), ("Name", left), ("Type", left)]);
@@ -177,7 +175,7 @@ pub(crate) fn describe(
     columns_of: &mut dyn FnMut(&QualifiedName) -> Option<SchemaRef>,
 ) -> io::Result<Found> {
     let mut found = Found::Nothing;
-    let objects = definitions.catalog().names().filter(|(name, _)| pattern.fits(name));
+    let objects = definitions.names().filter(|(name, _)| pattern.fits(name));
     for (name, object) in objects {
         found = Found::Something;
         match object {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The shell at a terminal: prompt, line editing, history, completion.
 
+use super::command;
 use super::completion::{WordCompleter, Words};
 use super::history;
 use super::input::Input;
@@ -63,6 +64,7 @@ pub(crate) fn converse(shell: &mut Shell<'_>) -> Result<(), Failure> {
         // What came before this line is over.
         interrupt.forget();
         cancel.go_on();
+        let line = meant(line, shell.waiting(&input));
         let flow = shell.take_line(&mut input, &line, None)?;
         if shell.waiting(&input) == Waiting::Statement {
             remember(&mut lines, history.as_deref(), typed.trim());
@@ -99,6 +101,20 @@ fn remember(lines: &mut Lines, path: Option<&std::path::Path>, statement: &str) 
     }
 }
 
+/// What a line is taken for: `help`, `quit` and `exit` are commands where a statement may begin, and may be words of a
+/// statement that has begun, which is said.
+fn meant(line: String, waiting: Waiting) -> String {
+    let Some(command) = command::of_word(&line) else { return line };
+    match waiting {
+        Waiting::Statement => command.to_owned(),
+        Waiting::Rest | Waiting::Text | Waiting::Name | Waiting::Dollar | Waiting::Comment => {
+            eprintln!("{} belongs to the statement that has begun; Ctrl-C drops that", line.trim());
+            line
+        }
+        Waiting::Branch | Waiting::Rows => line,
+    }
+}
+
 /// `coeval=>`; a star inside of a transaction, an exclamation mark in a failed one, and what is waited for in place
 /// of the equals sign.
 fn prompt(status: TransactionStatus, waiting: Waiting) -> String {
@@ -123,6 +139,16 @@ fn prompt(status: TransactionStatus, waiting: Waiting) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bare_words_are_commands_where_a_statement_may_begin() {
+        let meant = |line: &str, waiting| meant(line.to_owned(), waiting);
+        assert_eq!(meant("quit", Waiting::Statement), "\\q");
+        assert_eq!(meant("help;", Waiting::Statement), "\\?");
+        assert_eq!(meant("SELECT 1;", Waiting::Statement), "SELECT 1;");
+        assert_eq!(meant("quit", Waiting::Rest), "quit");
+        assert_eq!(meant("exit", Waiting::Rows), "exit");
+    }
 
     #[test]
     fn the_prompt_shows_transaction_and_what_is_waited_for() {

@@ -57,6 +57,8 @@ pub(crate) struct Shell<'o> {
     timing: Timing,
     pager: Pager,
     include_depth: usize,
+    /// The file and the line of the command that runs, if it stands in a text.
+    command_at: Option<(String, usize)>,
     variables: Variables,
     /// Where results go, if not to where all else is printed.
     redirect: Option<Redirect>,
@@ -83,6 +85,7 @@ impl<'o> Shell<'o> {
             timing: Timing::Off,
             pager,
             include_depth: 0,
+            command_at: None,
             variables: Variables::new(),
             redirect: None,
             copying: None,
@@ -188,10 +191,22 @@ impl<'o> Shell<'o> {
         self.variables.note("LAST_ERROR_MESSAGE", &error.to_string());
     }
 
-    /// Says on stderr why a statement failed.
+    /// Says on stderr why a statement failed, that of a command where this stands.
     fn complain(&self, error: &Error, sql: &str, origin: Origin<'_>) {
+        let origin = match &self.command_at {
+            Some((file, line)) if origin.file.is_none() => Origin { file: Some(file.as_str()), line: *line },
+            Some(_) | None => origin,
+        };
         let colours = if std::io::stderr().is_terminal() { self.colours() } else { Colours::Off };
         eprint!("{}", describe_problem(error, sql, origin, colours));
+    }
+
+    /// Says on stderr why a command failed, and where it stands.
+    fn say(&self, message: &str) {
+        match &self.command_at {
+            Some((file, line)) => eprintln!("{file}:{line}: {message}"),
+            None => eprintln!("{message}"),
+        }
     }
 
     /// Where results are printed.
@@ -226,6 +241,16 @@ impl<'o> Shell<'o> {
 
     /// Runs a command that stands in a text.
     fn take_command(&mut self, line: &str, input: &mut Input, file: Option<&str>) -> Result<Flow, Failure> {
+        let at = file.map(|file| (file.to_owned(), input.splitter.line()));
+        // A file that a command names has commands of its own.
+        let around = std::mem::replace(&mut self.command_at, at);
+        let flow = self.obey(line, input, file);
+        self.command_at = around;
+        flow
+    }
+
+    /// Runs a command, which `command_at` tells the place of.
+    fn obey(&mut self, line: &str, input: &mut Input, file: Option<&str>) -> Result<Flow, Failure> {
         let name = line.split_whitespace().next().unwrap_or_default();
         if let Some(turning) = Turning::of(name.trim_end_matches(';')) {
             return Ok(self.turn(turning, line, input));
@@ -244,16 +269,16 @@ impl<'o> Shell<'o> {
                 match begun.map(|piece| piece.text).or_else(|| self.last.clone()) {
                     Some(sql) => self.deliver(&sql, Origin { file, line }, &delivery)?,
                     None => {
-                        eprintln!(
+                        self.say(&format!(
                             "{name} runs the statement in front of it, or the last one: there is none yet"
-                        );
+                        ));
                         Flow::Failed
                     }
                 }
             }
             Ok(command) => self.run_command(command, file)?,
             Err(message) => {
-                eprintln!("{message}");
+                self.say(&message);
                 Flow::Failed
             }
         };
@@ -265,7 +290,7 @@ impl<'o> Shell<'o> {
     fn turn(&mut self, turning: Turning, line: &str, input: &mut Input) -> Flow {
         let holds = input.branches.asks(turning) && self.condition(line);
         if let Err(message) = input.branches.turn(turning, holds.into()) {
-            eprintln!("{message}");
+            self.say(&message);
             return Flow::Failed;
         }
         if input.branches.is_run() {
@@ -281,12 +306,12 @@ impl<'o> Shell<'o> {
         let text = match command::condition(line, &self.variables) {
             Ok(text) => text,
             Err(message) => {
-                eprintln!("{message}");
+                self.say(&message);
                 return false;
             }
         };
         truth(&text).unwrap_or_else(|| {
-            eprintln!("unrecognized value \"{text}\" for \"\\if expression\": Boolean expected");
+            self.say(&format!("unrecognized value \"{text}\" for \"\\if expression\": Boolean expected"));
             false
         })
     }
@@ -301,7 +326,7 @@ impl<'o> Shell<'o> {
             Command::Output(target) => return self.redirect(target.as_deref()),
             Command::Set(name, value) => {
                 if let Err(message) = self.variables.set(&name, value) {
-                    eprintln!("{message}");
+                    self.say(&message);
                     return Ok(Flow::Failed);
                 }
             }
@@ -390,7 +415,7 @@ impl<'o> Shell<'o> {
                 Ok(Flow::Next)
             }
             Err(error) => {
-                eprintln!("{}: {error}", target.unwrap_or_default());
+                self.say(&format!("{}: {error}", target.unwrap_or_default()));
                 Ok(Flow::Failed)
             }
         }
@@ -418,7 +443,7 @@ impl<'o> Shell<'o> {
             .arg(file.path())
             .status()?;
         if !editing.success() {
-            eprintln!("nothing is run: {editor} ended with {editing}");
+            self.say(&format!("nothing is run: {editor} ended with {editing}"));
             return Ok(Flow::Failed);
         }
         self.run_file(&file.path().display().to_string())
@@ -433,7 +458,7 @@ impl<'o> Shell<'o> {
         let found = describe::describe(self.results_out(), &definitions, &pattern, &mut columns_of)?;
         if found == Found::Nothing {
             self.out.flush()?;
-            eprintln!("there is no table, view, index or sequence named {text}");
+            self.say(&format!("there is no table, view, index or sequence named {text}"));
             return Ok(Flow::Failed);
         }
         Ok(Flow::Next)
@@ -442,7 +467,7 @@ impl<'o> Shell<'o> {
     /// Runs the last statement again and again, until Ctrl-C or a failure.
     fn watch(&mut self, pause: Duration) -> Result<Flow, Failure> {
         let Some(sql) = self.last.clone() else {
-            eprintln!("\\watch runs the last statement again: there is none yet");
+            self.say("\\watch runs the last statement again: there is none yet");
             return Ok(Flow::Failed);
         };
         let clock = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
@@ -484,7 +509,9 @@ impl<'o> Shell<'o> {
         };
         let file = folder.map_or_else(|| name.to_owned(), |folder| folder.join(name).display().to_string());
         if self.include_depth == INCLUDE_DEPTH_MAX {
-            eprintln!("{file} is not read: files include each other more than {INCLUDE_DEPTH_MAX} deep");
+            self.say(&format!(
+                "{file} is not read: files include each other more than {INCLUDE_DEPTH_MAX} deep"
+            ));
             return Ok(Flow::Failed);
         }
         self.include_depth += 1;
@@ -502,7 +529,7 @@ impl<'o> Shell<'o> {
         match std::fs::File::open(file) {
             Ok(opened) => self.run_script(&mut std::io::BufReader::new(opened), file),
             Err(error) => {
-                eprintln!("cannot read {file}: {error}");
+                self.say(&format!("cannot read {file}: {error}"));
                 Ok(Flow::Failed)
             }
         }
@@ -522,7 +549,7 @@ impl<'o> Shell<'o> {
                 Ok(_) => {}
                 Err(error) => {
                     self.give_up_copying();
-                    eprintln!("cannot read {name}: {error}");
+                    self.say(&format!("cannot read {name}: {error}"));
                     return Ok(Flow::Failed);
                 }
             }

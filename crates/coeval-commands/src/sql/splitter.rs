@@ -160,6 +160,11 @@ impl Splitter {
         self.place = Place::Plain;
     }
 
+    /// The line of what is read next, from 1.
+    pub(crate) fn line(&self) -> usize {
+        self.line + self.text[..self.read].matches('\n').count()
+    }
+
     /// Where the next line begins.
     pub(crate) fn place(&self) -> &Place {
         &self.place

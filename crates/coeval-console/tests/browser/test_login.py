@@ -41,6 +41,11 @@ def test_text_stays_when_the_login_ends(console, page):
     assert console.cells()[0] == ["kept"]
 
 
+def test_form_says_who_gets_in(page, server):
+    Console(page, server).open()
+    expect(page.get_by_text("Any name will do where no role has a password.")).to_be_visible()
+
+
 def test_logout_shows_the_form(console, page):
     console.button("Log out").click()
     expect(page.get_by_label("User")).to_be_visible()

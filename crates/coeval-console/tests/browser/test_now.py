@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
+import itertools
 import threading
 
 from playwright.sync_api import expect
 
+from console import Console
 from server import Api
 
 
@@ -11,6 +13,28 @@ def test_charts_are_drawn(console, page):
     for name in ("Commits", "Statements", "Statement latency", "Commit latency", "Sessions"):
         expect(page.get_by_role("img", name=f"{name}, the last five minutes")).to_be_visible()
     expect(page.get_by_role("img", name="Commits, the last five minutes. Now: per second unknown")).to_have_count(0)
+
+
+def test_no_mark_of_the_time_comes_twice(browser, server):
+    """In charts that are wide enough marks stood at every half of a minute, and said the minute."""
+    page = browser.new_context(locale="en-US", viewport={"width": 1200, "height": 800}).new_page()
+    page.add_init_script(
+        """window.times = [];
+        const fillText = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+            if (/^\\d\\d:\\d\\d/.test(text)) window.times.push(text);
+            return fillText.call(this, text, ...where);
+        };"""
+    )
+    Console(page, server).ready().part("Now")
+    expect(page.get_by_role("img", name="Sessions, the last five minutes")).to_be_visible()
+    # Until the second samples have come.
+    page.wait_for_timeout(3_000)
+    # A chart writes its marks from left to right, each time that it is drawn.
+    times = page.evaluate("window.times")
+    assert len(times) > 20
+    assert all(one != another for one, another in itertools.pairwise(times)), times
+    page.context.close()
 
 
 def test_session_is_shown_and_its_statement_cancelled(console, page, api):

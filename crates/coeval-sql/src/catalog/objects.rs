@@ -9,8 +9,8 @@ use crate::rights;
 use crate::settings::Settings;
 use crate::stored::index_keys;
 use coeval_store::{
-    ColumnState, DeclaredOrder, IndexDef, ObjectAccess, ObjectRef, QualifiedName, SequenceDef, TableDef,
-    Transaction, Uniqueness, ViewColumn, ViewDef,
+    DeclaredOrder, IndexDef, ObjectAccess, ObjectRef, QualifiedName, SequenceDef, TableDef, Transaction,
+    Uniqueness, ViewColumn, ViewDef,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -143,7 +143,7 @@ impl Objects {
             .iter()
             .map(|relation| class(relation.oid, relation.schema, relation.name, Kind::System(relation)))
             .collect();
-        for (name, object) in definitions.catalog().names() {
+        for (name, object) in definitions.names() {
             add(&mut classes, &definitions, name, object);
         }
         let places = classes.iter().enumerate().map(|(place, class)| (class.oid, place)).collect();
@@ -228,12 +228,6 @@ fn add(classes: &mut Vec<Class>, definitions: &Definitions, name: &QualifiedName
         }
         ObjectRef::Sequence(id) => {
             let Some(sequence) = definitions.catalog().sequence(id) else { return };
-            let owner = sequence
-                .owned_by
-                .and_then(|(table, column)| Some(definitions.table(table)?.columns.get(column)?.state));
-            if owner == Some(ColumnState::Hidden) {
-                return;
-            }
             push(oids::of_sequence(id), &name.name, Kind::Sequence(sequence.clone()), &name.schema);
         }
     }

@@ -111,7 +111,7 @@ impl Shell<'_> {
                 };
                 let ended = program.wait()?;
                 if !ended.success() {
-                    eprintln!("{}: {ended}", shown(&wanted.end));
+                    self.say(&format!("{}: {ended}", shown(&wanted.end)));
                 }
                 // What it has given is in the table all the same.
                 copied.map(|rows| rows.filter(|_| ended.success()))
@@ -184,7 +184,7 @@ impl Shell<'_> {
             Err(error) => return Ok(cannot_copy(&wanted.end, &error)),
         };
         if let Some(status) = ended.filter(|status| !status.success()) {
-            eprintln!("{}: {status}", shown(&wanted.end));
+            self.say(&format!("{}: {status}", shown(&wanted.end)));
             return Ok(Flow::Failed);
         }
         self.say_copied(CommandTag::Copy(copy.rows()), started)
@@ -266,7 +266,7 @@ impl Shell<'_> {
                 }
                 Err(error) => {
                     self.give_up_copying();
-                    eprintln!("cannot read the rows of the COPY: {error}");
+                    self.say(&format!("cannot read the rows of the COPY: {error}"));
                     return Ok(Flow::Failed);
                 }
             }

@@ -58,7 +58,7 @@ impl Shell<'_> {
         let redirect = match Redirect::open(target) {
             Ok(redirect) => redirect,
             Err(error) => {
-                eprintln!("{target}: {error}");
+                self.say(&format!("{target}: {error}"));
                 return Ok(Flow::Failed);
             }
         };
@@ -83,7 +83,7 @@ impl Shell<'_> {
             _ => Some("more than one row returned for \\gset"),
         };
         if let Some(refusal) = refusal {
-            eprintln!("{refusal}");
+            self.say(refusal);
             return Ok(Flow::Failed);
         }
         let names = rows.schema.fields().iter().map(|field| format!("{prefix}{}", field.name()));
@@ -96,7 +96,7 @@ impl Shell<'_> {
                 }
             };
             if let Err(message) = kept {
-                eprintln!("{message}");
+                self.say(&message);
                 return Ok(Flow::Failed);
             }
         }
