@@ -548,7 +548,6 @@ fn options(arguments: &ServeArguments) -> Result<ServerOptions, Failure> {
         }),
         _ => None,
     };
-    let own_rules = arguments.dir.as_ref().map(|dir| dir.join(RULES_FILE)).filter(|file| file.exists());
     let reserved = arguments.superuser_reserved_connections;
     if reserved.is_some_and(|reserved| reserved >= arguments.max_connections) {
         let message = "--superuser-reserved-connections leaves nobody else one of --max-connections";
@@ -559,7 +558,8 @@ fn options(arguments: &ServeArguments) -> Result<ServerOptions, Failure> {
         connections_max: arguments.max_connections,
         superuser_connections: reserved.unwrap_or(standard.superuser_connections),
         roles,
-        rules_file: arguments.hba.clone().or(own_rules),
+        rules_file: arguments.hba.clone(),
+        own_rules_file: arguments.dir.as_ref().map(|dir| dir.join(RULES_FILE)),
         mock_secret_file: arguments.dir.as_ref().map(|dir| dir.join(MOCK_SECRET_FILE)),
         certificate,
         passwords_per_second: arguments.passwords_per_second,

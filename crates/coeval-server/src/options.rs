@@ -34,6 +34,9 @@ pub struct ServerOptions {
     /// The file with the rules of who may come from where and how, in the words of `pg_hba.conf`. It is read again when
     /// [`Registry::ask_to_reload`](coeval_sql::Registry::ask_to_reload) says so.
     pub rules_file: Option<PathBuf>,
+    /// The file with the rules where `rules_file` names none. If it is not there, there are none, until it is there when they
+    /// are read again.
+    pub own_rules_file: Option<PathBuf>,
     /// The file with the secret that salts of unknown names are made of, so that they are the same after a restart. It
     /// is made if it is not there.
     pub mock_secret_file: Option<PathBuf>,
@@ -72,6 +75,7 @@ impl Default for ServerOptions {
             sockets_max: Semaphore::MAX_PERMITS,
             roles: Roles::new(),
             rules_file: None,
+            own_rules_file: None,
             mock_secret_file: None,
             certificate: None,
             message_bytes_max: 256 << 20,

@@ -64,6 +64,7 @@ impl Shared {
             admission: Admission::new(
                 options.roles.clone(),
                 options.rules_file.clone(),
+                options.own_rules_file.clone(),
                 options.mock_secret_file.as_deref(),
                 options.offer(),
                 options.passwords_per_second,

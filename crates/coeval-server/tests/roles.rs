@@ -171,6 +171,33 @@ fn rules_say_who_comes_from_where_and_are_read_again_when_somebody_asks() {
     assert!(error.contains("pg_hba.conf: line 1: there is no method \"ident\""), "{error}");
 }
 
+/// Without end if a file that was not there at the start is never looked for again.
+#[test]
+fn rules_that_come_to_be_under_a_running_server_count_when_they_are_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pg_hba.conf");
+    let server = Running::with(ServerOptions {
+        roles: Roles::new().with("admin", "geheim").unwrap(),
+        own_rules_file: Some(file.clone()),
+        ..ServerOptions::default()
+    });
+    server.runtime.block_on(async {
+        let admin = connect(&server, "admin", "geheim").await.unwrap();
+        let reload = || async { admin.query_one("SELECT pg_reload_conf()", &[]).await.unwrap() };
+        assert!(reload().await.get::<_, bool>(0));
+        assert!(connect(&server, "admin", "geheim").await.is_ok());
+        std::fs::write(&file, "hostssl all all all scram-sha-256\n").unwrap();
+        reload().await;
+        while connect(&server, "admin", "geheim").await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        // A file that has gone takes no rules away.
+        std::fs::remove_file(&file).unwrap();
+        reload().await;
+        assert!(connect(&server, "admin", "geheim").await.is_err());
+    });
+}
+
 #[test]
 fn a_hash_of_md5_is_no_password_and_a_verifier_is_one() {
     let server = protected();

@@ -17,6 +17,7 @@ use std::sync::Arc;
 /// `rules` is a leaf: it is read for as long as the handle in it takes to be copied.
 pub(crate) struct Admission {
     roles: Roles,
+    /// Where the rules are, or are looked for.
     file: Option<PathBuf>,
     /// What the server offers.
     offer: Offer,
@@ -48,20 +49,36 @@ fn read(file: &Path, offer: Offer) -> Result<Rules, ServerError> {
     Ok(rules)
 }
 
+/// The rules of a file that need not be there.
+fn read_if_there(file: &Path, offer: Offer) -> Result<Option<Rules>, ServerError> {
+    // Where nobody can say whether it is there, the attempt to read it says why.
+    if matches!(file.try_exists(), Ok(false)) {
+        return Ok(None);
+    }
+    read(file, offer).map(Some)
+}
+
 impl Admission {
+    /// With the rules of `file`, or of `own_file` if no `file` is named and that is there.
+    ///
     /// # Errors
     /// If there is a file with rules and it cannot be used, or one with a secret.
     pub(crate) fn new(
         roles: Roles,
         file: Option<PathBuf>,
+        own_file: Option<PathBuf>,
         mock_secret_file: Option<&Path>,
         offer: Offer,
         passwords_per_second: u32,
     ) -> Result<Self, ServerError> {
-        let rules = file.as_deref().map(|file| read(file, offer)).transpose()?;
+        let rules = match (&file, &own_file) {
+            (Some(file), _) => Some(read(file, offer)?),
+            (None, Some(own_file)) => read_if_there(own_file, offer)?,
+            (None, None) => None,
+        };
         Ok(Self {
             roles,
-            file,
+            file: file.or(own_file),
             offer,
             rules: RwLock::new(rules.map(Arc::new)),
             mock_secret: mock_secret::of(mock_secret_file)?,
@@ -71,17 +88,22 @@ impl Admission {
 
     /// Whether somebody from another machine has to prove anything, or the rules say otherwise.
     pub(crate) fn protects(&self) -> bool {
-        !self.roles.is_empty() || self.file.is_some()
+        !self.roles.is_empty() || self.rules.read().is_some()
     }
 
-    /// Reads the rules again, if they are in a file. Those from before stay if it cannot be used.
+    /// Reads the rules again, if they are in a file, or have come to be in one. Those from before stay if it cannot be used, or is
+    /// gone.
     pub(crate) fn reload(&self) {
         let Some(file) = &self.file else { return };
-        match read(file, self.offer) {
-            Ok(rules) => {
+        let has_rules = self.rules.read().is_some();
+        let found =
+            if has_rules { read(file, self.offer).map(Some) } else { read_if_there(file, self.offer) };
+        match found {
+            Ok(Some(rules)) => {
                 *self.rules.write() = Some(Arc::new(rules));
                 tracing::info!(file = %file.display(), "the rules were read again");
             }
+            Ok(None) => tracing::info!(file = %file.display(), "there are no rules: the file is not there"),
             Err(error) => tracing::error!(%error, "the rules stay as they were"),
         }
     }

@@ -40,7 +40,10 @@ impl fmt::Display for Damage {
             Damage::EndsBeforeNoted(end) => {
                 write!(formatter, "the log ends here, but reached to {end} when it was closed")
             }
-            Damage::EndNote => write!(formatter, "this is no note of where the log ended"),
+            Damage::EndNote => {
+                let without = "without this file the end is not checked";
+                write!(formatter, "this is no note of where the log ended ({without})")
+            }
         }
     }
 }
