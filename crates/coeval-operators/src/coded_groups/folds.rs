@@ -5,6 +5,7 @@
 //! or a FILTER leaves them out: it is only touched for those. So `count` of a column costs nothing beside `sum`, and without NULLs
 //! nothing at all.
 
+use super::pairs::{self, PairSums};
 use super::values::Values;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
@@ -42,6 +43,8 @@ pub(super) enum Kind {
     Most,
     LeastDecimal,
     MostDecimal,
+    /// Of pairs of integers, all that is made of them.
+    PairSums,
 }
 
 impl Kind {
@@ -86,6 +89,7 @@ impl Kind {
             }
             Self::LeastDecimal => States::Wides(Vec::new(), i128::MAX),
             Self::MostDecimal => States::Wides(Vec::new(), i128::MIN),
+            Self::PairSums => States::Pairs(Vec::new()),
         }
     }
 }
@@ -95,6 +99,7 @@ enum States {
     Words(Vec<i64>, i64),
     Reals(Vec<f64>),
     Wides(Vec<i128>, i128),
+    Pairs(Vec<PairSums>),
 }
 
 impl States {
@@ -103,6 +108,7 @@ impl States {
             Self::Words(states, blank) => states.resize(groups, *blank),
             Self::Reals(states) => states.resize(groups, 0.0),
             Self::Wides(states, blank) => states.resize(groups, *blank),
+            Self::Pairs(states) => states.resize(groups, PairSums::default()),
         }
     }
 
@@ -111,6 +117,7 @@ impl States {
             Self::Words(states, _) => states.capacity() * size_of::<i64>(),
             Self::Reals(states) => states.capacity() * size_of::<f64>(),
             Self::Wides(states, _) => states.capacity() * size_of::<i128>(),
+            Self::Pairs(states) => states.capacity() * size_of::<PairSums>(),
         }
     }
 }
@@ -226,6 +233,14 @@ impl Folds {
         })
     }
 
+    /// The sums of pairs, group by group.
+    pub(super) fn pair_sums(&self, fold: &Fold) -> Result<Vec<ArrayRef>> {
+        match &self.states[fold.state] {
+            States::Pairs(sums) => Ok(pairs::columns(sums)),
+            _ => internal_err!("{:?} as sums of pairs", fold.kind),
+        }
+    }
+
     pub(super) fn bytes(&self) -> usize {
         let counts = std::iter::once(&self.rows)
             .chain(&self.missing)
@@ -243,6 +258,10 @@ struct Rows<'a> {
 impl Rows<'_> {
     fn fold(&self, kind: Kind, values: &Values, states: &mut States) -> Result<()> {
         match values {
+            Values::Pairs(pairs) => match states {
+                States::Pairs(sums) => pairs::add(pairs, self.members, self.there, sums),
+                _ => internal_err!("{kind:?} of pairs"),
+            },
             Values::Narrow(narrow) => self.fold_narrow(kind, &narrow.values, states),
             Values::Array(_) if kind == Kind::NarrowSum => Ok(()),
             Values::Array(array) => self.fold_array(kind, array, states),

@@ -45,7 +45,7 @@ impl Work {
             Call::General { function, .. } | Call::LongSum { function, .. } => {
                 function.create_groups_accumulator().map(Some)
             }
-            Call::Count(_) | Call::Folded { .. } | Call::Spread { .. } => Ok(None),
+            Call::Count(_) | Call::Folded { .. } | Call::Spread { .. } | Call::Pairs { .. } => Ok(None),
         };
         let accumulators = plan.calls.iter().map(accumulator).collect::<Result<_>>()?;
         let folds = Folds::new(&plan.kinds, plan.inputs.len());
@@ -131,6 +131,10 @@ impl Work {
                     columns.push(self.folds.counts(Some(*input)));
                     columns.push(self.folds.state(sum, *input, &DataType::Int64)?);
                     columns.push(self.folds.state(squares, *input, &SQUARES)?);
+                }
+                (Call::Pairs { input, sums }, _) => {
+                    columns.push(self.folds.counts(Some(*input)));
+                    columns.extend(self.folds.pair_sums(sums)?);
                 }
                 (Call::General { .. }, Some(accumulator)) => columns.extend(accumulator.state(EmitTo::All)?),
                 (Call::LongSum { input, fold, ty, .. }, Some(accumulator)) => {
