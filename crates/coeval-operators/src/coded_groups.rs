@@ -30,6 +30,7 @@
 //! folds.rs       the states of the plain aggregates
 //! values.rs      what is folded: decimals as 64-bit integers where they fit
 //! pairs.rs       sums of pairs of integers
+//! records.rs     the states of each group side by side
 //! plan.rs        which aggregates are done here, and what of each is shared
 //! work.rs        one partition's groups and states
 //! coded_rows.rs  texts that come as numbers of a dictionary's texts, and decimals that come as 64-bit integers
@@ -46,6 +47,7 @@ mod integers;
 mod keys;
 mod pairs;
 mod plan;
+mod records;
 mod remainder;
 #[cfg(test)]
 mod tests;

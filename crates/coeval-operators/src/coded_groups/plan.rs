@@ -3,12 +3,12 @@
 
 use super::folds::{Fold, Kind};
 use super::keys::key_codes;
-use super::pairs::Pairs;
+use super::pairs::{Pairs, SQUARES};
 use super::values::Values;
 use crate::narrow_decimals::wide_columns;
 use crate::predicate::{Predicate, where_true};
 use arrow::array::{BooleanArray, RecordBatch};
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, FieldRef, Schema};
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
@@ -79,9 +79,6 @@ const OF_PAIRS: [&str; 12] = [
     "regr_sxy",
     "regr_syy",
 ];
-
-/// The type of a sum of squares, and of products.
-pub(super) const SQUARES: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
 
 /// Whether an aggregate of this name keeps the number of values of this type, their sum, and that of their squares.
 fn is_spread(function: &str, argument: &DataType, states: &[FieldRef]) -> bool {

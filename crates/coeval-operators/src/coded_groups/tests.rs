@@ -3,6 +3,7 @@
 
 mod narrow;
 mod numbered;
+mod pairs;
 
 use super::groups::Groups;
 use super::work::JUDGED;

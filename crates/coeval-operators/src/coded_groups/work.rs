@@ -3,7 +3,8 @@
 
 use super::folds::Folds;
 use super::groups::Groups;
-use super::plan::{Call, Plan, SQUARES};
+use super::pairs::SQUARES;
+use super::plan::{Call, Plan};
 use super::values::Values;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::cast;
