@@ -3,7 +3,8 @@
 //!
 //! The first of a record counts the rows of its group. Each value that is folded has an array beside, for the rows that do not count,
 //! because it is NULL or a FILTER leaves them out: it is only touched for those. So `count` of a column costs nothing beside `sum`, and
-//! without NULLs nothing at all.
+//! without NULLs nothing at all. Where no number of rows is asked for, rows are counted from the first batch on in which a value is missing:
+//! until then each group has a value of each kind.
 
 use super::pairs::{self, PairSums, Pairs};
 use super::records::{Records, State};
@@ -93,10 +94,21 @@ impl Kind {
     }
 }
 
+/// From when on rows are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counting {
+    FromTheStart,
+    OnceOneIsMissing,
+}
+
 /// All states.
 pub(super) struct Folds {
     /// How many rows each group has, and its states.
     records: Records,
+    /// Whether rows are counted by now.
+    is_counting: bool,
+    /// How many groups there were before the last batch.
+    groups_before: usize,
     /// Where in a record each state is.
     places: Vec<usize>,
     /// Of each input how many rows of each group have no value; of the groups that there were when one was missing last.
@@ -108,15 +120,31 @@ const ROWS: usize = 0;
 
 impl Folds {
     /// For the kinds of all states, and so many inputs.
-    pub(super) fn new(kinds: &[Kind], inputs: usize) -> Self {
+    pub(super) fn new(kinds: &[Kind], inputs: usize, counting: Counting) -> Self {
         let mut records = Records::of(0_u64);
         let places = kinds.iter().map(|kind| kind.place(&mut records)).collect();
-        Self { records, places, missing: vec![Vec::new(); inputs] }
+        let is_counting = counting == Counting::FromTheStart;
+        Self { records, is_counting, groups_before: 0, places, missing: vec![Vec::new(); inputs] }
     }
 
-    /// Counts the rows of a batch, of which each is of one of `groups` groups.
-    pub(super) fn count_rows(&mut self, members: &[u32], groups: usize) {
+    /// Makes room for the groups of a batch, each of whose rows is of one of `groups` groups, and counts the rows if need be.
+    pub(super) fn begin(&mut self, members: &[u32], groups: usize) {
+        self.groups_before = self.records.len();
         self.records.grow(groups);
+        if self.is_counting {
+            self.count_rows(members);
+        }
+    }
+
+    /// Counts from this batch on. Of groups from before it is known that they have a value of each input: for them that is the first row.
+    fn start_counting(&mut self, members: &[u32]) {
+        let known = (0..).take(self.groups_before).map(|group| (group, ()));
+        self.records.change(ROWS, known, |rows: &mut u64, ()| *rows = 1);
+        self.is_counting = true;
+        self.count_rows(members);
+    }
+
+    fn count_rows(&mut self, members: &[u32]) {
         let rows = members.iter().map(|group| (*group, ()));
         self.records.change(ROWS, rows, |rows: &mut u64, ()| *rows += 1);
     }
@@ -136,6 +164,9 @@ impl Folds {
         let passing = passes.map(|passes| NullBuffer::new(passes.values().clone()));
         let there = NullBuffer::union(nulls, passing.as_ref());
         if let Some(there) = &there {
+            if !self.is_counting {
+                self.start_counting(members);
+            }
             let missing = &mut self.missing[input];
             missing.resize(self.records.len(), 0);
             (!there.inner()).set_indices().for_each(|row| missing[members[row] as usize] += 1);
@@ -148,7 +179,8 @@ impl Folds {
         })
     }
 
-    /// How many values of an input each group has; without one, how many rows.
+    /// How many values of an input each group has; without one, how many rows. Where not all rows were counted, at least one for each group
+    /// that has any.
     fn values(&self, input: Option<usize>) -> Vec<i64> {
         let mut values: Vec<i64> = self.records.states::<u64>(ROWS).map(u64::cast_signed).collect();
         if let Some(input) = input {
@@ -158,13 +190,16 @@ impl Folds {
         values
     }
 
-    /// How many values there are, group by group.
+    /// How many values there are, group by group, if rows are counted from the start.
     pub(super) fn counts(&self, input: Option<usize>) -> ArrayRef {
         Arc::new(PrimitiveArray::<Int64Type>::from(self.values(input)))
     }
 
     /// Which groups have a value of this input; `None`: all.
     fn there(&self, input: usize) -> Option<NullBuffer> {
+        if !self.is_counting {
+            return None;
+        }
         let there: NullBuffer =
             self.values(Some(input)).iter().map(|count| *count > 0).collect::<Vec<bool>>().into();
         Some(there).filter(|there| there.null_count() > 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one partition does with its rows, found once for all partitions.
 
-use super::folds::{Fold, Kind};
+use super::folds::{Counting, Fold, Kind};
 use super::keys::key_codes;
 use super::pairs::{Pairs, SQUARES};
 use super::values::Values;
@@ -161,6 +161,15 @@ impl Plan {
             plan.calls.push(call);
         }
         Ok(Some(plan))
+    }
+
+    /// From when on rows are counted: from the start if a number of them is asked for.
+    pub(super) fn counting(&self) -> Counting {
+        let asks = |call: &Call| match call {
+            Call::Count(_) | Call::Spread { .. } | Call::Pairs { .. } => true,
+            Call::Folded { .. } | Call::LongSum { .. } | Call::General { .. } => false,
+        };
+        if self.calls.iter().any(asks) { Counting::FromTheStart } else { Counting::OnceOneIsMissing }
     }
 
     /// The columns that it reads as they were planned, and maybe for more: what it groups by, what filters ask, and what goes to

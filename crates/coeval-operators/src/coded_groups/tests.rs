@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The operator beside DataFusion's own, over random rows: the model is what it stands in the place of.
 
+mod missing;
 mod narrow;
 mod numbered;
 mod pairs;

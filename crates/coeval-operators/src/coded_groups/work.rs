@@ -49,7 +49,7 @@ impl Work {
             Call::Count(_) | Call::Folded { .. } | Call::Spread { .. } | Call::Pairs { .. } => Ok(None),
         };
         let accumulators = plan.calls.iter().map(accumulator).collect::<Result<_>>()?;
-        let folds = Folds::new(&plan.kinds, plan.inputs.len());
+        let folds = Folds::new(&plan.kinds, plan.inputs.len(), plan.counting());
         Ok(Self { plan, groups, folds, accumulators, rows: 0, members: Vec::new(), places: Vec::new() })
     }
 
@@ -63,7 +63,7 @@ impl Work {
         }
         self.rows += rows;
         let groups = self.groups.len();
-        self.folds.count_rows(&self.members, groups);
+        self.folds.begin(&self.members, groups);
         self.places.clear();
         for (place, input) in plan.inputs.iter().enumerate() {
             let values = input.values(batch)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sums of pairs of integers, against the plainest code there is.
 
-use super::super::folds::{Fold, Folds, Kind};
+use super::super::folds::{Counting, Fold, Folds, Kind};
 use super::super::pairs::Pairs;
 use super::super::values::Values;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int16Array, Int32Array};
@@ -75,8 +75,8 @@ fn sums_of_pairs_are_those_of_each_one_by_one() {
             for filter in [None, Some(BooleanArray::from(passes.clone()))] {
                 let nulls = NullBuffer::union(y.nulls(), x.nulls());
                 let values = Values::Pairs(Pairs { y: Arc::clone(y), x: Arc::clone(x), nulls });
-                let mut folds = Folds::new(&[Kind::Sum, Kind::PairSums], 1);
-                folds.count_rows(&members, GROUPS);
+                let mut folds = Folds::new(&[Kind::Sum, Kind::PairSums], 1, Counting::FromTheStart);
+                folds.begin(&members, GROUPS);
                 let folded = (0, slice::from_ref(&fold));
                 folds.add(folded, &members, Some(&values), filter.as_ref()).expect("integers");
                 let sums = folds.pair_sums(&fold).expect("they are pairs");
