@@ -283,7 +283,7 @@ impl Rows<'_> {
     fn fold(&self, kind: Kind, values: &Values, states: &mut States<'_>) -> Result<()> {
         match values {
             Values::Pairs(pairs) => self.fold_pairs(kind, pairs, states),
-            Values::Narrow(narrow) => self.fold_narrow(kind, &narrow.values, states),
+            Values::Narrow(narrow) => self.fold_decimals(kind, &narrow.values, states),
             Values::Array(_) if kind == Kind::NarrowSum => Ok(()),
             Values::Array(array) => self.fold_array(kind, array, states),
         }
@@ -312,18 +312,21 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Decimals of 64 bits.
-    fn fold_narrow(&self, kind: Kind, values: &[i64], states: &mut States<'_>) -> Result<()> {
+    /// Decimals of 64 or 128 bits.
+    fn fold_decimals<T>(&self, kind: Kind, values: &[T], states: &mut States<'_>) -> Result<()>
+    where
+        T: Copy + Into<i128>,
+    {
         match kind {
             Kind::LeastDecimal => {
-                self.each(values, states, |state: &mut i128, value| *state = i128::from(value).min(*state));
+                self.each(values, states, |state: &mut i128, value: T| *state = (*state).min(value.into()));
             }
             Kind::MostDecimal => {
-                self.each(values, states, |state: &mut i128, value| *state = i128::from(value).max(*state));
+                self.each(values, states, |state: &mut i128, value: T| *state = (*state).max(value.into()));
             }
             Kind::DecimalSum | Kind::NarrowSum => {
-                self.each(values, states, |state: &mut i128, value| {
-                    *state = state.wrapping_add(i128::from(value));
+                self.each(values, states, |state: &mut i128, value: T| {
+                    *state = state.wrapping_add(value.into());
                 });
             }
             _ => return internal_err!("{kind:?} of decimals"),
@@ -385,20 +388,7 @@ impl Rows<'_> {
             }
             DataType::Decimal128(..) => {
                 let values = values.as_primitive::<Decimal128Type>().values();
-                match kind {
-                    Kind::LeastDecimal => {
-                        self.each(values, states, |state: &mut i128, value| *state = value.min(*state));
-                    }
-                    Kind::MostDecimal => {
-                        self.each(values, states, |state: &mut i128, value| *state = value.max(*state));
-                    }
-                    Kind::DecimalSum => {
-                        self.each(values, states, |state: &mut i128, value| {
-                            *state = state.wrapping_add(value);
-                        });
-                    }
-                    _ => return internal_err!("{kind:?} of decimals"),
-                }
+                self.fold_decimals(kind, values, states)?;
             }
             other => return internal_err!("{kind:?} of {other}"),
         }
