@@ -6,7 +6,8 @@
 //! dates their distance from the least one, texts and decimals by a dictionary. A group's codes stand side by side in 64 bits; while
 //! they are few bits, a group is found by one load. The states of the plain aggregates (`count`, `sum`, `min`, `max`, and so `avg`)
 //! stand side by side, too, and a value that several of them ask for is made once. So do those of variances and deviations of integers, if
-//! they are the number of values, their sum and that of their squares. Other aggregates are DataFusion's own, given the groups' numbers.
+//! they are the number of values, their sum and that of their squares, and those of correlations of integers and their like. Other aggregates
+//! are DataFusion's own, given the groups' numbers.
 //!
 //! ```text
 //! AggregateExec: mode=FinalPartitioned       as before
@@ -28,6 +29,8 @@
 //! groups.rs      codes side by side, and the number of each group
 //! folds.rs       the states of the plain aggregates
 //! values.rs      what is folded: decimals as 64-bit integers where they fit
+//! pairs.rs       sums of pairs of integers
+//! records.rs     the states of each group side by side
 //! plan.rs        which aggregates are done here, and what of each is shared
 //! work.rs        one partition's groups and states
 //! coded_rows.rs  texts that come as numbers of a dictionary's texts, and decimals that come as 64-bit integers
@@ -42,7 +45,9 @@ mod folds;
 mod groups;
 mod integers;
 mod keys;
+mod pairs;
 mod plan;
+mod records;
 mod remainder;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! States of the plainest aggregates: an array of 64 or 128 bits for each, with a place for each group.
+//! States of the plainest aggregates: 64 or 128 bits for each, side by side in the record of each group.
 //!
-//! One array counts the rows of each group. Each value that is folded has one more, for the rows that do not count, because it is NULL
-//! or a FILTER leaves them out: it is only touched for those. So `count` of a column costs nothing beside `sum`, and without NULLs
-//! nothing at all.
+//! The first of a record counts the rows of its group. Each value that is folded has an array beside, for the rows that do not count,
+//! because it is NULL or a FILTER leaves them out: it is only touched for those. So `count` of a column costs nothing beside `sum`, and
+//! without NULLs nothing at all. Where no number of rows is asked for, rows are counted from the first batch on in which a value is missing:
+//! until then each group has a value of each kind.
 
+use super::pairs::{self, PairSums, Pairs};
+use super::records::{Records, State};
 use super::values::Values;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
@@ -20,7 +23,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fold {
     pub(super) kind: Kind,
-    /// Which array it is in.
+    /// Which of all states it is.
     pub(super) state: usize,
 }
 
@@ -42,6 +45,8 @@ pub(super) enum Kind {
     Most,
     LeastDecimal,
     MostDecimal,
+    /// Of pairs of integers, all that is made of them.
+    PairSums,
 }
 
 impl Kind {
@@ -74,72 +79,74 @@ impl Kind {
         }
     }
 
-    /// The states of no groups.
-    fn states(self) -> States {
+    /// Its place in records, which is made there.
+    fn place(self, records: &mut Records) -> usize {
         match self {
-            Self::Sum => States::Words(Vec::new(), 0),
-            Self::Least => States::Words(Vec::new(), i64::MAX),
-            Self::Most => States::Words(Vec::new(), i64::MIN),
-            Self::FloatSum => States::Reals(Vec::new()),
-            Self::WideSum | Self::SquareSum | Self::DecimalSum | Self::NarrowSum => {
-                States::Wides(Vec::new(), 0)
-            }
-            Self::LeastDecimal => States::Wides(Vec::new(), i128::MAX),
-            Self::MostDecimal => States::Wides(Vec::new(), i128::MIN),
+            Self::Sum => records.place(0_i64),
+            Self::Least => records.place(i64::MAX),
+            Self::Most => records.place(i64::MIN),
+            Self::FloatSum => records.place(0.0_f64),
+            Self::WideSum | Self::SquareSum | Self::DecimalSum | Self::NarrowSum => records.place(0_i128),
+            Self::LeastDecimal => records.place(i128::MAX),
+            Self::MostDecimal => records.place(i128::MIN),
+            Self::PairSums => records.place(PairSums::default()),
         }
     }
 }
 
-/// One state of each group, and what it is of a group without values.
-enum States {
-    Words(Vec<i64>, i64),
-    Reals(Vec<f64>),
-    Wides(Vec<i128>, i128),
-}
-
-impl States {
-    fn grow(&mut self, groups: usize) {
-        match self {
-            Self::Words(states, blank) => states.resize(groups, *blank),
-            Self::Reals(states) => states.resize(groups, 0.0),
-            Self::Wides(states, blank) => states.resize(groups, *blank),
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Words(states, _) => states.capacity() * size_of::<i64>(),
-            Self::Reals(states) => states.capacity() * size_of::<f64>(),
-            Self::Wides(states, _) => states.capacity() * size_of::<i128>(),
-        }
-    }
+/// From when on rows are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counting {
+    FromTheStart,
+    OnceOneIsMissing,
 }
 
 /// All states.
 pub(super) struct Folds {
-    /// How many rows each group has.
-    rows: Vec<u64>,
+    /// How many rows each group has, and its states.
+    records: Records,
+    /// Whether rows are counted by now.
+    is_counting: bool,
+    /// How many groups there were before the last batch.
+    groups_before: usize,
+    /// Where in a record each state is.
+    places: Vec<usize>,
     /// Of each input how many rows of each group have no value; of the groups that there were when one was missing last.
     missing: Vec<Vec<u64>>,
-    states: Vec<States>,
 }
+
+/// The place of the number of rows in a record.
+const ROWS: usize = 0;
 
 impl Folds {
     /// For the kinds of all states, and so many inputs.
-    pub(super) fn new(kinds: &[Kind], inputs: usize) -> Self {
-        let states = kinds.iter().map(|kind| kind.states()).collect();
-        Self { rows: Vec::new(), missing: vec![Vec::new(); inputs], states }
+    pub(super) fn new(kinds: &[Kind], inputs: usize, counting: Counting) -> Self {
+        let mut records = Records::of(0_u64);
+        let places = kinds.iter().map(|kind| kind.place(&mut records)).collect();
+        let is_counting = counting == Counting::FromTheStart;
+        Self { records, is_counting, groups_before: 0, places, missing: vec![Vec::new(); inputs] }
     }
 
-    /// Counts the rows of a batch, of which each is of one of `groups` groups.
-    pub(super) fn count_rows(&mut self, members: &[u32], groups: usize) {
-        if groups > self.rows.len() {
-            self.rows.resize(groups, 0);
-            self.states.iter_mut().for_each(|states| states.grow(groups));
+    /// Makes room for the groups of a batch, each of whose rows is of one of `groups` groups, and counts the rows if need be.
+    pub(super) fn begin(&mut self, members: &[u32], groups: usize) {
+        self.groups_before = self.records.len();
+        self.records.grow(groups);
+        if self.is_counting {
+            self.count_rows(members);
         }
-        for group in members {
-            self.rows[*group as usize] += 1;
-        }
+    }
+
+    /// Counts from this batch on. Of groups from before it is known that they have a value of each input: for them that is the first row.
+    fn start_counting(&mut self, members: &[u32]) {
+        let known = (0..).take(self.groups_before).map(|group| (group, ()));
+        self.records.change(ROWS, known, |rows: &mut u64, ()| *rows = 1);
+        self.is_counting = true;
+        self.count_rows(members);
+    }
+
+    fn count_rows(&mut self, members: &[u32]) {
+        let rows = members.iter().map(|group| (*group, ()));
+        self.records.change(ROWS, rows, |rows: &mut u64, ()| *rows += 1);
     }
 
     /// Adds the values of an input to the groups of their rows: those of which `passes` says nothing else.
@@ -157,18 +164,25 @@ impl Folds {
         let passing = passes.map(|passes| NullBuffer::new(passes.values().clone()));
         let there = NullBuffer::union(nulls, passing.as_ref());
         if let Some(there) = &there {
+            if !self.is_counting {
+                self.start_counting(members);
+            }
             let missing = &mut self.missing[input];
-            missing.resize(self.rows.len(), 0);
+            missing.resize(self.records.len(), 0);
             (!there.inner()).set_indices().for_each(|row| missing[members[row] as usize] += 1);
         }
         let Some(values) = values else { return Ok(()) };
         let rows = Rows { members, there: there.as_ref() };
-        folds.iter().try_for_each(|fold| rows.fold(fold.kind, values, &mut self.states[fold.state]))
+        folds.iter().try_for_each(|fold| {
+            let mut states = States { records: &mut self.records, place: self.places[fold.state] };
+            rows.fold(fold.kind, values, &mut states)
+        })
     }
 
-    /// How many values of an input each group has; without one, how many rows.
+    /// How many values of an input each group has; without one, how many rows. Where not all rows were counted, at least one for each group
+    /// that has any.
     fn values(&self, input: Option<usize>) -> Vec<i64> {
-        let mut values: Vec<i64> = self.rows.iter().map(|rows| rows.cast_signed()).collect();
+        let mut values: Vec<i64> = self.records.states::<u64>(ROWS).map(u64::cast_signed).collect();
         if let Some(input) = input {
             let missing = values.iter_mut().zip(&self.missing[input]);
             missing.for_each(|(value, missing)| *value -= missing.cast_signed());
@@ -176,13 +190,16 @@ impl Folds {
         values
     }
 
-    /// How many values there are, group by group.
+    /// How many values there are, group by group, if rows are counted from the start.
     pub(super) fn counts(&self, input: Option<usize>) -> ArrayRef {
         Arc::new(PrimitiveArray::<Int64Type>::from(self.values(input)))
     }
 
     /// Which groups have a value of this input; `None`: all.
     fn there(&self, input: usize) -> Option<NullBuffer> {
+        if !self.is_counting {
+            return None;
+        }
         let there: NullBuffer =
             self.values(Some(input)).iter().map(|count| *count > 0).collect::<Vec<bool>>().into();
         Some(there).filter(|there| there.null_count() > 0)
@@ -196,42 +213,64 @@ impl Folds {
 
     /// A state, group by group; NULL where the input has no value.
     pub(super) fn state(&self, fold: &Fold, input: usize, ty: &DataType) -> Result<ArrayRef> {
-        let there = self.there(input);
+        let (there, place) = (self.there(input), self.places[fold.state]);
         macro_rules! integers {
-            ($kind:ty, $states:expr) => {{
+            ($kind:ty) => {{
                 #[allow(
                     clippy::allow_attributes,
                     clippy::cast_possible_truncation,
                     reason = "it was such a value, or is NULL"
                 )]
-                let values = $states.iter().map(|state| *state as <$kind as ArrowPrimitiveType>::Native);
+                let values = self
+                    .records
+                    .states::<i64>(place)
+                    .map(|state| state as <$kind as ArrowPrimitiveType>::Native);
                 made::<$kind>(values, there, ty)
             }};
         }
-        Ok(match (&self.states[fold.state], ty) {
-            (States::Words(states, _), DataType::Int16) => integers!(Int16Type, states),
-            (States::Words(states, _), DataType::Int32) => integers!(Int32Type, states),
-            (States::Words(states, _), DataType::Int64) => integers!(Int64Type, states),
-            (States::Words(states, _), DataType::Date32) => integers!(Date32Type, states),
-            (States::Words(states, _), DataType::Timestamp(TimeUnit::Microsecond, _)) => {
-                integers!(TimestampMicrosecondType, states)
+        Ok(match (fold.kind, ty) {
+            (Kind::Sum | Kind::Least | Kind::Most, ty) => match ty {
+                DataType::Int16 => integers!(Int16Type),
+                DataType::Int32 => integers!(Int32Type),
+                DataType::Int64 => integers!(Int64Type),
+                DataType::Date32 => integers!(Date32Type),
+                DataType::Timestamp(TimeUnit::Microsecond, _) => integers!(TimestampMicrosecondType),
+                other => return internal_err!("{:?} as {other}", fold.kind),
+            },
+            (Kind::FloatSum, DataType::Float64) => {
+                made::<Float64Type>(self.records.states::<f64>(place), there, ty)
             }
-            (States::Reals(states), DataType::Float64) => {
-                made::<Float64Type>(states.iter().copied(), there, ty)
-            }
-            (States::Wides(states, _), DataType::Decimal128(..)) => {
-                made::<Decimal128Type>(states.iter().copied(), there, ty)
-            }
+            (
+                Kind::WideSum
+                | Kind::SquareSum
+                | Kind::DecimalSum
+                | Kind::NarrowSum
+                | Kind::LeastDecimal
+                | Kind::MostDecimal,
+                DataType::Decimal128(..),
+            ) => made::<Decimal128Type>(self.records.states::<i128>(place), there, ty),
             (_, other) => return internal_err!("{:?} as {other}", fold.kind),
         })
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        let counts = std::iter::once(&self.rows)
-            .chain(&self.missing)
-            .map(|counts| counts.capacity() * size_of::<u64>());
-        counts.sum::<usize>() + self.states.iter().map(States::bytes).sum::<usize>()
+    /// The sums of pairs, group by group.
+    pub(super) fn pair_sums(&self, fold: &Fold) -> Result<Vec<ArrayRef>> {
+        if fold.kind != Kind::PairSums {
+            return internal_err!("{:?} as sums of pairs", fold.kind);
+        }
+        Ok(pairs::columns(&self.records.states(self.places[fold.state]).collect::<Vec<_>>()))
     }
+
+    pub(super) fn bytes(&self) -> usize {
+        let missing = self.missing.iter().map(|counts| counts.capacity() * size_of::<u64>());
+        self.records.bytes() + missing.sum::<usize>()
+    }
+}
+
+/// The states of one fold.
+struct States<'a> {
+    records: &'a mut Records,
+    place: usize,
 }
 
 /// The groups of a batch's rows, and which rows have a value.
@@ -241,54 +280,89 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    fn fold(&self, kind: Kind, values: &Values, states: &mut States) -> Result<()> {
+    fn fold(&self, kind: Kind, values: &Values, states: &mut States<'_>) -> Result<()> {
         match values {
-            Values::Narrow(narrow) => self.fold_narrow(kind, &narrow.values, states),
+            Values::Pairs(pairs) => self.fold_pairs(kind, pairs, states),
+            Values::Narrow(narrow) => self.fold_decimals(kind, &narrow.values, states),
             Values::Array(_) if kind == Kind::NarrowSum => Ok(()),
             Values::Array(array) => self.fold_array(kind, array, states),
         }
     }
 
-    /// Decimals of 64 bits.
-    fn fold_narrow(&self, kind: Kind, values: &[i64], states: &mut States) -> Result<()> {
-        let States::Wides(states, _) = states else { return internal_err!("{kind:?} of decimals") };
-        match kind {
-            Kind::LeastDecimal => {
-                self.each(values, states, |state, value| *state = i128::from(value).min(*state));
-            }
-            Kind::MostDecimal => {
-                self.each(values, states, |state, value| *state = i128::from(value).max(*state));
-            }
-            _ => self.each(values, states, |state, value| *state = state.wrapping_add(i128::from(value))),
+    fn fold_pairs(&self, kind: Kind, pairs: &Pairs, states: &mut States<'_>) -> Result<()> {
+        if kind != Kind::PairSums {
+            return internal_err!("{kind:?} of pairs");
+        }
+        macro_rules! add {
+            ($y:ty, $x:ty) => {
+                self.each_pair(
+                    pairs.y.as_primitive::<$y>().values(),
+                    pairs.x.as_primitive::<$x>().values(),
+                    states,
+                )
+            };
+        }
+        match (pairs.y.data_type(), pairs.x.data_type()) {
+            (DataType::Int16, DataType::Int16) => add!(Int16Type, Int16Type),
+            (DataType::Int16, DataType::Int32) => add!(Int16Type, Int32Type),
+            (DataType::Int32, DataType::Int16) => add!(Int32Type, Int16Type),
+            (DataType::Int32, DataType::Int32) => add!(Int32Type, Int32Type),
+            (y, x) => return internal_err!("sums of pairs of {y} and {x}"),
         }
         Ok(())
     }
 
-    fn fold_array(&self, kind: Kind, values: &ArrayRef, states: &mut States) -> Result<()> {
+    /// Decimals of 64 or 128 bits.
+    fn fold_decimals<T>(&self, kind: Kind, values: &[T], states: &mut States<'_>) -> Result<()>
+    where
+        T: Copy + Into<i128>,
+    {
+        match kind {
+            Kind::LeastDecimal => {
+                self.each(values, states, |state: &mut i128, value: T| *state = (*state).min(value.into()));
+            }
+            Kind::MostDecimal => {
+                self.each(values, states, |state: &mut i128, value: T| *state = (*state).max(value.into()));
+            }
+            Kind::DecimalSum | Kind::NarrowSum => {
+                self.each(values, states, |state: &mut i128, value: T| {
+                    *state = state.wrapping_add(value.into());
+                });
+            }
+            _ => return internal_err!("{kind:?} of decimals"),
+        }
+        Ok(())
+    }
+
+    fn fold_array(&self, kind: Kind, values: &ArrayRef, states: &mut States<'_>) -> Result<()> {
         macro_rules! integers {
             ($kind:ty) => {{
                 let values = values.as_primitive::<$kind>().values();
-                match (kind, states) {
-                    (Kind::Sum, States::Words(states, _)) => {
-                        self.each(values, states, |state, value| {
+                match kind {
+                    Kind::Sum => {
+                        self.each(values, states, |state: &mut i64, value| {
                             *state = state.wrapping_add(i64::from(value))
                         });
                     }
-                    (Kind::WideSum, States::Wides(states, _)) => {
-                        self.each(values, states, |state, value| {
+                    Kind::WideSum => {
+                        self.each(values, states, |state: &mut i128, value| {
                             *state = state.wrapping_add(i128::from(value))
                         });
                     }
-                    (Kind::SquareSum, States::Wides(states, _)) => {
-                        self.each(values, states, |state, value| {
+                    Kind::SquareSum => {
+                        self.each(values, states, |state: &mut i128, value| {
                             *state = state.wrapping_add(i128::from(value) * i128::from(value))
                         });
                     }
-                    (Kind::Least, States::Words(states, _)) => {
-                        self.each(values, states, |state, value| *state = i64::from(value).min(*state));
+                    Kind::Least => {
+                        self.each(values, states, |state: &mut i64, value| {
+                            *state = i64::from(value).min(*state)
+                        });
                     }
-                    (Kind::Most, States::Words(states, _)) => {
-                        self.each(values, states, |state, value| *state = i64::from(value).max(*state));
+                    Kind::Most => {
+                        self.each(values, states, |state: &mut i64, value| {
+                            *state = i64::from(value).max(*state)
+                        });
                     }
                     _ => return internal_err!("{kind:?} of integers"),
                 }
@@ -300,8 +374,7 @@ impl Rows<'_> {
             DataType::Int64 => integers!(Int64Type),
             DataType::Date32 => integers!(Date32Type),
             DataType::Timestamp(TimeUnit::Microsecond, _) => integers!(TimestampMicrosecondType),
-            DataType::Float64 => {
-                let States::Reals(states) = states else { return internal_err!("{kind:?} of floats") };
+            DataType::Float64 if kind == Kind::FloatSum => {
                 let values = values.as_primitive::<Float64Type>().values();
                 let mut overflows = false;
                 self.each(values, states, |state: &mut f64, value: f64| {
@@ -314,15 +387,8 @@ impl Rows<'_> {
                 }
             }
             DataType::Decimal128(..) => {
-                let States::Wides(states, _) = states else { return internal_err!("{kind:?} of decimals") };
                 let values = values.as_primitive::<Decimal128Type>().values();
-                match kind {
-                    Kind::LeastDecimal => {
-                        self.each(values, states, |state, value| *state = value.min(*state))
-                    }
-                    Kind::MostDecimal => self.each(values, states, |state, value| *state = value.max(*state)),
-                    _ => self.each(values, states, |state, value| *state = state.wrapping_add(value)),
-                }
+                self.fold_decimals(kind, values, states)?;
             }
             other => return internal_err!("{kind:?} of {other}"),
         }
@@ -331,15 +397,35 @@ impl Rows<'_> {
 
     /// Does `change` to the state of each row's group with its value, where there is one.
     #[inline]
-    fn each<S, T: Copy>(&self, values: &[T], states: &mut [S], mut change: impl FnMut(&mut S, T)) {
+    fn each<S: State, T: Copy>(&self, values: &[T], states: &mut States<'_>, change: impl FnMut(&mut S, T)) {
         match self.there {
             None => {
-                let rows = self.members.iter().zip(values);
-                rows.for_each(|(group, value)| change(&mut states[*group as usize], *value));
+                let rows = self.members.iter().copied().zip(values.iter().copied());
+                states.records.change(states.place, rows, change);
             }
             Some(there) => {
-                let rows = there.valid_indices();
-                rows.for_each(|row| change(&mut states[self.members[row] as usize], values[row]));
+                let rows = there.valid_indices().map(|row| (self.members[row], values[row]));
+                states.records.change(states.place, rows, change);
+            }
+        }
+    }
+
+    /// The same with pairs, which are added.
+    #[inline]
+    fn each_pair<Y, X>(&self, y: &[Y], x: &[X], states: &mut States<'_>)
+    where
+        Y: Copy + Into<i64>,
+        X: Copy + Into<i64>,
+    {
+        let add = |sums: &mut PairSums, (y, x): (Y, X)| sums.add(y.into(), x.into());
+        match self.there {
+            None => {
+                let pairs = y.iter().copied().zip(x.iter().copied());
+                states.records.change(states.place, self.members.iter().copied().zip(pairs), add);
+            }
+            Some(there) => {
+                let rows = there.valid_indices().map(|row| (self.members[row], (y[row], x[row])));
+                states.records.change(states.place, rows, add);
             }
         }
     }

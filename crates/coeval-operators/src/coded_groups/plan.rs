@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one partition does with its rows, found once for all partitions.
 
-use super::folds::{Fold, Kind};
+use super::folds::{Counting, Fold, Kind};
 use super::keys::key_codes;
+use super::pairs::{Pairs, SQUARES};
 use super::values::Values;
 use crate::narrow_decimals::wide_columns;
 use crate::predicate::{Predicate, where_true};
 use arrow::array::{BooleanArray, RecordBatch};
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, FieldRef, Schema};
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
@@ -17,6 +18,7 @@ use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::InputOrderMode;
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use std::slice;
 use std::sync::Arc;
 
 /// See the module.
@@ -32,8 +34,8 @@ pub(super) struct Plan {
 
 /// A value of each row, and the states it goes into.
 pub(super) struct Input {
-    /// `None`: the rows themselves are counted.
-    pub(super) argument: Option<Arc<dyn PhysicalExpr>>,
+    /// One, or a pair of them; none: the rows themselves are counted.
+    arguments: Vec<Arc<dyn PhysicalExpr>>,
     pub(super) filter: Option<Filter>,
     pub(super) folds: Vec<Fold>,
 }
@@ -46,6 +48,8 @@ pub(super) enum Call {
     Folded { input: usize, fold: Fold, ty: DataType },
     /// The number of values of an input of integers, their sum, and that of their squares.
     Spread { input: usize, sum: Fold, squares: Fold },
+    /// The number of pairs of an input, and their sums.
+    Pairs { input: usize, sums: Fold },
     /// The sum of an input of decimals of any length: a fold of the batches whose values have 64 bits, and by DataFusion's accumulator of
     /// the others, which knows what becomes of a sum that overflows.
     LongSum { input: usize, fold: Fold, function: Arc<AggregateFunctionExpr>, ty: DataType },
@@ -60,14 +64,35 @@ pub(super) enum Call {
 /// Variances and deviations. Of integers they may be made of these parts, as the types of their states tell; other ones have other states.
 const SPREADS: [&str; 4] = ["stddev", "stddev_pop", "var", "var_pop"];
 
-/// The type of a sum of squares.
-pub(super) const SQUARES: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
+/// What is made of pairs. Those of integers may be counts, sums, and sums of squares and products, as the types of their states tell.
+const OF_PAIRS: [&str; 12] = [
+    "corr",
+    "covar_pop",
+    "covar_samp",
+    "regr_avgx",
+    "regr_avgy",
+    "regr_count",
+    "regr_intercept",
+    "regr_r2",
+    "regr_slope",
+    "regr_sxx",
+    "regr_sxy",
+    "regr_syy",
+];
 
 /// Whether an aggregate of this name keeps the number of values of this type, their sum, and that of their squares.
 fn is_spread(function: &str, argument: &DataType, states: &[FieldRef]) -> bool {
     SPREADS.contains(&function)
         && matches!(argument, DataType::Int16 | DataType::Int32)
         && states.iter().map(|state| state.data_type()).eq([&DataType::Int64, &DataType::Int64, &SQUARES])
+}
+
+/// Whether an aggregate of this name keeps the number of pairs of these types, their sums, and those of their squares and products.
+fn is_of_pairs(function: &str, y: &DataType, x: &DataType, states: &[FieldRef]) -> bool {
+    let word = &DataType::Int64;
+    OF_PAIRS.contains(&function)
+        && [y, x].iter().all(|ty| matches!(ty, DataType::Int16 | DataType::Int32))
+        && states.iter().map(|state| state.data_type()).eq([word, word, word, &SQUARES, &SQUARES, &SQUARES])
 }
 
 /// Which rows an aggregate takes.
@@ -98,8 +123,12 @@ impl Filter {
 impl Input {
     /// Its values in these rows; `None` if the rows themselves are counted.
     pub(super) fn values(&self, batch: &RecordBatch) -> Result<Option<Values>> {
-        let values = self.argument.as_ref().map(|argument| Values::of(argument, batch)).transpose()?;
-        Ok(if self.is_of_long_sums() { values.map(Values::narrowed) } else { values })
+        let values = match self.arguments.as_slice() {
+            [] => return Ok(None),
+            [y, x] => Values::Pairs(Pairs::of(y, x, batch)?),
+            [one, ..] => Values::of(one, batch)?,
+        };
+        Ok(Some(if self.is_of_long_sums() { values.narrowed() } else { values }))
     }
 
     /// Whether a [`Call::LongSum`] is made of it.
@@ -134,13 +163,22 @@ impl Plan {
         Ok(Some(plan))
     }
 
+    /// From when on rows are counted: from the start if a number of them is asked for.
+    pub(super) fn counting(&self) -> Counting {
+        let asks = |call: &Call| match call {
+            Call::Count(_) | Call::Spread { .. } | Call::Pairs { .. } => true,
+            Call::Folded { .. } | Call::LongSum { .. } | Call::General { .. } => false,
+        };
+        if self.calls.iter().any(asks) { Counting::FromTheStart } else { Counting::OnceOneIsMissing }
+    }
+
     /// The columns that it reads as they were planned, and maybe for more: what it groups by, what filters ask, and what goes to
     /// accumulators of DataFusion's. What is folded as it is, or computed by 64-bit integers, may come as such.
     pub(super) fn wide_columns(&self) -> Vec<usize> {
         let mut columns: Vec<usize> = self.keys.iter().flat_map(wide_columns).collect();
         let mut filters: Vec<&Filter> = Vec::new();
         for input in &self.inputs {
-            let computed = input.argument.iter().filter(|argument| !argument.is::<Column>());
+            let computed = input.arguments.iter().filter(|argument| !argument.is::<Column>());
             columns.extend(computed.flat_map(wide_columns));
             filters.extend(&input.filter);
         }
@@ -182,19 +220,26 @@ impl Plan {
     ) -> Result<Option<Call>> {
         let is_plain = !function.is_distinct() && !function.ignore_nulls() && function.order_bys().is_empty();
         let (arguments, states) = (function.expressions(), function.state_fields()?);
-        let ([argument], true) = (arguments.as_slice(), is_plain) else { return Ok(None) };
         let name = function.fun().name();
+        if let ([y, x], true) = (arguments.as_slice(), is_plain) {
+            if !is_of_pairs(name, &y.data_type(schema)?, &x.data_type(schema)?, &states) {
+                return Ok(None);
+            }
+            let input = self.input(&arguments, filter, schema);
+            return Ok(Some(Call::Pairs { input, sums: self.fold(input, Kind::PairSums) }));
+        }
+        let ([argument], true) = (arguments.as_slice(), is_plain) else { return Ok(None) };
         if is_spread(name, &argument.data_type(schema)?, &states) {
-            let input = self.input(Some(argument), filter, schema);
+            let input = self.input(&arguments, filter, schema);
             let (sum, squares) = (self.fold(input, Kind::Sum), self.fold(input, Kind::SquareSum));
             return Ok(Some(Call::Spread { input, sum, squares }));
         }
         let [state] = states.as_slice() else { return Ok(None) };
         if name == "count" && state.data_type() == &DataType::Int64 {
             let is_row = argument.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null());
-            let argument = (!is_row).then_some(argument);
-            let counts_all = filter.is_none() && argument.is_none();
-            let input = if counts_all { None } else { Some(self.input(argument, filter, schema)) };
+            let counted: &[Arc<dyn PhysicalExpr>] = if is_row { &[] } else { &arguments };
+            let counts_all = filter.is_none() && counted.is_empty();
+            let input = if counts_all { None } else { Some(self.input(counted, filter, schema)) };
             return Ok(Some(Call::Count(input)));
         }
         let ty = argument.data_type(schema)?;
@@ -205,7 +250,7 @@ impl Plan {
             if !function.groups_accumulator_supported() {
                 return Ok(None);
             }
-            let input = self.input(Some(argument), filter, schema);
+            let input = self.input(&arguments, filter, schema);
             let fold = self.fold(input, kind);
             return Ok(Some(Call::LongSum { input, fold, function: Arc::clone(function), ty }));
         }
@@ -213,28 +258,28 @@ impl Plan {
             Kind::Sum | Kind::WideSum => before_widening(argument, schema)?,
             _ => argument,
         };
-        let input = self.input(Some(argument), filter, schema);
+        let input = self.input(slice::from_ref(argument), filter, schema);
         let fold = self.fold(input, kind);
         Ok(Some(Call::Folded { input, fold, ty: state.data_type().clone() }))
     }
 
-    /// The input of this value, a new one if there is none.
+    /// The input of this value or pair, a new one if there is none.
     fn input(
         &mut self,
-        argument: Option<&Arc<dyn PhysicalExpr>>,
+        arguments: &[Arc<dyn PhysicalExpr>],
         filter: Option<&Arc<dyn PhysicalExpr>>,
         schema: &Schema,
     ) -> usize {
         let is_known = |input: &Input| {
-            input.argument.as_ref() == argument
+            input.arguments.as_slice() == arguments
                 && input.filter.as_ref().map(|known| &known.plain) == filter
-                && ![argument, filter].into_iter().flatten().any(is_volatile)
+                && !arguments.iter().chain(filter).any(is_volatile)
         };
         if let Some(known) = self.inputs.iter().position(is_known) {
             return known;
         }
         let filter = filter.map(|filter| Filter::of(filter, schema));
-        self.inputs.push(Input { argument: argument.cloned(), filter, folds: Vec::new() });
+        self.inputs.push(Input { arguments: arguments.to_vec(), filter, folds: Vec::new() });
         self.inputs.len() - 1
     }
 

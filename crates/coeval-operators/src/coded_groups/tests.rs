@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The operator beside DataFusion's own, over random rows: the model is what it stands in the place of.
 
+mod missing;
 mod narrow;
 mod numbered;
+mod pairs;
 
 use super::groups::Groups;
 use super::work::JUDGED;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is folded: a value of each row of a batch.
+//! What is folded: a value of each row of a batch, or a pair.
 
+use super::pairs::Pairs;
 use crate::narrow_decimals::{NarrowDecimals, NarrowValues};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::buffer::NullBuffer;
@@ -13,6 +14,7 @@ pub(super) enum Values {
     Array(ArrayRef),
     /// Decimals of 64 bits, without their scale.
     Narrow(NarrowValues),
+    Pairs(Pairs),
 }
 
 impl Values {
@@ -39,7 +41,7 @@ impl Values {
                 Some(narrow) => Self::Narrow(narrow),
                 None => Self::Array(array),
             },
-            narrow @ Self::Narrow(_) => narrow,
+            others @ (Self::Narrow(_) | Self::Pairs(_)) => others,
         }
     }
 
@@ -47,6 +49,7 @@ impl Values {
         match self {
             Self::Array(array) => array.nulls(),
             Self::Narrow(narrow) => narrow.nulls.as_ref(),
+            Self::Pairs(pairs) => pairs.nulls.as_ref(),
         }
     }
 }

@@ -3,7 +3,8 @@
 
 use super::folds::Folds;
 use super::groups::Groups;
-use super::plan::{Call, Plan, SQUARES};
+use super::pairs::SQUARES;
+use super::plan::{Call, Plan};
 use super::values::Values;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::cast;
@@ -45,10 +46,10 @@ impl Work {
             Call::General { function, .. } | Call::LongSum { function, .. } => {
                 function.create_groups_accumulator().map(Some)
             }
-            Call::Count(_) | Call::Folded { .. } | Call::Spread { .. } => Ok(None),
+            Call::Count(_) | Call::Folded { .. } | Call::Spread { .. } | Call::Pairs { .. } => Ok(None),
         };
         let accumulators = plan.calls.iter().map(accumulator).collect::<Result<_>>()?;
-        let folds = Folds::new(&plan.kinds, plan.inputs.len());
+        let folds = Folds::new(&plan.kinds, plan.inputs.len(), plan.counting());
         Ok(Self { plan, groups, folds, accumulators, rows: 0, members: Vec::new(), places: Vec::new() })
     }
 
@@ -62,7 +63,7 @@ impl Work {
         }
         self.rows += rows;
         let groups = self.groups.len();
-        self.folds.count_rows(&self.members, groups);
+        self.folds.begin(&self.members, groups);
         self.places.clear();
         for (place, input) in plan.inputs.iter().enumerate() {
             let values = input.values(batch)?;
@@ -131,6 +132,10 @@ impl Work {
                     columns.push(self.folds.counts(Some(*input)));
                     columns.push(self.folds.state(sum, *input, &DataType::Int64)?);
                     columns.push(self.folds.state(squares, *input, &SQUARES)?);
+                }
+                (Call::Pairs { input, sums }, _) => {
+                    columns.push(self.folds.counts(Some(*input)));
+                    columns.extend(self.folds.pair_sums(sums)?);
                 }
                 (Call::General { .. }, Some(accumulator)) => columns.extend(accumulator.state(EmitTo::All)?),
                 (Call::LongSum { input, fold, ty, .. }, Some(accumulator)) => {

@@ -43,7 +43,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;
 
-const FORMAT: u8 = 6;
+const FORMAT: u8 = 7;
 
 const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
 

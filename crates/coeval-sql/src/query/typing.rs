@@ -30,6 +30,7 @@ mod domains;
 mod float_extremes;
 mod float_frames;
 mod float_functions;
+mod float_medians;
 mod float_moments;
 mod float_spreads;
 mod float_sums;
@@ -133,6 +134,7 @@ pub(super) fn unregistered_aggregates() -> Vec<Arc<AggregateUDF>> {
     let extremes = [Extreme::Least, Extreme::Greatest];
     let extremes = extremes.map(Extreme::function).into_iter().chain(extremes.map(text_extremes::function));
     let of_floats = Spread::EACH.map(float_spreads::function);
+    let of_floats = of_floats.into_iter().chain([float_medians::function()]);
     few.into_iter().chain(Spread::all()).chain(Regression::all()).chain(extremes).chain(of_floats).collect()
 }
 

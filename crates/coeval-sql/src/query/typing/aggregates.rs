@@ -10,7 +10,7 @@
 //! | `min`, `max` of floats | NaN is above all numbers, infinities are numbers | in groups neither |
 //! | `variance`, `stddev` of integers and `numeric` | `numeric`, exactly | floats |
 //! | `variance`, `stddev` of floats | NaN of infinities, an error if they overflow | a NaN with a sign, an infinity |
-//! | `corr`, `covar_...`, `regr_...` | NaN of infinities | NULL, or what is left of them |
+//! | `corr`, `covar_...`, `regr_...` | NaN of infinities; of integers exact sums | NULL, or what is left of them |
 //! | `bool_and`, `bool_or` over a frame whose start moves | there | refused |
 //! | `lag`, `lead` of numbers with a default of another type | of the type of both | of the first one |
 //! | ORDER BY of `jsonb`, intervals, enums | by their order | by what they are kept as |
@@ -25,7 +25,8 @@ use super::shifts::settle_shift;
 use super::unreversed::unreversed;
 use super::variances::Spread;
 use super::{
-    any_numeric, array_keys, documents, float_spreads, group_keys, jsonb, text_extremes, window_keys,
+    any_numeric, array_keys, documents, float_medians, float_spreads, group_keys, jsonb, text_extremes,
+    window_keys,
 };
 use crate::error::{SqlError, SqlState};
 use crate::functions::ORDERED_SET;
@@ -69,6 +70,11 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
         || float_spread(call.func.name(), &call.params.args, schema).filter(|_| !call.params.distinct);
     if let Some(spread) = exact.or_else(of_floats) {
         call.func = spread;
+        is_changed = true;
+    }
+    if let (Some(median), false) = (median(call.func.name(), &call.params.args, schema), call.params.distinct)
+    {
+        call.func = median;
         is_changed = true;
     }
     if let Some((regression, pair)) = regression(call.func.name(), &call.params.args, schema) {
@@ -147,13 +153,18 @@ fn of_sliding_truths(call: &WindowFunction) -> Option<Arc<AggregateUDF>> {
     }
 }
 
-/// What is computed of pairs of numbers, and the pair as floats; `None` if it is something else.
+/// What is computed of pairs of numbers, and the pair: as floats, unless sums of it are exact. `None` if it is something else.
 fn regression(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<(Regression, Vec<Expr>)> {
     let regression = Regression::of(function)?;
     let is_of_number = |ty: &DataType| ty.is_numeric() || ty.is_null() || any_numeric::is_any_numeric(ty);
     let is_number = |argument: &Expr| argument.get_type(schema).is_ok_and(|ty| is_of_number(&ty));
-    (arguments.len() == 2 && arguments.iter().all(is_number))
-        .then(|| (regression, doubles(arguments, schema)))
+    if arguments.len() != 2 || !arguments.iter().all(is_number) {
+        return None;
+    }
+    let is_exact = |argument: &Expr| argument.get_type(schema).is_ok_and(|ty| Regression::is_exact(&ty));
+    let are_exact = arguments.iter().all(is_exact);
+    let pair = if are_exact { arguments.to_vec() } else { doubles(arguments, schema) };
+    Some((regression, pair))
 }
 
 /// `0A000` for different pairs: DataFusion finds different values of one argument alone.
@@ -187,6 +198,13 @@ fn float_spread(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option
     let [argument] = arguments else { return None };
     let is_float = matches!(argument.get_type(schema).ok()?, DataType::Float32 | DataType::Float64);
     is_float.then(|| float_spreads::function(spread))
+}
+
+/// `median` of floats, of which DataFusion finds those of groups slowly.
+fn median(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Arc<AggregateUDF>> {
+    let [argument] = arguments else { return None };
+    let is_float = argument.get_type(schema).ok()? == DataType::Float64;
+    (function == "median" && is_float).then(float_medians::function)
 }
 
 /// `min` or `max` of values whose order is not the one that DataFusion finds it by, and of texts, of which it finds it slowly.

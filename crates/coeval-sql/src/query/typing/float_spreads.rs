@@ -9,7 +9,7 @@ use super::float_moments::{All, Frame, Groups, Moments};
 use super::float_sums::added;
 use super::variances::{Of, Spread};
 use crate::types::{double_with_one_nan, float_overflow};
-use arrow::array::{ArrayRef, AsArray, Float64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::{Result, ScalarValue};
@@ -81,8 +81,11 @@ impl Moments for Sums {
 
     fn each(columns: &[ArrayRef], mut take: impl FnMut(usize, f64) -> Result<()>) -> Result<()> {
         let values = cast(&columns[0], &DataType::Float64)?;
-        let mut values = values.as_primitive::<Float64Type>().iter().enumerate();
-        values.try_for_each(|(row, value)| value.map_or(Ok(()), |value| take(row, value)))
+        let values = values.as_primitive::<Float64Type>();
+        match values.nulls().filter(|nulls| nulls.null_count() > 0) {
+            None => values.values().iter().enumerate().try_for_each(|(row, value)| take(row, *value)),
+            Some(nulls) => nulls.valid_indices().try_for_each(|row| take(row, values.value(row))),
+        }
     }
 
     fn add(&mut self, value: f64) -> Result<()> {

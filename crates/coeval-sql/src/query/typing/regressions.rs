@@ -4,7 +4,9 @@
 //! DataFusion gives NULL where PostgreSQL gives NaN for infinities, takes back what leaves a frame, and has no `regr_r2` where
 //! all `y` are the same. Here sums and sums of squares of the distances from the mean are kept (Youngs and Cramer, 1971), with
 //! PostgreSQL's steps in their order, so that all digits are the same. What overflows is `22003`; what an infinity or NaN is among is NaN.
-//! Over a frame that moves, all pairs in it are added anew.
+//! Over a frame that moves, all pairs in it are added anew. Pairs of `smallint` and `integer` have sums that are exact ([`integer_pairs`]).
+
+mod integer_pairs;
 
 use super::float_moments::{All, Frame, Groups, Moments};
 use crate::error::SqlError;
@@ -15,7 +17,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature, TypeSignature, Volatility,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -62,11 +64,20 @@ impl Regression {
         ALL.into_iter().map(|(regression, _)| regression.function())
     }
 
-    /// The aggregate of two floats, `y` and `x`.
+    /// Whether it is computed of pairs of this type, and of another one of which this is true, as they are.
+    pub(super) fn is_exact(ty: &DataType) -> bool {
+        integer_pairs::is_small(ty)
+    }
+
+    /// The aggregate of two numbers, `y` and `x`: floats, or those of which [`Self::is_exact`].
     pub(super) fn function(self) -> Arc<AggregateUDF> {
         static FUNCTIONS: LazyLock<Vec<(Regression, Arc<AggregateUDF>)>> = LazyLock::new(|| {
             let function = |(regression, name)| {
-                let signature = Signature::exact(vec![DataType::Float64; 2], Volatility::Immutable);
+                let [float, short, long] = [DataType::Float64, DataType::Int16, DataType::Int32];
+                let pairs =
+                    [[&float, &float], [&short, &short], [&short, &long], [&long, &short], [&long, &long]];
+                let pairs = pairs.map(|pair| TypeSignature::Exact(pair.map(DataType::clone).to_vec()));
+                let signature = Signature::one_of(pairs.to_vec(), Volatility::Immutable);
                 let aggregate = OfPairs { regression, name, signature };
                 (regression, Arc::new(AggregateUDF::new_from_impl(aggregate)))
             };
@@ -101,11 +112,17 @@ impl AggregateUDFImpl for OfPairs {
         Ok(Sums::default().outcome(self.regression))
     }
 
-    fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if integer_pairs::are_of(arguments.expr_fields) {
+            return Ok(integer_pairs::of_all(self.regression));
+        }
         Ok(Box::new(All::<Sums>::new(self.regression)))
     }
 
-    fn create_sliding_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if integer_pairs::are_of(arguments.expr_fields) {
+            return Ok(integer_pairs::of_all(self.regression));
+        }
         Ok(Box::new(Frame::<Sums>::new(self.regression)))
     }
 
@@ -113,11 +130,20 @@ impl AggregateUDFImpl for OfPairs {
         true
     }
 
-    fn create_groups_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
+    fn create_groups_accumulator(
+        &self,
+        arguments: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
+        if integer_pairs::are_of(arguments.expr_fields) {
+            return Ok(integer_pairs::of_groups(self.regression));
+        }
         Ok(Box::new(Groups::<Sums>::new(self.regression)))
     }
 
-    fn state_fields(&self, _: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        if integer_pairs::are_of(arguments.input_fields) {
+            return Ok(integer_pairs::state_fields());
+        }
         let field = |name| Arc::new(Field::new(format!("{}[{name}]", self.name), DataType::Float64, true));
         Ok(["count", "x", "xx", "y", "yy", "xy"].into_iter().map(field).collect())
     }

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `median` of the floats of each group.
+//!
+//! DataFusion has a list for each group. Each value is appended to one of many lists, which grow by being copied, and lie so far apart that
+//! addresses are looked up for each; the lists are copied when they go from thread to thread, and again into those of the second step.
+//!
+//! Here groups whose numbers are neighbours share a *shelf*, to which values are appended as they come, each with its group's place on the
+//! shelf. There are few shelves, so their ends stay in a core's cache. Once all values are there, each shelf is put in the order of its
+//! groups, which is done in a cache, too. Lists that come from other threads stay where they are until the median is looked for.
+//!
+//! ```text
+//! groups   3 0 3 200 1 ...            shelf 0, groups 0 to 127      members 3 0 3 1 ...    values a b c e ...
+//! values   a b c d   e ...            shelf 1, groups 128 to 255    members 72 ...         values d ...
+//! ```
+//!
+//! A value takes nine bytes, and eight more while its state is made. The median is found as DataFusion finds it: by the order of all floats,
+//! and as the mean of the two in the middle where there are two. Its states are DataFusion's, and so is all that is not of groups.
+
+use super::kept_rows::KeptRows;
+use crate::wrapped::as_wrapped;
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, ListArray};
+use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
+use datafusion::common::{Result, resources_err};
+use datafusion::functions_aggregate::median::median_udaf;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
+};
+use std::iter::repeat_n;
+use std::mem;
+use std::sync::{Arc, LazyLock};
+
+/// So many groups share a shelf: their values are put in order by as many places, which a core keeps at hand.
+const SHELF_GROUPS: usize = 128;
+
+/// Lists of fewer values are not worth to be remembered, and become values of a shelf.
+const RUN_VALUES_MIN: usize = 16;
+
+/// The aggregate of floats of 64 bits.
+pub(super) fn function() -> Arc<AggregateUDF> {
+    static FUNCTION: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
+        let signature = Signature::exact(vec![DataType::Float64], Volatility::Immutable);
+        Arc::new(AggregateUDF::new_from_impl(FloatMedian { plain: median_udaf(), signature }))
+    });
+    Arc::clone(&FUNCTION)
+}
+
+/// DataFusion's function, but for how the medians of groups are found.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct FloatMedian {
+    plain: Arc<AggregateUDF>,
+    signature: Signature,
+}
+
+impl AggregateUDFImpl for FloatMedian {
+    as_wrapped!(plain: name, return_type, groups_accumulator_supported, create_sliding_accumulator);
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        self.plain.state_fields(arguments)
+    }
+
+    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        self.plain.accumulator(arguments)
+    }
+
+    fn create_groups_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(Medians::default()))
+    }
+}
+
+/// The values of some groups.
+#[derive(Debug, Default)]
+struct Shelf {
+    /// Of each value the place of its group on the shelf.
+    members: Vec<u8>,
+    values: Vec<f64>,
+}
+
+impl Shelf {
+    /// The values group by group, and where those of each end.
+    fn by_group(&self) -> (Vec<f64>, [usize; SHELF_GROUPS]) {
+        let mut ends = [0; SHELF_GROUPS];
+        self.members.iter().for_each(|member| ends[usize::from(*member)] += 1);
+        let mut before = 0;
+        for end in &mut ends {
+            let count = mem::replace(end, before);
+            before += count;
+        }
+        // Each begins as the start of its group, and has moved to the end once all values are there.
+        let mut values = vec![0.0; self.values.len()];
+        for (member, value) in self.members.iter().zip(&self.values) {
+            let end = &mut ends[usize::from(*member)];
+            values[*end] = *value;
+            *end += 1;
+        }
+        (values, ends)
+    }
+
+    fn bytes(&self) -> usize {
+        self.members.capacity() + self.values.capacity() * size_of::<f64>()
+    }
+}
+
+/// Values of a group that came as a list: a part of an array.
+#[derive(Debug)]
+struct Run {
+    group: usize,
+    array: u32,
+    start: u32,
+    end: u32,
+}
+
+/// The values of all groups.
+#[derive(Debug, Default)]
+struct Medians {
+    groups: usize,
+    shelves: Vec<Shelf>,
+    runs: Vec<Run>,
+    /// What runs are parts of.
+    arrays: Vec<ScalarBuffer<f64>>,
+    /// How many values there are in runs.
+    run_values: usize,
+}
+
+impl Medians {
+    fn grow(&mut self, groups: usize) {
+        self.groups = self.groups.max(groups);
+        let shelves = self.groups.div_ceil(SHELF_GROUPS);
+        if shelves > self.shelves.len() {
+            self.shelves.resize_with(shelves, Shelf::default);
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, group: usize, value: f64) {
+        let shelf = &mut self.shelves[group / SHELF_GROUPS];
+        shelf.members.push((group % SHELF_GROUPS) as u8);
+        shelf.values.push(value);
+    }
+
+    fn values_of(&self, run: &Run) -> &[f64] {
+        &self.arrays[run.array as usize][run.start as usize..run.end as usize]
+    }
+
+    /// How many values there are.
+    fn len(&self) -> usize {
+        self.shelves.iter().map(|shelf| shelf.values.len()).sum::<usize>() + self.run_values
+    }
+
+    /// Takes groups away, the first ones or all. Others have numbers from 0 again.
+    fn take(&mut self, emit_to: EmitTo) -> Self {
+        let all = mem::take(self);
+        let EmitTo::First(count) = emit_to else { return all };
+        let mut first = Self::default();
+        first.grow(count);
+        self.grow(all.groups.saturating_sub(count));
+        for (place, shelf) in all.shelves.iter().enumerate() {
+            for (member, value) in shelf.members.iter().zip(&shelf.values) {
+                let group = place * SHELF_GROUPS + usize::from(*member);
+                match group.checked_sub(count) {
+                    None => first.push(group, *value),
+                    Some(later) => self.push(later, *value),
+                }
+            }
+        }
+        // What stays is little where groups come in their order, and arrays must not pile up then.
+        for run in &all.runs {
+            let values = all.values_of(run).iter();
+            match run.group.checked_sub(count) {
+                None => values.for_each(|value| first.push(run.group, *value)),
+                Some(later) => values.for_each(|value| self.push(later, *value)),
+            }
+        }
+        first
+    }
+
+    /// Calls `take` with the values of each group, in any order, group by group.
+    fn each_group(&mut self, mut take: impl FnMut(&[f64])) {
+        self.runs.sort_unstable_by_key(|run| run.group);
+        let mut runs = self.runs.iter().peekable();
+        let mut own = Vec::new();
+        for (place, shelf) in self.shelves.iter().enumerate() {
+            let (values, ends) = shelf.by_group();
+            let mut start = 0;
+            for (group, end) in (place * SHELF_GROUPS..self.groups).zip(ends) {
+                own.clear();
+                own.extend_from_slice(&values[start..end]);
+                start = end;
+                while let Some(run) = runs.next_if(|run| run.group == group) {
+                    own.extend_from_slice(self.values_of(run));
+                }
+                take(&own);
+            }
+        }
+    }
+}
+
+impl GroupsAccumulator for Medians {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total: usize,
+    ) -> Result<()> {
+        self.grow(total);
+        let floats = values[0].as_primitive::<Float64Type>();
+        let kept = KeptRows::of(filter).into_nulls();
+        match NullBuffer::union(floats.nulls(), kept.as_ref()) {
+            None => {
+                groups.iter().zip(floats.values().iter()).for_each(|(group, value)| self.push(*group, *value))
+            }
+            Some(there) => there.valid_indices().for_each(|row| self.push(groups[row], floats.value(row))),
+        }
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
+        self.grow(total);
+        let lists = states[0].as_list::<i32>();
+        let values = lists.values().as_primitive::<Float64Type>().values();
+        let (array, runs) = (self.arrays.len() as u32, self.runs.len());
+        for (row, ends) in lists.value_offsets().windows(2).enumerate() {
+            let (start, end) = (ends[0].cast_unsigned(), ends[1].cast_unsigned());
+            let own = &values[start as usize..end as usize];
+            if lists.is_null(row) {
+                continue;
+            }
+            if own.len() < RUN_VALUES_MIN {
+                own.iter().for_each(|value| self.push(groups[row], *value));
+            } else {
+                self.runs.push(Run { group: groups[row], array, start, end });
+                self.run_values += own.len();
+            }
+        }
+        if self.runs.len() > runs {
+            self.arrays.push(values.clone());
+        }
+        Ok(())
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        let mut taken = self.take(emit_to);
+        let count = taken.len();
+        if i32::try_from(count).is_err() {
+            return resources_err!("Medians of {count} values in one step of one thread");
+        }
+        let (mut values, mut lengths) = (Vec::with_capacity(count), Vec::with_capacity(taken.groups));
+        taken.each_group(|own| {
+            values.extend_from_slice(own);
+            lengths.push(own.len());
+        });
+        lists(lengths, values.into(), None)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let mut taken = self.take(emit_to);
+        let (mut places, mut medians) = (Vec::new(), Vec::with_capacity(taken.groups));
+        taken.each_group(|own| {
+            places.clear();
+            places.extend(own.iter().map(|value| place_of(*value)));
+            medians.push(median(&mut places));
+        });
+        Ok(Arc::new(Float64Array::from(medians)))
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let floats = values[0].as_primitive::<Float64Type>();
+        let kept = KeptRows::of(filter).into_nulls();
+        let there = NullBuffer::union(floats.nulls(), kept.as_ref());
+        lists(repeat_n(1, floats.len()), floats.values().clone(), there)
+    }
+
+    fn size(&self) -> usize {
+        let shelves = self.shelves.iter().map(Shelf::bytes).sum::<usize>();
+        size_of_val(self)
+            + shelves
+            + self.shelves.capacity() * size_of::<Shelf>()
+            + self.runs.capacity() * size_of::<Run>()
+            + self.run_values * size_of::<f64>()
+    }
+}
+
+/// A state: lists of these lengths.
+fn lists(
+    lengths: impl IntoIterator<Item = usize>,
+    values: ScalarBuffer<f64>,
+    there: Option<NullBuffer>,
+) -> Result<Vec<ArrayRef>> {
+    let item = Arc::new(Field::new_list_field(DataType::Float64, true));
+    let values = Arc::new(Float64Array::new(values, None));
+    let lists = ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), values, there)?;
+    Ok(vec![Arc::new(lists)])
+}
+
+/// A float's place in the order of all of them, which is that of `f64::total_cmp`. Numbers are compared faster.
+#[inline]
+fn place_of(value: f64) -> i64 {
+    let bits = value.to_bits().cast_signed();
+    // The greater the bits behind the sign, the farther from zero, on both sides.
+    if bits < 0 { bits ^ i64::MAX } else { bits }
+}
+
+/// The float at a place.
+fn value_at(place: i64) -> f64 {
+    let bits = if place < 0 { place ^ i64::MAX } else { place };
+    f64::from_bits(bits.cast_unsigned())
+}
+
+/// The median of the floats at these places.
+fn median(places: &mut [i64]) -> Option<f64> {
+    if places.is_empty() {
+        return None;
+    }
+    let has_two = places.len().is_multiple_of(2);
+    let (below, middle, _) = places.select_nth_unstable(places.len() / 2);
+    let middle = value_at(*middle);
+    let other = if has_two { below.iter().max() } else { None };
+    Some(other.map_or(middle, |other| (value_at(*other) + middle) / 2.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    /// A group, its value, and whether a filter leaves it.
+    type Row = (usize, Option<f64>, bool);
+
+    const SPECIAL: [f64; 6] = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN];
+
+    fn random_row(random: &mut StdRng, groups: usize) -> Row {
+        let value = match random.random_range(0..10) {
+            0 => None,
+            1 => Some(SPECIAL[random.random_range(0..SPECIAL.len())]),
+            _ => Some(f64::from(random.random_range(-500..500)) / 8.0),
+        };
+        (random.random_range(0..groups), value, random.random_bool(0.8))
+    }
+
+    /// The medians of groups by sorting.
+    fn model(rows: &[Row], groups: usize) -> Vec<Option<u64>> {
+        let median = |group: usize| {
+            let own = rows.iter().filter(|row| row.0 == group && row.2);
+            let mut own: Vec<f64> = own.filter_map(|row| row.1).collect();
+            own.sort_unstable_by(f64::total_cmp);
+            let middle = *own.get(own.len() / 2)?;
+            let is_one = own.len() % 2 == 1;
+            Some(if is_one { middle } else { (own[own.len() / 2 - 1] + middle) / 2.0 })
+        };
+        (0..groups).map(|group| median(group).map(f64::to_bits)).collect()
+    }
+
+    fn bits(medians: &ArrayRef) -> Vec<Option<u64>> {
+        medians.as_primitive::<Float64Type>().iter().map(|median| median.map(f64::to_bits)).collect()
+    }
+
+    fn add(medians: &mut Medians, rows: &[Row], groups: usize) {
+        let values: ArrayRef = Arc::new(rows.iter().map(|row| row.1).collect::<Float64Array>());
+        let members: Vec<usize> = rows.iter().map(|row| row.0).collect();
+        let filter: BooleanArray = rows.iter().map(|row| Some(row.2)).collect();
+        medians.update_batch(&[values], &members, Some(&filter), groups).unwrap();
+    }
+
+    /// Some rows at once, some as states of groups, some as states of one row each. Break: leave out runs, or the shelf's number.
+    #[test]
+    fn medians_are_those_of_sorted_values() {
+        let mut random = StdRng::seed_from_u64(1);
+        for groups in [1, 5, 127, 128, 129, 700] {
+            let rows: Vec<Row> = (0..9_000).map(|_| random_row(&mut random, groups)).collect();
+            let mut medians = Medians::default();
+            for (part, rows) in rows.chunks(3_000).enumerate() {
+                let mut others = Medians::default();
+                let each: Vec<usize> = (0..groups).collect();
+                match part {
+                    0 => add(&mut medians, rows, groups),
+                    1 => {
+                        add(&mut others, rows, groups);
+                        let states = others.state(EmitTo::All).unwrap();
+                        medians.merge_batch(&states, &each, groups).unwrap();
+                    }
+                    _ => {
+                        let values: ArrayRef =
+                            Arc::new(rows.iter().map(|row| row.1).collect::<Float64Array>());
+                        let members: Vec<usize> = rows.iter().map(|row| row.0).collect();
+                        let filter: BooleanArray = rows.iter().map(|row| Some(row.2)).collect();
+                        let states = others.convert_to_state(&[values], Some(&filter)).unwrap();
+                        medians.merge_batch(&states, &members, groups).unwrap();
+                    }
+                }
+            }
+            assert!(medians.size() >= medians.len() * size_of::<f64>());
+            assert_eq!(
+                bits(&medians.evaluate(EmitTo::All).unwrap()),
+                model(&rows, groups),
+                "{groups} groups"
+            );
+        }
+    }
+
+    /// Break: number the groups that stay as before.
+    #[test]
+    fn groups_that_stay_have_numbers_from_zero() {
+        let mut random = StdRng::seed_from_u64(2);
+        let groups = 300;
+        let rows: Vec<Row> = (0..9_000).map(|_| random_row(&mut random, groups)).collect();
+        for first in [1, 128, 140, 300] {
+            let (mut medians, mut states) = (Medians::default(), Medians::default());
+            add(&mut states, &rows, groups);
+            let states = states.state(EmitTo::All).unwrap();
+            let each: Vec<usize> = (0..groups).collect();
+            medians.merge_batch(&states, &each, groups).unwrap();
+            let mut found = bits(&medians.evaluate(EmitTo::First(first)).unwrap());
+            assert_eq!(found.len(), first);
+            found.extend(bits(&medians.evaluate(EmitTo::All).unwrap()));
+            assert_eq!(found, model(&rows, groups), "{first}");
+            assert_eq!(medians.len(), 0);
+        }
+    }
+
+    #[test]
+    fn places_of_floats_are_in_their_order() {
+        let floats =
+            [-f64::NAN, f64::NEG_INFINITY, f64::MIN, -1.5, -0.0, 0.0, 1e-300, 2.0, f64::INFINITY, f64::NAN];
+        let places = floats.map(place_of);
+        assert!(places.is_sorted_by(|one, other| one < other));
+        assert_eq!(places.map(value_at).map(f64::to_bits), floats.map(f64::to_bits));
+    }
+}
