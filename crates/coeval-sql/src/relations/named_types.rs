@@ -74,7 +74,12 @@ impl CatalogType {
             Self::ObjectId => Some(Self::ObjectIds),
             Self::Name => Some(Self::Names),
             Self::Letter => Some(Self::Letters),
-            Self::ObjectIds | Self::Names | Self::Letters | Self::Characters | Self::Path | Self::Void => None,
+            Self::ObjectIds
+            | Self::Names
+            | Self::Letters
+            | Self::Characters
+            | Self::Path
+            | Self::Void => None,
         }
     }
 
