@@ -192,6 +192,16 @@ fn columns_of_the_catalog_have_the_types_that_only_it_has() {
         assert_eq!(row.get::<_, Vec<u32>>(5), [oid]);
         assert_eq!(row.get::<_, u32>(6), 1259);
 
+        let sql = "SELECT table_name, table_type, is_insertable_into, table_name || 'x'
+            FROM information_schema.tables";
+        let standard = client.prepare(sql).await.unwrap();
+        let types: Vec<&Type> = standard.columns().iter().map(|column| column.type_()).collect();
+        assert_eq!(types, [&Type::NAME, &Type::VARCHAR, &Type::VARCHAR, &Type::TEXT]);
+
+        let sql = "SELECT pg_advisory_lock(1), pg_advisory_unlock_all() AS done, pg_sleep(0)";
+        let called = client.prepare(sql).await.unwrap();
+        assert!(called.columns().iter().all(|column| *column.type_() == Type::VOID));
+
         let by_oid = client.prepare("SELECT relname FROM pg_class WHERE oid = ANY($1::oid[])").await.unwrap();
         assert_eq!(by_oid.params(), [Type::OID_ARRAY]);
         let found = client.query_one(&by_oid, &[&vec![oid]]).await.unwrap();

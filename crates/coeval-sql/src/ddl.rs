@@ -38,6 +38,7 @@ mod like_columns;
 mod lookup;
 mod naming;
 mod owners;
+mod promoted_index;
 mod rename;
 mod rewrite;
 mod role_syntax;

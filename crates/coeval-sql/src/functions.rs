@@ -27,6 +27,7 @@
 //! | [`delimited`] | `string_agg` whose delimiters differ |
 //! | [`normal_forms`] | `normalize` |
 //! | [`members`] | documents with a value at a subscript |
+//! | [`document_casts`] | numbers and truth values that documents are |
 //! | [`digests`] | `md5`, `sha256` ... |
 //! | [`long`] | `lower`, `btrim`, `strpos` ... of long texts; DataFusion has those of short ones |
 //! | [`ordered_sets`] | what `percentile_disc`, `percentile_cont` and `mode` find among all values of a group |
@@ -43,6 +44,7 @@ mod choice;
 mod degrees;
 mod delimited;
 mod digests;
+mod document_casts;
 mod domains;
 mod enums;
 mod intervals;
@@ -93,6 +95,7 @@ pub(crate) use bit_strings::{
 };
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use delimited::{DELIMITED, JOINED};
+pub(crate) use document_casts::{DOCUMENT_NUMBER, DOCUMENT_TRUTH};
 pub(crate) use intervals::{INTERVAL_DOWN_TO, TIME_BETWEEN};
 pub(crate) use long::{LITTLE_WORK, product_of_texts};
 pub(crate) use normal_forms::IS_NORMALIZED;
@@ -152,7 +155,7 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 22] = [
+    let lists: [&[Entry]; 23] = [
         any_numbers::ENTRIES,
         arrays::ENTRIES,
         bit_strings::ENTRIES,
@@ -160,6 +163,7 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
         degrees::ENTRIES,
         delimited::ENTRIES,
         digests::ENTRIES,
+        document_casts::ENTRIES,
         domains::ENTRIES,
         intervals::ENTRIES,
         normal_forms::ENTRIES,

@@ -58,7 +58,7 @@ pub(crate) use bricks::{BrickClause, DimensionClause};
 pub(crate) use check_options::CHECK_OPTION;
 pub(crate) use clock_words::{fix_in_default, fix_in_definition, given_to_column, is_clock_word, meant_at};
 pub(crate) use conflict_targets::{TARGET_EXPRESSION, TARGET_PREDICATE};
-pub(crate) use copy_options::{ALL_COLUMNS, MAX_REJECTED_MARK};
+pub(crate) use copy_options::{ALL_COLUMNS, HEADER_MATCH_MARK, MAX_REJECTED_MARK};
 pub(crate) use current_rows::CURRENT_OF;
 pub(crate) use cycles::ROW_TEXT;
 pub(crate) use depth::STACK_BYTES;

@@ -17,6 +17,9 @@ pub(super) struct Listed<'a> {
     def: Option<&'a RoleDef>,
 }
 
+/// What is shown in the place of a password.
+const HIDDEN: &str = "********";
+
 impl Listed<'_> {
     fn is(&self, attribute: RoleAttribute) -> Cell {
         self.attributes.contains(&attribute).into()
@@ -24,6 +27,16 @@ impl Listed<'_> {
 
     fn valid_until(&self) -> Cell {
         self.def.and_then(|role| role.valid_until).into()
+    }
+
+    /// Stars in the place of its password, if it has one: nobody is shown what proves that, not even a superuser.
+    fn password(&self) -> Cell {
+        self.def.and_then(|role| role.verifier.as_ref()).map(|_| HIDDEN).into()
+    }
+
+    /// Stars, whether it has a password or not.
+    fn hidden_password(&self) -> Cell {
+        self.def.map(|_| HIDDEN).into()
     }
 }
 
@@ -50,14 +63,20 @@ pub(super) fn owner_name(owner: Option<&str>) -> &str {
 pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
     let roles = || listed(source);
     match name {
-        "pg_authid" => roles().iter().for_each(|role| table.push(cells_of_role(role))),
+        "pg_authid" => roles().iter().for_each(|role| {
+            table.push_all(cells_of_role(role).into_iter().chain([("rolpassword", role.password())]));
+        }),
         "pg_roles" => roles().iter().for_each(|role| {
             let settings = settings_of(role, source.transaction.catalog());
-            table.push_all(cells_of_role(role).into_iter().chain([("rolconfig", settings)]));
+            let others = [("rolpassword", role.hidden_password()), ("rolconfig", settings)];
+            table.push_all(cells_of_role(role).into_iter().chain(others));
         }),
         "pg_shadow" | "pg_user" => {
             let logins = roles().into_iter().filter(|role| role.attributes.contains(&RoleAttribute::Login));
-            logins.for_each(|role| push_user(table, &role, source.transaction.catalog()));
+            logins.for_each(|role| {
+                let password = if name == "pg_user" { role.hidden_password() } else { role.password() };
+                push_user(table, &role, password, source.transaction.catalog());
+            });
         }
         "pg_group" => {
             let groups = roles().into_iter().filter(|role| !role.attributes.contains(&RoleAttribute::Login));
@@ -95,8 +114,8 @@ fn listed<'a>(source: &Source<'a>) -> Vec<Listed<'a>> {
     listed
 }
 
-/// What `pg_authid` and `pg_roles` say of a role.
-fn cells_of_role(role: &Listed<'_>) -> [(&'static str, Cell); 12] {
+/// What `pg_authid` and `pg_roles` both say of a role.
+fn cells_of_role(role: &Listed<'_>) -> [(&'static str, Cell); 11] {
     [
         ("oid", role.oid.into()),
         ("rolname", role.name.into()),
@@ -107,8 +126,6 @@ fn cells_of_role(role: &Listed<'_>) -> [(&'static str, Cell); 12] {
         ("rolcanlogin", role.is(RoleAttribute::Login)),
         ("rolreplication", role.is(RoleAttribute::Replication)),
         ("rolconnlimit", (-1).into()),
-        // Nobody is shown what proves a password, not even a superuser.
-        ("rolpassword", role.def.map(|_| "********").into()),
         ("rolvaliduntil", role.valid_until()),
         ("rolbypassrls", role.is(RoleAttribute::BypassRowSecurity)),
     ]
@@ -140,7 +157,7 @@ fn push_settings(table: &mut Table, catalog: &Catalog) {
     }
 }
 
-fn push_user(table: &mut Table, role: &Listed<'_>, catalog: &Catalog) {
+fn push_user(table: &mut Table, role: &Listed<'_>, password: Cell, catalog: &Catalog) {
     table.push([
         ("usename", role.name.into()),
         ("usesysid", role.oid.into()),
@@ -148,7 +165,7 @@ fn push_user(table: &mut Table, role: &Listed<'_>, catalog: &Catalog) {
         ("usesuper", role.is(RoleAttribute::Superuser)),
         ("userepl", role.is(RoleAttribute::Replication)),
         ("usebypassrls", role.is(RoleAttribute::BypassRowSecurity)),
-        ("passwd", role.def.map(|_| "********").into()),
+        ("passwd", password),
         ("valuntil", role.valid_until()),
         ("useconfig", settings_of(role, catalog)),
     ]);

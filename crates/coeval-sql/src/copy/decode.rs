@@ -287,7 +287,9 @@ impl Decoder {
                     at = bytes.len();
                 }
                 Step::Record(next) => {
-                    if let Err((filled, error)) = self.take_record(bytes, &fields) {
+                    if self.header != Header::Absent {
+                        self.take_header(bytes, &fields)?;
+                    } else if let Err((filled, error)) = self.take_record(bytes, &fields) {
                         self.reject(filled, *error)?;
                     }
                     self.line += 1 + lines_inside(&bytes[at..next], &fields);
@@ -368,12 +370,41 @@ impl Decoder {
         self.rows == CHUNK_ROWS || self.bytes >= BATCH_BYTES_MAX
     }
 
-    #[inline]
-    fn take_record(&mut self, bytes: &[u8], fields: &Fields) -> Result<(), (usize, Box<SqlError>)> {
-        if self.header == Header::Present {
-            self.header = Header::Absent;
+    /// Passes over the first line; `MAX_REJECTED` does not make up for one that names other columns.
+    ///
+    /// # Errors
+    /// 22P04 if it has to name the columns, and names others.
+    fn take_header(&mut self, bytes: &[u8], fields: &Fields) -> Result<(), SqlError> {
+        let header = std::mem::replace(&mut self.header, Header::Absent);
+        if header != Header::Matching {
             return Ok(());
         }
+        let (found, expected) = (fields.len(), self.layout.targets.len());
+        if found != expected {
+            let message = format!("wrong number of fields in header line: got {found}, expected {expected}");
+            return Err(self.malformed(&message));
+        }
+        for (index, target) in self.layout.targets.iter().enumerate() {
+            let given = match fields.get(bytes, index) {
+                Some(name) if name == target.name.as_bytes() => continue,
+                Some(name) => {
+                    let shown: String = String::from_utf8_lossy(name).chars().take(SHOWN_MAX).collect();
+                    format!("\"{shown}\"")
+                }
+                None => format!("null value (\"{}\")", self.layout.null),
+            };
+            let message = format!(
+                "column name mismatch in header line field {}: got {given}, expected \"{}\"",
+                index + 1,
+                target.name
+            );
+            return Err(self.malformed(&message));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn take_record(&mut self, bytes: &[u8], fields: &Fields) -> Result<(), (usize, Box<SqlError>)> {
         if fields.len() < self.layout.targets.len() {
             let missing = &self.layout.targets[fields.len()].name;
             let error = self.malformed(&format!("missing data for column \"{missing}\""));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The options of COPY, in the syntax with parentheses and in the one before it.
+//! The options of COPY.
 
 use crate::error::{SqlError, SqlState};
-use crate::parse::MAX_REJECTED_MARK;
+use crate::parse::{HEADER_MATCH_MARK, MAX_REJECTED_MARK};
 use coeval_store::TableDef;
-use datafusion::sql::sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
+use datafusion::sql::sqlparser::ast::{CopyLegacyOption, CopyOption, Ident};
 
 /// How rows look in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub(crate) enum Header {
     Absent,
     /// It is skipped when reading and written when writing.
     Present,
+    /// It has to name just the columns that are read, in their order.
+    Matching,
 }
 
 /// The options of one COPY, complete: what was not said has its default.
@@ -111,6 +113,9 @@ impl Said {
             CopyOption::ForceQuote(columns) => put(&mut self.force_quote, names(columns)),
             CopyOption::ForceNotNull(columns) => put(&mut self.force_not_null, names(columns)),
             CopyOption::ForceNull(columns) => put(&mut self.force_null, names(columns)),
+            CopyOption::Encoding(name) if name == HEADER_MATCH_MARK => {
+                put(&mut self.header, Header::Matching)
+            }
             CopyOption::Encoding(name) if name.starts_with(MAX_REJECTED_MARK) => {
                 let number = name[MAX_REJECTED_MARK.len()..].parse().map_err(|_| {
                     let message = "COPY MAX_REJECTED is a number of rows that is not negative";
@@ -122,28 +127,11 @@ impl Said {
         }
     }
 
+    /// One without a list that PostgreSQL has not: those that it has are in a list when they come here.
     fn legacy(&mut self, option: &CopyLegacyOption) -> Result<(), SqlError> {
         match option {
-            CopyLegacyOption::Binary => put(&mut self.format, CopyFormat::Binary),
             CopyLegacyOption::Parquet => put(&mut self.format, CopyFormat::Parquet),
-            CopyLegacyOption::Delimiter(c) => put(&mut self.delimiter, *c),
-            CopyLegacyOption::Null(text) => put(&mut self.null, text.clone()),
-            CopyLegacyOption::Header => put(&mut self.header, Header::Present),
-            CopyLegacyOption::Csv(options) => {
-                put(&mut self.format, CopyFormat::Csv)?;
-                options.iter().try_for_each(|option| self.legacy_csv(option))
-            }
             other => Err(unsupported(format!("COPY option {other} is not supported"))),
-        }
-    }
-
-    fn legacy_csv(&mut self, option: &CopyLegacyCsvOption) -> Result<(), SqlError> {
-        match option {
-            CopyLegacyCsvOption::Header => put(&mut self.header, Header::Present),
-            CopyLegacyCsvOption::Quote(c) => put(&mut self.quote, *c),
-            CopyLegacyCsvOption::Escape(c) => put(&mut self.escape, *c),
-            CopyLegacyCsvOption::ForceQuote(columns) => put(&mut self.force_quote, names(columns)),
-            CopyLegacyCsvOption::ForceNotNull(columns) => put(&mut self.force_not_null, names(columns)),
         }
     }
 }
@@ -285,6 +273,9 @@ fn refuse_misplaced(format: CopyFormat, direction: CopyDirection, said: &Said) -
     };
     if let (Some((name, _)), Some(format)) = (text_only.iter().find(|(_, said)| *said), format_name) {
         return Err(unsupported(format!("COPY {name} cannot be used with the format {format}")));
+    }
+    if direction == CopyDirection::To && said.header == Some(Header::Matching) {
+        return Err(unsupported("cannot use \"match\" with HEADER in COPY TO"));
     }
     let wrong_way = match direction {
         CopyDirection::From if said.force_quote.is_some() => Some(("FORCE_QUOTE", "COPY FROM")),

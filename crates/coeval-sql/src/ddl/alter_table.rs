@@ -7,8 +7,8 @@ use super::dependents::{self, Behavior};
 use super::lookup;
 use super::schema::Existing;
 use super::{
-    add_column, alter_column, constraints, drop_column, drop_constraint, index_memory, naming, rename,
-    rewrite, storage_parameters, validate,
+    add_column, alter_column, constraints, drop_column, drop_constraint, index_memory, naming,
+    promoted_index, rename, rewrite, storage_parameters, validate,
 };
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -154,7 +154,19 @@ pub(super) fn add_constraint(
         return add_primary_key(context, def, key);
     }
     let mut changed = def.clone();
-    constraints::add(context, &mut changed, constraint)?;
+    match constraint {
+        TableConstraint::UniqueUsingIndex(index) => {
+            promoted_index::as_unique(context, &mut changed, index)?;
+            return put(context, changed);
+        }
+        TableConstraint::PrimaryKeyUsingIndex(index) => {
+            let key = promoted_index::as_primary_key(context, &mut changed, index)?;
+            let id = put(context, changed)?;
+            let without_index = Arc::clone(context.transaction.table_def(id)?);
+            return add_primary_key(context, &without_index, key);
+        }
+        _ => constraints::add(context, &mut changed, constraint)?,
+    }
     let new_check = changed.checks.get(def.checks.len()).cloned();
     let new_key = changed.foreign_keys.get(def.foreign_keys.len()).cloned();
     let (id, shown) = (changed.id, changed.clone());

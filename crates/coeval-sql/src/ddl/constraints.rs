@@ -72,7 +72,9 @@ fn refuse_index_options(method: Option<&IndexType>, options: &[IndexOption]) -> 
 
 /// Refuses keys that are checked later than at the end of the statement, or not at all: plans rely on each key in whatever a statement
 /// sees, lookups by key, groups by a primary key, ON CONFLICT and foreign keys among them.
-fn refuse_characteristics(characteristics: Option<&ConstraintCharacteristics>) -> Result<(), SqlError> {
+pub(super) fn refuse_characteristics(
+    characteristics: Option<&ConstraintCharacteristics>,
+) -> Result<(), SqlError> {
     if deferral(characteristics)?.is_deferrable() {
         return Err(SqlError::unsupported("DEFERRABLE unique constraint"));
     }

@@ -51,6 +51,13 @@ pub(super) fn validate(context: &StatementContext<'_>, def: &TableDef) -> Result
     Ok(())
 }
 
+/// The table with a generated column as an ordinary one, which keeps the values that it has; `None` if it is none.
+pub(super) fn without_expression(def: &TableDef, place: usize) -> Option<TableDef> {
+    let mut changed = def.clone();
+    changed.columns[place].generated.take()?;
+    Some(changed)
+}
+
 /// The generated columns that stand on this one, by name.
 ///
 /// # Errors

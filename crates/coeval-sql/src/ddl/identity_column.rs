@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What ALTER TABLE changes of identity columns and the parser does not know: a sequence with a name of its own, as `pg_dump` writes
-//! it, other settings, and that the column is none any more.
+//! it, other settings, and that the column is none any more. And that one is no generated column any more.
 
 use super::alter_table::put;
 use super::dependents::{Behavior, Users};
 use super::drop::{Missing, drop_sequence};
 use super::sequence_options::{self, Options};
-use super::{alter_column, lookup};
+use super::{alter_column, generated_columns, lookup};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
-use crate::parse::rewind;
+use crate::parse::{rewind, take_word};
 use crate::sequences;
 use coeval_store::{Identity, SequenceId, TableDef};
 use datafusion::sql::sqlparser::ast::{ObjectName, SequenceOptions};
@@ -34,6 +34,8 @@ enum Action {
     Set { identity: Option<Identity>, options: Options },
     /// `DROP IDENTITY [IF EXISTS]`.
     Drop(Missing),
+    /// `DROP EXPRESSION [IF EXISTS]`.
+    DropExpression(Missing),
 }
 
 /// The change at the parser's place, if it is one of these and nothing follows; else the parser is where it was.
@@ -59,9 +61,8 @@ fn parse_action(parser: &mut Parser<'_>) -> Result<Option<Action>, ParserError> 
     if parser.parse_keyword(Keyword::ADD) {
         return parse_added(parser);
     }
-    if parser.parse_keywords(&[Keyword::DROP, Keyword::IDENTITY]) {
-        let skips = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
-        return Ok(Some(Action::Drop(if skips { Missing::Skip } else { Missing::Refuse })));
+    if parser.parse_keyword(Keyword::DROP) {
+        return Ok(parse_dropped(parser));
     }
     let mut identity = None;
     let mut options = Options::default();
@@ -78,6 +79,19 @@ fn parse_action(parser: &mut Parser<'_>) -> Result<Option<Action>, ParserError> 
     }
     let is_said = identity.is_some() || options.restart.is_some() || !options.settings.is_empty();
     Ok(is_said.then_some(Action::Set { identity, options }))
+}
+
+/// What follows `DROP`; `None` of all that else is dropped of a column.
+fn parse_dropped(parser: &mut Parser<'_>) -> Option<Action> {
+    let action: fn(Missing) -> Action = if parser.parse_keyword(Keyword::IDENTITY) {
+        Action::Drop
+    } else if take_word(parser, "expression") {
+        Action::DropExpression
+    } else {
+        return None;
+    };
+    let skips = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+    Some(action(if skips { Missing::Skip } else { Missing::Refuse }))
 }
 
 /// What follows `ADD`; without a name of the sequence it is the parser's.
@@ -123,8 +137,8 @@ fn parse_set_option(parser: &mut Parser<'_>) -> Option<SequenceOptions> {
 /// Makes the change.
 ///
 /// # Errors
-/// `42703` for a column that is not there, `55000` for one that is no identity column, or is to become one and cannot; what the
-/// sequence answers.
+/// `42703` for a column that is not there, `55000` for one that is no identity column, or no generated one, or is to become one and
+/// cannot; what the sequence answers.
 pub(super) fn execute(
     context: &mut StatementContext<'_>,
     def: &TableDef,
@@ -162,6 +176,20 @@ pub(super) fn execute(
                     Ok(())
                 }
             }
+        }
+        Action::DropExpression(missing) => {
+            let place = lookup::column(def, &change.column)?;
+            if let Some(changed) = generated_columns::without_expression(def, place) {
+                return put(context, changed).map(drop);
+            }
+            let (column, relation) = (&change.column, &def.name.name);
+            let message =
+                format!("column \"{column}\" of relation \"{relation}\" is not a stored generated column");
+            if *missing == Missing::Refuse {
+                return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
+            }
+            context.notice(SqlState::SuccessfulCompletion, format!("{message}, skipping"));
+            Ok(())
         }
     }
 }

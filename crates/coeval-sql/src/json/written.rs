@@ -6,7 +6,7 @@ use crate::types::json::{Kind, Part, push_long_string, push_string};
 use crate::types::{column_type_of_field, format_value, marked_field};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, Fields};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, EnumType, ValueRef, value_at};
 
@@ -36,10 +36,15 @@ pub(super) fn push_value(
         }
         DataType::Struct(fields) if EnumType::of_arrow(array.data_type()).is_none() => {
             let members = array.as_struct();
+            let is_unnamed = is_unnamed(fields);
             out.push('{');
             for (place, (field, column)) in fields.iter().zip(members.columns()).enumerate() {
                 out.push_str(if place == 0 { "" } else { "," });
-                push_string(field.name(), out);
+                if is_unnamed {
+                    push_string(&format!("f{}", place + 1), out);
+                } else {
+                    push_string(field.name(), out);
+                }
                 out.push(':');
                 push_value(column, row, field, zone, out)?;
             }
@@ -61,6 +66,12 @@ pub(super) fn push_value(
     format_value(value, ty, zone, &mut text);
     push_typed(&text, ty, out);
     Ok(())
+}
+
+/// Whether a row was written without names: DataFusion then calls its fields `c0`, `c1`, and PostgreSQL `f1`, `f2`.
+fn is_unnamed(fields: &Fields) -> bool {
+    let place_of = |name: &str| name.strip_prefix('c').and_then(|place| place.parse::<usize>().ok());
+    fields.iter().enumerate().all(|(place, field)| place_of(field.name()) == Some(place))
 }
 
 /// A value that is not NULL, and no array, of its text.

@@ -21,6 +21,19 @@ const DEPTH_MAX: usize = 64;
 /// columns of the one within it, a column is found by as many ways as there are combinations of branches.
 const STEPS_MAX: usize = 10_000;
 
+/// Functions that are called for what they do. What they give is a text of no letters, which clients are told of as `void`.
+const VOID_FUNCTIONS: [&str; 9] = [
+    "pg_advisory_lock",
+    "pg_advisory_lock_shared",
+    "pg_advisory_unlock_all",
+    "pg_advisory_xact_lock",
+    "pg_advisory_xact_lock_shared",
+    "pg_drop_replication_slot",
+    "pg_sleep",
+    "pg_wal_replay_pause",
+    "pg_wal_replay_resume",
+];
+
 /// The shown columns, each with the column of a table that it is, if it is one, and with the type of a column of the
 /// catalog.
 pub(super) fn with_origins(columns: &SchemaRef, plan: &LogicalPlan) -> SchemaRef {
@@ -189,7 +202,7 @@ fn type_of(expression: &Expr, input: &LogicalPlan, way: Way<'_>) -> Option<Catal
                 let (_, field) = expression.to_field(input.schema()).ok()?;
                 CatalogType::of_field(&field)
             }
-            _ => None,
+            name => VOID_FUNCTIONS.contains(&name).then_some(CatalogType::Void),
         },
         _ => None,
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Types that no column of a user has: object ids, names, single letters, which only the catalog has, and paths of JSON. To queries
-//! they are integers and text; clients are told of them where a result shows a column of the catalog, or a cast, so that they read
-//! it as PostgreSQL's.
+//! Types that no column of a user has: object ids, names, single letters and `character varying` without a length, which only the
+//! catalog has, paths of JSON, and `void`. To queries they are integers and text; clients are told of them where a result shows a column
+//! of the catalog, a cast, or a call, so that they read it as PostgreSQL's.
 
 use arrow::datatypes::{DataType, Field};
 
@@ -23,13 +23,26 @@ pub enum CatalogType {
     Letter,
     /// `"char"[]`.
     Letters,
+    /// `character varying` without a length: text.
+    Characters,
     /// `jsonpath`: text.
     Path,
+    /// `void`, what functions give that are called for what they do: text of no letters.
+    Void,
 }
 
 impl CatalogType {
-    const ALL: [Self; 7] =
-        [Self::ObjectId, Self::ObjectIds, Self::Name, Self::Names, Self::Letter, Self::Letters, Self::Path];
+    const ALL: [Self; 9] = [
+        Self::ObjectId,
+        Self::ObjectIds,
+        Self::Name,
+        Self::Names,
+        Self::Letter,
+        Self::Letters,
+        Self::Characters,
+        Self::Path,
+        Self::Void,
+    ];
 
     fn type_name(self) -> &'static str {
         match self {
@@ -39,13 +52,20 @@ impl CatalogType {
             Self::Names => "_name",
             Self::Letter => "char",
             Self::Letters => "_char",
+            Self::Characters => "varchar",
             Self::Path => "jsonpath",
+            Self::Void => "void",
         }
     }
 
-    /// The type of this name in `pg_type`; `None` for those that columns of tables can have, too.
+    /// The type of this name in `pg_type`, or the one below a domain of the standard's views; `None` for those that columns of tables can
+    /// have, too.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|ty| ty.type_name() == name)
+        match name {
+            "sql_identifier" => Some(Self::Name),
+            "character_data" | "yes_or_no" => Some(Self::Characters),
+            name => Self::ALL.into_iter().find(|ty| ty.type_name() == name),
+        }
     }
 
     /// The type of arrays of this type; `None` for those that are shown as arrays of text.
@@ -54,7 +74,12 @@ impl CatalogType {
             Self::ObjectId => Some(Self::ObjectIds),
             Self::Name => Some(Self::Names),
             Self::Letter => Some(Self::Letters),
-            Self::ObjectIds | Self::Names | Self::Letters | Self::Path => None,
+            Self::ObjectIds
+            | Self::Names
+            | Self::Letters
+            | Self::Characters
+            | Self::Path
+            | Self::Void => None,
         }
     }
 
@@ -68,7 +93,9 @@ impl CatalogType {
             Self::Names => 1003,
             Self::Letter => 18,
             Self::Letters => 1002,
+            Self::Characters => 1043,
             Self::Path => 4072,
+            Self::Void => 2278,
         }
     }
 
@@ -82,10 +109,10 @@ impl CatalogType {
     #[must_use]
     pub fn size(self) -> i16 {
         match self {
-            Self::ObjectId => 4,
+            Self::ObjectId | Self::Void => 4,
             Self::Name => 64,
             Self::Letter => 1,
-            Self::ObjectIds | Self::Names | Self::Letters | Self::Path => -1,
+            Self::ObjectIds | Self::Names | Self::Letters | Self::Characters | Self::Path => -1,
         }
     }
 
@@ -116,7 +143,7 @@ impl CatalogType {
         match self {
             Self::ObjectId => *ty == DataType::Int32,
             Self::ObjectIds => is_list_of(&|item| *item == DataType::Int32),
-            Self::Name | Self::Letter | Self::Path => ty.is_string(),
+            Self::Name | Self::Letter | Self::Characters | Self::Path | Self::Void => ty.is_string(),
             Self::Names | Self::Letters => is_list_of(&DataType::is_string),
         }
     }

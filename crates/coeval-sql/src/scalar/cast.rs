@@ -109,6 +109,8 @@ fn general(from: ColumnType, to: ColumnType, context: CastContext) -> CastPlan {
         // Whoever asks for it has the text cut off, which an assignment does not do.
         (_, ColumnType::Varchar(_) | ColumnType::Char(_)) => context != CastContext::Explicit,
         (from, ColumnType::Boolean) => is_text(from),
+        // What a document says is read by a function of its own, as for all other numbers.
+        (ColumnType::Jsonb, ColumnType::AnyNumeric) => false,
         _ => true,
     };
     if is_done_here && has_cast(from, to, context) {

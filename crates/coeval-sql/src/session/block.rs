@@ -213,6 +213,12 @@ impl BlockOptions {
     }
 }
 
+/// `25P01`: a statement that has a meaning within a block alone.
+fn no_block(statement: &str) -> SqlError {
+    let message = format!("{statement} can only be used in transaction blocks");
+    SqlError::new(SqlState::NoActiveSqlTransaction, message)
+}
+
 /// A primary answers within a round trip; one whose answer takes longer is not waited for.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -472,7 +478,7 @@ impl Session {
                 Ok(StatementResult::plain(if *begin { "BEGIN" } else { "START TRANSACTION" }))
             }
             Statement::Commit { chain, .. } => {
-                self.note_missing_block();
+                self.look_for_block(chain.then_some("COMMIT AND CHAIN"))?;
                 let options = if *chain { self.block_options() } else { None };
                 let committed = !matches!(self.state, State::Failed(_));
                 self.commit()?;
@@ -484,7 +490,7 @@ impl Session {
                 Ok(StatementResult::plain("ROLLBACK"))
             }
             Statement::Rollback { chain, savepoint: None } => {
-                self.note_missing_block();
+                self.look_for_block(chain.then_some("ROLLBACK AND CHAIN"))?;
                 let options = if *chain { self.block_options() } else { None };
                 self.rollback();
                 self.begin_chained(options);
@@ -526,12 +532,20 @@ impl Session {
         }
     }
 
-    /// Notes that there is no block to end, which is no error.
-    fn note_missing_block(&mut self) {
-        if matches!(self.state, State::Idle) || self.is_implicit() {
-            let message = "there is no transaction in progress";
-            self.notices.push(SqlError::new(SqlState::NoActiveSqlTransaction, message));
+    /// Notes that there is no block to end, which is no error of a statement after which none begins.
+    ///
+    /// # Errors
+    /// `25P01` of a statement that chains: there is no block that the next one could be like.
+    fn look_for_block(&mut self, chaining: Option<&str>) -> Result<(), SqlError> {
+        if !matches!(self.state, State::Idle) && !self.is_implicit() {
+            return Ok(());
         }
+        if let Some(statement) = chaining {
+            return Err(no_block(statement));
+        }
+        let message = "there is no transaction in progress";
+        self.notices.push(SqlError::new(SqlState::NoActiveSqlTransaction, message));
+        Ok(())
     }
 
     /// Changes the modes of the open block.
@@ -718,10 +732,7 @@ impl Session {
     fn open_block(&mut self, what: &str) -> Result<&mut Block, SqlError> {
         match &mut self.state {
             State::Active(block) | State::Failed(block) if block.opened == Opened::Explicitly => Ok(block),
-            State::Active(_) | State::Failed(_) | State::Idle => Err(SqlError::new(
-                SqlState::NoActiveSqlTransaction,
-                format!("{what} can only be used in transaction blocks"),
-            )),
+            State::Active(_) | State::Failed(_) | State::Idle => Err(no_block(what)),
         }
     }
 

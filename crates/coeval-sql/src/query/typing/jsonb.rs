@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `jsonb` in comparisons and ORDER BY: by the order of documents, not of the text that they are kept as; `||` of what is known late to be one.
+//! `jsonb` in comparisons and ORDER BY: by the order of documents, not of the text that they are kept as; `||` of what is known late to
+//! be one; casts to numbers and truth values.
 
 use super::choice_by_key::Choice;
 use crate::error::SqlError;
-use crate::types::column_type_of_field;
+use crate::functions::{DOCUMENT_NUMBER, DOCUMENT_TRUTH, function};
+use crate::scalar::cast_function::called;
+use crate::types::{column_type_of_field, type_name};
 use coeval_store::ColumnType;
 use datafusion::common::DFSchema;
 use datafusion::common::Result;
@@ -44,6 +47,32 @@ pub(super) fn concatenated(operation: &BinaryExpr, schema: &DFSchema) -> Result<
         return Ok(Some(crate::json::function("coeval_jsonb_concat")?.call(documents)));
     }
     Ok(None)
+}
+
+/// The cast of a `jsonb` to a number or a truth value, which is what the document says and no text; `None` if it is a cast of something
+/// else, or to another type.
+///
+/// # Errors
+/// If the type cannot be described: a bug.
+pub(super) fn settled_cast(input: &Expr, to: ColumnType, schema: &DFSchema) -> Result<Option<Expr>, SqlError> {
+    let is_truth = to == ColumnType::Boolean;
+    let is_number = matches!(
+        to,
+        ColumnType::SmallInt
+            | ColumnType::Int
+            | ColumnType::BigInt
+            | ColumnType::Numeric { .. }
+            | ColumnType::AnyNumeric
+            | ColumnType::Real
+            | ColumnType::Double
+    );
+    if !(is_truth || is_number) || !is_jsonb(input, schema) {
+        return Ok(None);
+    }
+    let name = if is_truth { DOCUMENT_TRUTH } else { DOCUMENT_NUMBER };
+    let said = function(name)?.call(vec![input.clone(), lit(type_name(to))]);
+    let is_said = is_truth || to == ColumnType::AnyNumeric;
+    Ok(Some(if is_said { said } else { called(said, to)? }))
 }
 
 /// Casts literals without a type among documents to theirs: what an array of them is made of. Whether there are any.
@@ -97,7 +126,7 @@ pub(super) fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Res
     let null = lit(datafusion::common::ScalarValue::Utf8View(None));
     let chosen = when(left_key.clone().eq(right_key.clone()), null).otherwise(left.clone())?;
     // Of a CASE it would not be known that it is one.
-    Ok(Some(crate::scalar::cast_function::called(chosen, ColumnType::Jsonb)?))
+    Ok(Some(called(chosen, ColumnType::Jsonb)?))
 }
 
 /// The ORDER BY, rows in the order of documents.

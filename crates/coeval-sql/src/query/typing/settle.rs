@@ -24,7 +24,7 @@ use crate::guarded::is_comparison;
 use crate::query::float_zeros::{compare_without_signs, pair_without_signs};
 use crate::query::matching::heeding_at_once;
 use crate::query::rewriting::{Below, rewrite_node, rewrite_plan};
-use crate::scalar::cast_function::{called, is_own, literal_as};
+use crate::scalar::cast_function::{call_parts, called, is_own, literal_as};
 use crate::scalar::decimal_literal;
 use crate::types::any_numeric::parse_number;
 use crate::types::{
@@ -129,8 +129,8 @@ pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
         Expr::Case(case) => settle_case(case, schema)?,
-        Expr::ScalarFunction(function) => match settle_rounding(&expression, function, schema) {
-            Some(rounded) => Some(rounded),
+        Expr::ScalarFunction(function) => match settle_own_cast(&expression, function, schema)? {
+            Some(settled) => Some(settled),
             None => match settle_choice(function, schema)? {
                 None => match settle_text(function, schema)? {
                     None => settle_texts(function, schema)?,
@@ -178,6 +178,12 @@ fn settle_cast(cast: &Cast, schema: &DFSchema) -> Result<Option<Expr>> {
         && let Some(ty) = column_type_of_arrow(to)
     {
         return Ok(Some(called(cast.expr.as_ref().clone(), ty)?));
+    }
+    if from.is_string()
+        && let Some(ty) = column_type_of_arrow(to)
+        && let Some(said) = jsonb::settled_cast(&cast.expr, ty, schema)?
+    {
+        return Ok(Some(said));
     }
     Ok(any_numeric::settled_cast(&cast.expr, &from, to)?)
 }
@@ -780,6 +786,14 @@ fn choice_by_key(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let known = function.args.iter().zip(&types).filter(|(_, ty)| !ty.is_null());
     let pairs = known.map(|(argument, _)| Some((key(argument)?, argument.clone())));
     Some(choice.among(pairs.collect::<Option<Vec<_>>>()?))
+}
+
+/// A call that is a cast of our own, or rounds; `None` if it is right as it is.
+fn settle_own_cast(call: &Expr, function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
+    match call_parts(call) {
+        Some((input, to)) => jsonb::settled_cast(input, to, schema),
+        None => Ok(settle_rounding(call, function, schema)),
+    }
 }
 
 /// A `numeric` that is rounded to so many digits behind the point, with just so many.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rows as documents: `row_to_json(t)`, `json_agg(t)` and their like, of what is called `t` in FROM. Each becomes a call with
-//! the names and values of its columns.
+//! Rows as documents: `row_to_json(t)`, `json_agg(t)`, `to_json(array_agg(t))` and their like, of what is called `t` in FROM. Each
+//! becomes a call with the names and values of its columns.
 
 use super::{Marks, Rows, Written, mark_of, named_row, only_part};
 use crate::column_name::unmarked;
@@ -34,10 +34,41 @@ fn known(function: &Function) -> Option<&'static str> {
     FUNCTIONS.into_iter().find(|known| *known == name)
 }
 
+/// Functions that make JSON of arrays.
+const OF_ARRAYS: [&str; 7] = [
+    "array_to_json",
+    "to_json",
+    "to_jsonb",
+    "json_build_object",
+    "jsonb_build_object",
+    "json_build_array",
+    "jsonb_build_array",
+];
+
 /// Whether a call may make documents of rows.
 pub(super) fn takes_rows(function: &Function) -> bool {
     let FunctionArguments::List(list) = &function.args else { return false };
-    known(function).is_some() && list.args.iter().any(|argument| row_of(argument).is_some())
+    let has_rows = || list.args.iter().any(|argument| row_of(argument).is_some());
+    let is_collection = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Function(inner))) => collects_rows(inner),
+        _ => false,
+    };
+    (known(function).is_some() && has_rows())
+        || (takes_arrays(function) && list.args.iter().any(is_collection))
+}
+
+/// Whether a call makes JSON of arrays.
+fn takes_arrays(function: &Function) -> bool {
+    only_part(&function.name).is_some_and(|name| OF_ARRAYS.contains(&fold(name).as_str()))
+}
+
+/// Whether a call makes an array of what may be rows. Different ones are told apart as rows, which documents are not.
+fn collects_rows(function: &Function) -> bool {
+    let is_collection = only_part(&function.name).is_some_and(|name| fold(name) == "array_agg");
+    let FunctionArguments::List(list) = &function.args else { return false };
+    is_collection
+        && list.duplicate_treatment != Some(DuplicateTreatment::Distinct)
+        && list.args.first().is_some_and(|argument| row_of(argument).is_some())
 }
 
 /// What may be a row among the arguments of a call.
@@ -57,6 +88,9 @@ impl Rows<'_> {
     /// # Errors
     /// `0A000` for rows whose columns are not known, and for different rows.
     pub(super) fn replace_documents(&mut self, function: &mut Function) -> Result<(), SqlError> {
+        if takes_arrays(function) {
+            self.replace_collected(function)?;
+        }
         let Some(name) = known(function) else { return Ok(()) };
         let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
         // Of two arguments the second says whether the text is broken into lines.
@@ -82,7 +116,30 @@ impl Rows<'_> {
         Ok(())
     }
 
+    /// Writes rows that are collected in arrays among the arguments of a call as documents, too.
+    ///
+    /// # Errors
+    /// As [`Self::document`].
+    fn replace_collected(&mut self, function: &mut Function) -> Result<(), SqlError> {
+        let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
+        for argument in &mut list.args {
+            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Function(inner))) = argument
+                && collects_rows(inner)
+                && let FunctionArguments::List(collected) = &mut inner.args
+                && let Some(first) = collected.args.first_mut()
+                && let Some(row) = row_of(first)
+                && let Some(document) = self.document(row)?
+            {
+                *first = FunctionArg::Unnamed(FunctionArgExpr::Expr(document));
+            }
+        }
+        Ok(())
+    }
+
     /// The document of a row; `None` if no row is meant.
+    ///
+    /// # Errors
+    /// `0A000` for a row whose columns are not known.
     fn document(&mut self, row: (&Ident, Written)) -> Result<Option<Expr>, SqlError> {
         let Some(whole) = self.row(row) else { return Ok(None) };
         if whole.is_value {
