@@ -22,7 +22,8 @@ pub(super) const TYPES: &str = "SELECT n.nspname AS \"Schema\", t.typname AS \"T
 pub(super) const DATABASES: &str = "SELECT datname AS \"Database\", pg_catalog.pg_get_userbyid(datdba) AS \"Owner\", \
     pg_catalog.pg_encoding_to_char(encoding) AS \"Encoding\" FROM pg_catalog.pg_database ORDER BY 1";
 
-const KIND: &str = "CASE c.relkind WHEN 'v' THEN 'view' WHEN 'S' THEN 'sequence' ELSE 'table' END AS \"Type\"";
+const KIND: &str =
+    "CASE c.relkind WHEN 'v' THEN 'view' WHEN 'S' THEN 'sequence' ELSE 'table' END AS \"Type\"";
 
 /// What `\dt+` and `\d+` ask.
 pub(super) fn sizes(of: SizesOf, pattern: Option<&str>) -> String {

@@ -74,12 +74,9 @@ impl CatalogType {
             Self::ObjectId => Some(Self::ObjectIds),
             Self::Name => Some(Self::Names),
             Self::Letter => Some(Self::Letters),
-            Self::ObjectIds
-            | Self::Names
-            | Self::Letters
-            | Self::Characters
-            | Self::Path
-            | Self::Void => None,
+            Self::ObjectIds | Self::Names | Self::Letters | Self::Characters | Self::Path | Self::Void => {
+                None
+            }
         }
     }
 
