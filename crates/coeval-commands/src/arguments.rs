@@ -144,7 +144,7 @@ pub(crate) struct ServeArguments {
     #[arg(long = "engine-option", value_name = "NAME=VALUE", requires = "engine", value_parser = engine_option)]
     pub(crate) engine_options: Vec<(String, String)>,
     /// Where to listen; port 0 takes any that is free
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5432")]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5432", value_parser = host_and_port)]
     pub(crate) listen: String,
     /// The role that may open sessions; it may do everything
     #[arg(long, value_name = "NAME", requires = "password_file")]
@@ -252,14 +252,14 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "N")]
     pub(crate) slow_milliseconds: Option<u64>,
     /// Where Prometheus asks for figures, by HTTP at /metrics; a port alone is one of the loopback
-    #[arg(long, value_name = "[HOST:]PORT")]
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = port_alone_too)]
     pub(crate) metrics: Option<String>,
     /// The file with the token that it has to know for that (as bearer or as password); nobody else may read it
     #[arg(long, value_name = "FILE", requires = "metrics")]
     pub(crate) metrics_token_file: Option<PathBuf>,
     /// Where browsers find the console, a page to ask, look and manage from; a port alone is one of the loopback. Whoever uses it
     /// logs in as for SQL. It is encrypted if the server has a certificate, which it has to have beyond the loopback
-    #[arg(long, value_name = "[HOST:]PORT")]
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = port_alone_too)]
     pub(crate) console: Option<String>,
     /// Log as JSON, an object a line
     #[arg(long)]
@@ -674,6 +674,22 @@ fn engine_option(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         Some(_) | None => Err("a name and a value with = between them are wanted".to_owned()),
+    }
+}
+
+/// An address to listen on.
+fn host_and_port(text: &str) -> Result<String, String> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_owned()),
+        Some(_) | None => Err("a host and a port are wanted, as in 127.0.0.1:5432".to_owned()),
+    }
+}
+
+/// The same, or a port of the loopback.
+fn port_alone_too(text: &str) -> Result<String, String> {
+    match text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => host_and_port(text),
     }
 }
 

@@ -60,11 +60,12 @@ impl Finding {
 /// # Errors
 /// If no database can be kept in the directory, which has been said.
 pub(crate) fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
-    let dir = existing(arguments.dir.as_deref().unwrap_or(Path::new(".")));
+    let wanted = arguments.dir.as_deref().unwrap_or(Path::new("."));
+    let dir = existing(wanted);
     let mut findings = machine::findings();
     findings.extend(disk::findings(&dir));
     findings.push(clock::finding());
-    print(&dir, &findings)?;
+    print(&title(wanted, &dir), &findings)?;
     let worst = findings.iter().any(|finding| finding.verdict == Verdict::Problem);
     if worst { Err(Failure::Said) } else { Ok(()) }
 }
@@ -75,9 +76,17 @@ fn existing(dir: &Path) -> PathBuf {
     absolute.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/")).to_owned()
 }
 
-fn print(dir: &Path, findings: &[Finding]) -> Result<(), Failure> {
+/// What is looked at: the directory, or where it would be made.
+fn title(wanted: &Path, dir: &Path) -> String {
+    if wanted.is_dir() {
+        return format!("{} for a database", dir.display());
+    }
+    format!("{} for a database in {}, which is not there yet", dir.display(), wanted.display())
+}
+
+fn print(title: &str, findings: &[Finding]) -> Result<(), Failure> {
     let mut out = stdout().lock();
-    writeln!(out, "{} for a database\n", dir.display())?;
+    writeln!(out, "{title}\n")?;
     for finding in findings {
         writeln!(out, "{:<14}{:<9}{}", finding.about, finding.verdict.mark(), finding.found)?;
         if let Some(advice) = &finding.advice {
@@ -103,5 +112,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(existing(&dir.path().join("a/b")), dir.path());
         assert_eq!(existing(dir.path()), dir.path());
+        let missing = title(Path::new("/a/b"), Path::new("/"));
+        assert_eq!(missing, "/ for a database in /a/b, which is not there yet");
+        assert_eq!(title(dir.path(), dir.path()), format!("{} for a database", dir.path().display()));
     }
 }

@@ -40,6 +40,16 @@ fn the_description_of_the_command_line_is_sound() {
 }
 
 #[test]
+fn addresses_have_a_port() {
+    for line in ["--listen 127.0.0.1:5433", "--listen [::1]:0", "--console 8432", "--metrics :9100"] {
+        assert!(parse(&format!("serve d {line}")).is_ok(), "{line}");
+    }
+    for line in ["--listen 127.0.0.1", "--listen 5433", "--console h", "--metrics h:99999"] {
+        assert_eq!(parse(&format!("serve d {line}")).unwrap_err(), ErrorKind::ValueValidation, "{line}");
+    }
+}
+
+#[test]
 fn every_workload_has_its_name() {
     for workload in Workload::ALL {
         assert_eq!(bench(workload.name()).workload, workload);

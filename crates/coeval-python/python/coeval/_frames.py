@@ -58,8 +58,8 @@ def stream_of(value: object) -> object:
             return pyarrow.Table.from_pandas(frame, preserve_index=False)
         return pyarrow.Table.from_batches([pyarrow.record_batch(frame)])
     raise InterfaceError(
-        f"a {kind.__name__} is no data frame: give a frame of pandas or polars, an Arrow table, a dictionary of columns, "
-        "or anything with __arrow_c_stream__"
+        f"a value of type {kind.__name__} is no data frame: give a frame of pandas or polars, an Arrow table, a dictionary of "
+        "columns, or anything with __arrow_c_stream__"
     )
 
 
