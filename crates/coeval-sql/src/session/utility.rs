@@ -17,6 +17,8 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::parse::take_word;
 use crate::result::StatementResult;
+use crate::rights::Object;
+use coeval_store::{ObjectRef, Privilege};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Statement};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -24,8 +26,8 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 /// A statement that is parsed here.
 #[derive(Clone, Debug)]
 pub(crate) enum Utility {
-    /// `LOCK TABLE`.
-    Lock(Vec<ObjectName>),
+    /// `LOCK TABLE`, and the privileges of which it takes one.
+    Lock(Vec<ObjectName>, &'static [Privilege]),
     /// `VACUUM`.
     Vacuum(Vec<ObjectName>),
     /// `ANALYZE`.
@@ -135,14 +137,25 @@ fn lock(parser: &mut Parser<'_>) -> Result<Utility, ParserError> {
             break;
         }
     }
+    let mut mode = Vec::new();
     if take_word(parser, "in") {
         while !take_word(parser, "mode") {
-            // The modes are words; which one does not matter.
-            parser.parse_identifier()?;
+            mode.push(fold(&parser.parse_identifier()?));
         }
     }
     take_word(parser, "nowait");
-    Ok(Utility::Lock(tables))
+    Ok(Utility::Lock(tables, enough_to_lock(&mode.join(" "))))
+}
+
+/// The privileges of which PostgreSQL asks for one where a table is locked in this mode.
+fn enough_to_lock(mode: &str) -> &'static [Privilege] {
+    match mode {
+        "access share" => &[Privilege::Select],
+        "row exclusive" => {
+            &[Privilege::Insert, Privilege::Update, Privilege::Delete, Privilege::Truncate]
+        }
+        _ => &[Privilege::Update, Privilege::Delete, Privilege::Truncate],
+    }
 }
 
 /// The tables of VACUUM or ANALYZE, behind its options.
@@ -207,12 +220,13 @@ impl Session {
     pub(super) fn utility(&mut self, utility: &Utility) -> Result<StatementResult, SqlError> {
         self.refuse_if_failed()?;
         match utility {
-            Utility::Lock(tables) => {
+            Utility::Lock(tables, privileges) => {
                 if matches!(self.state, State::Idle) {
                     let message = "LOCK TABLE can only be used in transaction blocks";
                     return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
                 }
                 self.look_for(tables)?;
+                self.require_any(tables, privileges)?;
                 Ok(StatementResult::plain("LOCK TABLE"))
             }
             Utility::Vacuum(tables) => {
@@ -244,6 +258,30 @@ impl Session {
             Utility::Fetch(fetch) => self.fetch(fetch),
             Utility::Close(name) => self.close(name.as_deref()),
         }
+    }
+
+    /// `42501` if none of the privileges is there on one of the tables or views.
+    fn require_any(&mut self, tables: &[ObjectName], privileges: &[Privilege]) -> Result<(), SqlError> {
+        self.in_transaction("", &[], &[], IsQuery::No, |context| {
+            let rights = context.rights();
+            for table in tables {
+                let found = crate::names::existing_name(table, context.settings, context.transaction)?;
+                let Some(name) = found else { continue };
+                let catalog = context.transaction.catalog();
+                match catalog.resolve(&name) {
+                    Some(ObjectRef::Table(id)) => {
+                        rights.require_any(Object::Table(context.transaction.table_def(id)?), privileges)?;
+                    }
+                    Some(ObjectRef::View) => {
+                        if let Some(view) = catalog.view(&name) {
+                            rights.require_any(Object::View(view), privileges)?;
+                        }
+                    }
+                    Some(ObjectRef::Sequence(_) | ObjectRef::Index(..)) | None => {}
+                }
+            }
+            Ok(())
+        })
     }
 
     /// `42P01` if one of the tables is not there.
