@@ -22,6 +22,7 @@
 mod bytes;
 pub mod coded_groups;
 pub mod compared_pairs;
+pub mod distinct_below_joins;
 pub mod grouping_sets;
 mod inputs;
 pub mod integer_join;

@@ -6,6 +6,7 @@ use crate::guarded::guarded;
 use crate::plan_rule::PlanRule;
 use coeval_operators::coded_groups::{CodedGroupsExec, with_coded_groups, with_packed_remainders};
 use coeval_operators::compared_pairs::with_compared_pairs;
+use coeval_operators::distinct_below_joins::with_distinct_below_joins;
 use coeval_operators::grouping_sets::with_grouping_sets;
 use coeval_operators::integer_join::with_integer_joins;
 use coeval_operators::narrow_decimals::with_narrow_decimals;
@@ -42,9 +43,10 @@ pub(crate) const NARROW_DECIMALS: PlanRule =
     PlanRule::new("coeval_narrow_decimals", |plan, _| with_narrow_decimals(plan))
         .switched_by("coeval.narrow_decimals");
 
-/// Behind those that divide aggregates into steps, and the one that begins them at bricks.
+/// Behind those that divide aggregates into steps, and the one that begins them at bricks. What a DISTINCT asks for below its joins is for
+/// codes alone.
 pub(crate) const CODED_GROUPS: PlanRule =
-    PlanRule::new("coeval_coded_groups", |plan, _| with_coded_groups(plan))
+    PlanRule::new("coeval_coded_groups", |plan, _| with_coded_groups(with_distinct_below_joins(plan)?))
         .about(|node| node.is::<AggregateExec>())
         .switched_by("coeval.coded_groups");
 

@@ -174,6 +174,36 @@ fn correlations_of_small_integers_are_made_by_codes_of_their_groups() {
     assert!(session.execute("SELECT corr(DISTINCT c, b) FROM t GROUP BY a").is_err());
 }
 
+/// To break it: pass by outer joins as well, or ask for rows whatever values they may have.
+#[test]
+fn rows_that_are_there_several_times_are_left_out_below_the_joins_of_a_distinct() {
+    let mut session = session();
+    session
+        .execute(
+            "CREATE TABLE names (k int PRIMARY KEY, name text);
+             INSERT INTO names SELECT i, 'name ' || i % 3 FROM generate_series(0, 5) i;
+             CHECKPOINT",
+        )
+        .unwrap();
+    let steps = |session: &mut Session, sql: &str| {
+        plan(session, sql).iter().filter(|line| line.contains("CodedGroupsExec")).count()
+    };
+    for (sql, expected) in [
+        ("SELECT DISTINCT name, d FROM t JOIN names ON a = k ORDER BY name, d", 2),
+        ("SELECT name, b FROM t JOIN names ON a = k GROUP BY name, b ORDER BY name, b", 2),
+        // Rows are different in all columns together, or come out without a partner.
+        ("SELECT DISTINCT name, c, e FROM t JOIN names ON a = k ORDER BY c", 1),
+        ("SELECT DISTINCT name, d FROM t LEFT JOIN names ON a = k ORDER BY name, d", 1),
+    ] {
+        assert_eq!(steps(&mut session, sql), expected, "{sql}");
+        let found = rows(&mut session, sql);
+        session.execute("SET coeval.coded_groups = off").unwrap();
+        assert_eq!(steps(&mut session, sql), 0, "{sql}");
+        assert_eq!(found, rows(&mut session, sql), "{sql}");
+        session.execute("RESET coeval.coded_groups").unwrap();
+    }
+}
+
 #[test]
 fn filters_above_scans_are_asked_step_by_step_unless_a_setting_is_off() {
     let mut session = session();
