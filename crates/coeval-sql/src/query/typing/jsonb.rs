@@ -54,7 +54,11 @@ pub(super) fn concatenated(operation: &BinaryExpr, schema: &DFSchema) -> Result<
 ///
 /// # Errors
 /// If the type cannot be described: a bug.
-pub(super) fn settled_cast(input: &Expr, to: ColumnType, schema: &DFSchema) -> Result<Option<Expr>, SqlError> {
+pub(super) fn settled_cast(
+    input: &Expr,
+    to: ColumnType,
+    schema: &DFSchema,
+) -> Result<Option<Expr>, SqlError> {
     let is_truth = to == ColumnType::Boolean;
     let is_number = matches!(
         to,

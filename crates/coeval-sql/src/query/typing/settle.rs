@@ -790,7 +790,7 @@ fn choice_by_key(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
 /// A call that is a cast of our own, or rounds; `None` if it is right as it is.
 fn settle_own_cast(call: &Expr, function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     match call_parts(call) {
-        Some((input, to)) => jsonb::settled_cast(input, to, schema),
+        Some((input, to)) => Ok(jsonb::settled_cast(input, to, schema)?),
         None => Ok(settle_rounding(call, function, schema)),
     }
 }
