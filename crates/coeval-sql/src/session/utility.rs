@@ -152,9 +152,7 @@ fn lock(parser: &mut Parser<'_>) -> Result<Utility, ParserError> {
 fn enough_to_lock(mode: &str) -> &'static [Privilege] {
     match mode {
         "access share" => &[Privilege::Select],
-        "row exclusive" => {
-            &[Privilege::Insert, Privilege::Update, Privilege::Delete, Privilege::Truncate]
-        }
+        "row exclusive" => &[Privilege::Insert, Privilege::Update, Privilege::Delete, Privilege::Truncate],
         _ => &[Privilege::Update, Privilege::Delete, Privilege::Truncate],
     }
 }
