@@ -13,12 +13,13 @@ use super::refused::refused;
 use super::set_constraints::SetConstraints;
 use super::variables::Scope;
 use super::{Session, State};
+use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::parse::take_word;
 use crate::result::StatementResult;
 use crate::rights::Object;
-use coeval_store::{ObjectRef, Privilege};
+use coeval_store::{ObjectRef, Privilege, QualifiedName};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Statement};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -223,8 +224,7 @@ impl Session {
                     let message = "LOCK TABLE can only be used in transaction blocks";
                     return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
                 }
-                self.look_for(tables)?;
-                self.require_any(tables, privileges)?;
+                self.look_for(tables, Some(privileges))?;
                 Ok(StatementResult::plain("LOCK TABLE"))
             }
             Utility::Vacuum(tables) => {
@@ -232,15 +232,15 @@ impl Session {
                     let message = "VACUUM cannot run inside a transaction block";
                     return Err(SqlError::new(SqlState::ActiveSqlTransaction, message));
                 }
-                self.look_for(tables)?;
+                self.look_for(tables, None)?;
                 Ok(StatementResult::plain("VACUUM"))
             }
             Utility::Analyze(tables) => {
-                self.look_for(tables)?;
+                self.look_for(tables, None)?;
                 Ok(StatementResult::plain("ANALYZE"))
             }
             Utility::Reindex(relations) => {
-                self.look_for(relations)?;
+                self.look_for(relations, None)?;
                 Ok(StatementResult::plain("REINDEX"))
             }
             Utility::Refused(name) => Err(SqlError::unsupported(name)),
@@ -258,32 +258,8 @@ impl Session {
         }
     }
 
-    /// `42501` if none of the privileges is there on one of the tables or views.
-    fn require_any(&mut self, tables: &[ObjectName], privileges: &[Privilege]) -> Result<(), SqlError> {
-        self.in_transaction("", &[], &[], IsQuery::No, |context| {
-            let rights = context.rights();
-            for table in tables {
-                let found = crate::names::existing_name(table, context.settings, context.transaction)?;
-                let Some(name) = found else { continue };
-                let catalog = context.transaction.catalog();
-                match catalog.resolve(&name) {
-                    Some(ObjectRef::Table(id)) => {
-                        rights.require_any(Object::Table(context.transaction.table_def(id)?), privileges)?;
-                    }
-                    Some(ObjectRef::View) => {
-                        if let Some(view) = catalog.view(&name) {
-                            rights.require_any(Object::View(view), privileges)?;
-                        }
-                    }
-                    Some(ObjectRef::Sequence(_) | ObjectRef::Index(..)) | None => {}
-                }
-            }
-            Ok(())
-        })
-    }
-
-    /// `42P01` if one of the tables is not there.
-    fn look_for(&mut self, tables: &[ObjectName]) -> Result<(), SqlError> {
+    /// `42P01` if one of the tables is not there, `42501` if one of these privileges on it is needed and none is there.
+    fn look_for(&mut self, tables: &[ObjectName], needed: Option<&[Privilege]>) -> Result<(), SqlError> {
         self.in_transaction("", &[], &[], IsQuery::No, |context| {
             for table in tables {
                 let found = crate::names::existing_name(table, context.settings, context.transaction)?;
@@ -294,8 +270,31 @@ impl Session {
                 if found.is_none() && !tables.any(|table| table.def().primary_key_name == name) {
                     return Err(crate::names::unknown_table(name));
                 }
+                if let (Some(name), Some(needed)) = (&found, needed) {
+                    require_any(context, name, needed)?;
+                }
             }
             Ok(())
         })
+    }
+}
+
+/// `42501` if none of the privileges on a table or view is there.
+fn require_any(
+    context: &StatementContext<'_>,
+    name: &QualifiedName,
+    privileges: &[Privilege],
+) -> Result<(), SqlError> {
+    let catalog = context.transaction.catalog();
+    match catalog.resolve(name) {
+        Some(ObjectRef::Table(id)) => {
+            let def = context.transaction.table_def(id)?;
+            context.rights().require_any(Object::Table(def), privileges)
+        }
+        Some(ObjectRef::View) => match catalog.view(name) {
+            Some(view) => context.rights().require_any(Object::View(view), privileges),
+            None => Ok(()),
+        },
+        Some(ObjectRef::Sequence(_) | ObjectRef::Index(..)) | None => Ok(()),
     }
 }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `MERGE INTO t USING a JOIN b ON x ON y`, whose source the parser takes for a table alone: written with parentheses around the join.
+
+use super::{is_space, is_word};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Writes the source of MERGE in parentheses, if it is a join without.
+pub(super) fn enclose_source(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let Some((start, condition)) = joined_source(&tokens) else { return tokens };
+    // The one behind comes first, while the places are as they were found.
+    for (place, token) in [(condition, Token::RParen), (start, Token::LParen)] {
+        let span = tokens[place].span;
+        tokens.insert(place, TokenWithSpan { token, span });
+    }
+    tokens
+}
+
+/// Where the source begins, and the ON of the whole statement, if there is a join between them.
+fn joined_source(tokens: &[TokenWithSpan]) -> Option<(usize, usize)> {
+    if !tokens.iter().any(|token| is_word(token, "merge")) {
+        return None;
+    }
+    let outside = outside_of_parentheses(tokens);
+    let is = |at: usize, wanted: &str| outside.get(at).is_some_and(|&place| is_word(&tokens[place], wanted));
+    let find = |from: usize, wanted: &str| (from..outside.len()).find(|&at| is(at, wanted));
+    let using = find(find(0, "merge")?, "using")?;
+    // A WHEN of a CASE in a condition is none of the statement.
+    let is_clause = |at: usize| {
+        is(at, "when") && (is(at + 1, "matched") || (is(at + 1, "not") && is(at + 2, "matched")))
+    };
+    let clause = (using..outside.len()).find(|&at| is_clause(at))?;
+    let condition = (using..clause).rev().find(|&at| is(at, "on"))?;
+    let has_join = (using..condition).any(|at| is(at, "join"));
+    let start = (outside[using] + 1..tokens.len()).find(|&place| !is_space(&tokens[place]))?;
+    has_join.then_some((start, outside[condition]))
+}
+
+/// The places of the words and signs that are in no parentheses.
+fn outside_of_parentheses(tokens: &[TokenWithSpan]) -> Vec<usize> {
+    let mut depth = 0_usize;
+    let is_outside = |place: &usize| {
+        match &tokens[*place].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && !is_space(&tokens[*place])
+    };
+    (0..tokens.len()).filter(is_outside).collect()
+}
