@@ -5,7 +5,7 @@ use crate::client::{Client, Transactions, automatic};
 use crate::errors::{misplaced, missing, of_database, refused};
 use crate::information;
 use crate::names::{CATALOG, literal, quoted, relation};
-use crate::objects::{self, Wanted};
+use crate::objects;
 use crate::opened::Share;
 use crate::options;
 use crate::relations;

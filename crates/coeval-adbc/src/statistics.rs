@@ -8,7 +8,7 @@ use crate::client::Open;
 use crate::errors::{of_database, refused};
 use crate::names::{CATALOG, quoted, relation};
 use crate::nesting::{lists, pushed, structs};
-use crate::objects::{Wanted, has_catalog, texts};
+use crate::objects::{has_catalog, texts};
 use crate::relations::{self, Column, Constraint, Table};
 use crate::results::{Batches, of_batch};
 use adbc_core::constants::{
