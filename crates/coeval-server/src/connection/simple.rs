@@ -5,7 +5,7 @@ use super::copying::Origin;
 use super::portal::RowSource;
 use super::{Connection, Failure, Limited};
 use crate::protocol::frontend::Formats;
-use crate::types::{RowEncoder, columns_of};
+use crate::types::{Column, RowEncoder, columns_of};
 use arrow::datatypes::SchemaRef;
 use coeval::CommandTag;
 use coeval_sql::{Execution, ParsedStatement, RowStream};
@@ -109,7 +109,7 @@ impl Connection {
         tag: Option<CommandTag>,
     ) -> Result<(), Failure> {
         let columns = columns_of(schema);
-        self.output.row_description(&columns, Formats::TEXT);
+        self.output.row_description(columns.iter().map(Column::described), Formats::TEXT);
         let mut encoder = RowEncoder::new(columns, Formats::TEXT, self.session.settings().zone());
         let given = self.send_rows(&mut source, &mut encoder, u64::MAX).await?;
         self.output.command_complete(tag.unwrap_or(CommandTag::Select(given)));
