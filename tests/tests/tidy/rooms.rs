@@ -9,6 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Whom each room imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
+/// The crates that have rooms, by their names.
+pub(crate) fn crates(sources: &Sources) -> BTreeSet<&str> {
+    let places =
+        sources.rust_files().filter_map(|file| file.path.strip_prefix("crates/")?.split_once("/src/"));
+    places.map(|(name, _)| name).collect()
+}
+
 /// The most rooms of a crate that import each other by some way round, in the order of their names; none if nobody does.
 pub(crate) fn largest_ring(sources: &Sources, name: &str) -> Vec<String> {
     let imports = imports(sources, name);
@@ -33,7 +40,7 @@ fn reached_from<'i>(room: &str, imports: &'i Imports) -> BTreeSet<&'i str> {
     reached
 }
 
-/// Tests do not count, nor does what a comment links to.
+/// Tests in files of their own do not count, nor does what a comment links to. Those within a file are read with it.
 fn imports(sources: &Sources, name: &str) -> Imports {
     let prefix = format!("crates/{name}/src/");
     let room_of = |file: &SourceFile| {
@@ -45,7 +52,7 @@ fn imports(sources: &Sources, name: &str) -> Imports {
     let rooms: BTreeSet<String> = files.iter().map(|(room, _)| room.clone()).collect();
     let mut imports: Imports = rooms.iter().map(|room| (room.clone(), BTreeSet::new())).collect();
     for (room, file) in files {
-        let used = used_by(file.production()).into_iter();
+        let used = used_by(&file.text).into_iter();
         let others = used.filter(|used| *used != room && rooms.contains(used));
         imports.entry(room.clone()).or_default().extend(others);
     }
@@ -105,11 +112,19 @@ mod tests {
     }
 
     #[test]
-    fn comments_tests_and_a_room_itself_are_no_imports() {
+    fn comments_files_of_tests_and_a_room_itself_are_no_imports() {
         let a = ("a.rs", "use crate::b::B;\nuse crate::a::c;\n");
         assert!(ring(&[a, ("b.rs", "/// As [`crate::a::A`].\nfn b() {}\n")]).is_empty());
         assert!(ring(&[a, ("b.rs", ""), ("b/tests.rs", "use crate::a::A;\n")]).is_empty());
         let tested = "fn b() {}\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n";
-        assert!(ring(&[a, ("b.rs", tested)]).is_empty());
+        assert_eq!(ring(&[a, ("b.rs", tested)]), ["a", "b"]);
+    }
+
+    #[test]
+    fn crates_are_found_by_their_sources() {
+        let file = |path: &str| SourceFile::new(path, "");
+        let files = ["crates/b/src/a.rs", "crates/a/src/b/c.rs", "crates/c/tests/a.rs", "tests/src/lib.rs"];
+        let sources = Sources::new(files.map(file).into());
+        assert_eq!(crates(&sources).into_iter().collect::<Vec<_>>(), ["a", "b"]);
     }
 }
