@@ -30,6 +30,7 @@ mod parse;
 mod prepared;
 mod refused;
 mod set_constraints;
+mod staleness;
 mod statement_cache;
 mod statement_steps;
 mod token_wait;
