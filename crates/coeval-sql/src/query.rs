@@ -9,6 +9,7 @@ mod bands;
 mod concatenation;
 mod cooperative_leaves;
 mod deferred_subqueries;
+mod dependencies;
 mod dialect;
 mod doubled;
 mod duplicate_groups;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a query's syntax to a logical plan without a snapshot.
 
-use super::apply::{Extent, applied, has_correlated, runs_for_rows};
+use super::apply::{Extent, applied, runs_for_rows};
+use super::dependencies::has_correlated;
 use super::dialect::in_dialect;
 use super::doubled;
 use super::expansion::bounded;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a logical plan to rows: parameters, snapshot, optimization, execution.
 
-use super::apply::{Extent, applied, has_correlated, joined};
+use super::apply::{Extent, applied, joined};
+use super::dependencies::has_correlated;
 use super::generic_plan::{ForAllValues, for_all_values, with_values};
 use super::kept_physical::{Copied, KEPT_PLANS_SETTING, Making, Turn};
 use super::late_joins::LATE_JOINS_SETTING;
