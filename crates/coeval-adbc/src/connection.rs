@@ -12,6 +12,7 @@ use crate::relations;
 use crate::results::Batches;
 use crate::statement::Statement;
 use crate::statistics::{self, Effort};
+use crate::wanted::Wanted;
 use adbc_core::constants::{
     ADBC_OPTION_ISOLATION_LEVEL_DEFAULT, ADBC_OPTION_ISOLATION_LEVEL_READ_COMMITTED,
     ADBC_OPTION_ISOLATION_LEVEL_READ_UNCOMMITTED, ADBC_OPTION_ISOLATION_LEVEL_REPEATABLE_READ,
