@@ -79,6 +79,7 @@ mod spawned;
 mod spreading;
 mod strict_joins;
 mod subqueries;
+mod subquery_environment;
 mod substitution;
 mod table_changes;
 mod table_ids;

@@ -39,7 +39,7 @@ use super::dependencies::{OuterArguments, depends_on_outer, names_outer, outer_a
 use super::ordering::with_columns_of_subqueries;
 use super::origins::catalog_type;
 use super::rewriting::{Below, has_concern, has_concern_anywhere, rewrite_node, rewrite_plan};
-use super::run::{StatementEnvironment, StatementTime};
+use super::subquery_environment::{StatementEnvironment, StatementTime};
 use super::watched::{lifeline_of, watched};
 use crate::cancel::Lifeline;
 use crate::carried::Carry;
