@@ -16,6 +16,7 @@ mod held_log;
 mod opening;
 mod portal;
 mod replicating;
+mod rest;
 mod sending;
 mod simple;
 
