@@ -13,6 +13,7 @@ mod alter_default_privileges;
 mod alter_table;
 mod alter_view;
 mod bricks;
+mod changed_table;
 mod columns;
 mod comment;
 mod constraints;
@@ -24,6 +25,7 @@ mod drop;
 mod drop_column;
 mod drop_constraint;
 mod enum_types;
+mod existence;
 mod expressions;
 mod extended;
 mod generated_columns;
@@ -165,7 +167,7 @@ fn drop_objects(
     let drop = drop::Drop {
         kind: object_type,
         names,
-        missing: if *if_exists { drop::Missing::Skip } else { drop::Missing::Refuse },
+        missing: if *if_exists { existence::Missing::Skip } else { existence::Missing::Refuse },
         behavior: if *cascade { Behavior::Cascade } else { Behavior::Restrict },
     };
     drop::execute(context, &drop)

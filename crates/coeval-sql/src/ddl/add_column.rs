@@ -5,9 +5,10 @@
 //! before have: no row is touched. Values that differ from row to row (sequences, `random()`) are written, which rows of
 //! brick tables cannot be.
 
-use super::alter_table::{add_constraint, put};
+use super::alter_table::add_constraint;
+use super::changed_table::put;
 use super::columns::{self, Place};
-use super::schema::Existing;
+use super::existence::Existing;
 use super::{create_table, expressions, generated_columns, lookup};
 use crate::cancel;
 use crate::context::StatementContext;

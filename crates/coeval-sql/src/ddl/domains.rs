@@ -8,7 +8,7 @@ mod syntax;
 
 pub(super) use syntax::{DomainChange, DomainStatement};
 
-use super::alter_table::put as put_table;
+use super::changed_table::put as put_table;
 use super::{enum_types, expressions, lookup, naming, owners, validate};
 use crate::cancel;
 use crate::context::StatementContext;
@@ -255,10 +255,10 @@ fn no_constraint(
     context: &mut StatementContext<'_>,
     domain: &DomainDef,
     name: &Ident,
-    missing: super::drop::Missing,
+    missing: super::existence::Missing,
 ) -> Result<(), SqlError> {
     let error = unknown_constraint(domain, name);
-    if missing == super::drop::Missing::Refuse {
+    if missing == super::existence::Missing::Refuse {
         return Err(error);
     }
     context.notice(SqlState::SuccessfulCompletion, format!("{}, skipping", error.message));

@@ -4,9 +4,9 @@
 //! A column's type is one version of its enum, so a changed type gives every table that uses it a new definition. What is
 //! stored does not change: see [`EnumDef`].
 
-use super::alter_table::put;
+use super::changed_table::put;
 use super::dependents::{Behavior, still_needed};
-use super::drop::Missing;
+use super::existence::Missing;
 use super::role_syntax::RoleName;
 use super::{domains, expressions, lookup, owners};
 use crate::cancel;

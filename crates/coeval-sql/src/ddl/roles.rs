@@ -2,8 +2,9 @@
 //! CREATE, ALTER and DROP ROLE, and membership in roles.
 
 use super::access::Owned;
+use super::existence::Missing;
 use super::role_syntax::{GrantOption, Granted, RoleName, RoleOption, RoleStatement};
-use super::{default_privileges, drop::Missing, grants, owners, session_defaults};
+use super::{default_privileges, grants, owners, session_defaults};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::password::Verifier;

@@ -11,15 +11,6 @@ use crate::rights::{Principal, insufficient};
 use coeval_store::{CatalogChange, NewObjects};
 use datafusion::sql::sqlparser::ast::{SchemaName, Statement};
 
-/// What to do if the object is there already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Existing {
-    /// `IF NOT EXISTS`.
-    Keep,
-    /// An error.
-    Refuse,
-}
-
 /// `42501`: only superusers may create schemas.
 pub(super) fn may_not_create() -> SqlError {
     insufficient(format!("permission denied for database {CATALOG_NAME}"))
