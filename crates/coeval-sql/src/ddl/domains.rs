@@ -9,7 +9,7 @@ mod syntax;
 pub(super) use syntax::{DomainChange, DomainStatement};
 
 use super::changed_table::put as put_table;
-use super::{enum_types, expressions, lookup, naming, owners, validate};
+use super::{enum_types, expressions, lookup, naming, ownership, validate};
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -224,7 +224,7 @@ fn alter(
             let name = QualifiedName::new(&changed.name.schema, fold(new));
             return enum_types::move_to(context, &old, name);
         }
-        DomainChange::Owner(owner) => return owners::of_type(context, &old, owner),
+        DomainChange::Owner(owner) => return ownership::of_type(context, &old, owner),
         DomainChange::Schema(schema) => return enum_types::set_schema(context, name, schema),
     }
     put(context, &old, changed)
