@@ -143,7 +143,7 @@ fn rooms_of_a_crate_import_each_other_one_way() {
         ("coeval-sql/functions/regular", 9),
         ("coeval-sql/pieces", 14),
         ("coeval-sql/point", 8),
-        ("coeval-sql/provider", 13),
+        ("coeval-sql/provider", 5),
         ("coeval-sql/scalar", 4),
         ("coeval-sql/types", 4),
     ];

@@ -6,9 +6,9 @@
 //! histograms, is never out of date, and knows of correlated columns and of `LIKE`.
 
 use super::batches::with_schema;
+use super::column_field::field_of_column;
 use super::distinct_values::distinct_of_sample;
 use super::row_filters::is_true;
-use super::table::field_of_column;
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use coeval_store::TableView;
