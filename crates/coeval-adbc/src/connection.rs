@@ -5,13 +5,14 @@ use crate::client::{Client, Transactions, automatic};
 use crate::errors::{misplaced, missing, of_database, refused};
 use crate::information;
 use crate::names::{CATALOG, literal, quoted, relation};
-use crate::objects::{self, Wanted};
+use crate::objects;
 use crate::opened::Share;
 use crate::options;
 use crate::relations;
 use crate::results::Batches;
 use crate::statement::Statement;
 use crate::statistics::{self, Effort};
+use crate::wanted::Wanted;
 use adbc_core::constants::{
     ADBC_OPTION_ISOLATION_LEVEL_DEFAULT, ADBC_OPTION_ISOLATION_LEVEL_READ_COMMITTED,
     ADBC_OPTION_ISOLATION_LEVEL_READ_UNCOMMITTED, ADBC_OPTION_ISOLATION_LEVEL_REPEATABLE_READ,

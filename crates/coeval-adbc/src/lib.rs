@@ -35,6 +35,7 @@ mod relations;
 mod results;
 mod statement;
 mod statistics;
+mod wanted;
 
 pub use driver::CoevalDriver;
 

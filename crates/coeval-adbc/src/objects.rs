@@ -6,8 +6,8 @@ use crate::names::{CATALOG, literal};
 use crate::nesting::{lists, structs};
 use crate::relations::{self, ByTable, Column, Constraint, Table};
 use crate::results::{Batches, of_batch};
+use crate::wanted::Wanted;
 use adbc_core::error::Result;
-use adbc_core::options::ObjectDepth;
 use adbc_core::schemas::{
     COLUMN_SCHEMA, CONSTRAINT_SCHEMA, GET_OBJECTS_SCHEMA, GET_TABLE_TYPES_SCHEMA, OBJECTS_DB_SCHEMA_SCHEMA,
     TABLE_SCHEMA, USAGE_SCHEMA,
@@ -26,30 +26,6 @@ const TABLE_TYPES: [(&str, &str); 5] = [
     ("foreign_table", "FOREIGN"),
     ("system_view", "SYSTEM VIEW"),
 ];
-
-/// What somebody wants to see. Names are patterns of LIKE.
-pub(crate) struct Wanted<'a> {
-    pub(crate) depth: ObjectDepth,
-    pub(crate) catalog: Option<&'a str>,
-    pub(crate) schema: Option<&'a str>,
-    pub(crate) table: Option<&'a str>,
-    pub(crate) table_type: Option<Vec<&'a str>>,
-    pub(crate) column: Option<&'a str>,
-}
-
-impl Wanted<'_> {
-    fn has_schemas(&self) -> bool {
-        self.depth != ObjectDepth::Catalogs
-    }
-
-    fn has_tables(&self) -> bool {
-        self.has_schemas() && self.depth != ObjectDepth::Schemas
-    }
-
-    fn has_columns(&self) -> bool {
-        self.has_tables() && self.depth != ObjectDepth::Tables
-    }
-}
 
 /// The kinds of tables that there are.
 ///

@@ -4,7 +4,7 @@
 use crate::client::Open;
 use crate::errors::of_database;
 use crate::names::literal;
-use crate::objects::Wanted;
+use crate::wanted::Wanted;
 use adbc_core::error::Result;
 use arrow::array::{Array, AsArray};
 use arrow::compute::cast;

@@ -8,9 +8,10 @@ use crate::client::Open;
 use crate::errors::{of_database, refused};
 use crate::names::{CATALOG, quoted, relation};
 use crate::nesting::{lists, pushed, structs};
-use crate::objects::{Wanted, has_catalog, texts};
+use crate::objects::{has_catalog, texts};
 use crate::relations::{self, Column, Constraint, Table};
 use crate::results::{Batches, of_batch};
+use crate::wanted::Wanted;
 use adbc_core::constants::{
     ADBC_STATISTIC_DISTINCT_COUNT_KEY, ADBC_STATISTIC_MAX_VALUE_KEY, ADBC_STATISTIC_MIN_VALUE_KEY,
     ADBC_STATISTIC_NULL_COUNT_KEY, ADBC_STATISTIC_ROW_COUNT_KEY,

@@ -52,6 +52,7 @@
 //! `driver.rs` for how a node runs; `transport.rs` for how nodes talk, then `transport/greeting.rs` and `transport/fit.rs`.
 
 mod brick_change;
+mod brick_rows;
 mod driver;
 mod figure;
 mod joining;
@@ -70,6 +71,7 @@ mod transport;
 mod wire;
 
 pub use brick_change::BrickChange;
+pub use brick_rows::{BrickRows, StoredBrick};
 pub use coeval_txn::cluster::{
     BeginError, BrickAddress, ChangeError, Code, DictionaryError, DictionaryId, Member, Purpose,
     RecoverError, Spelling, ViewNumber,
@@ -91,8 +93,7 @@ pub use placement::RingPlacement;
 pub use row_transactions::RowTransactions;
 pub use start_error::StartError;
 pub use store::{
-    BrickRows, ColumnStore, CountBricks, HeldBrick, LogPosition, NodeStore, RoundOptions, StoreFailed,
-    StoredBrick, SyncedTo,
+    ColumnStore, CountBricks, HeldBrick, LogPosition, NodeStore, RoundOptions, StoreFailed, SyncedTo,
 };
 pub use tables::{DefinitionError, RowsOf, RowsRefused, Tables};
 pub use texts::{NoText, RowCodes, RowTexts};

@@ -4,7 +4,6 @@
 //! The driver knows no files and no columns. What it logs and what its bricks are made of stands behind [`NodeStore`];
 //! [`ColumnStore`] has a log and files of flushed rows, and the bricks of `coeval-brick`.
 
-mod brick_rows;
 mod column_bricks;
 mod column_store;
 mod kept_records;
@@ -16,11 +15,11 @@ mod store_files;
 #[cfg(test)]
 mod tests;
 
-pub use brick_rows::{BrickRows, StoredBrick};
 pub use column_store::ColumnStore;
 pub use round::RoundOptions;
 
 use crate::brick_change::BrickChange;
+use crate::brick_rows::StoredBrick;
 use crate::log::{Durability, LogError};
 use crate::tables::{RowsOf, RowsRefused};
 use crate::texts::RowCodes;

@@ -9,7 +9,7 @@
 //! them: bricks have the codes that a dictionary of the cluster gives these, one dictionary for each column.
 
 use crate::brick_change::{BrickChange, LabelledChanges};
-use crate::store::StoredBrick;
+use crate::brick_rows::StoredBrick;
 use crate::texts::{ColumnTexts, NoText, RowCodes, TextColumns};
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;

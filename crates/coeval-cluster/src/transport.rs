@@ -20,6 +20,7 @@
 //! meaning is the business of whoever sends them.
 
 mod asking;
+mod call_channel;
 mod calling;
 mod codec;
 mod connection;
@@ -30,6 +31,7 @@ mod frame_stream;
 mod greeting;
 mod handler;
 mod listening;
+mod methods;
 mod node_transport;
 mod options;
 mod own_node;

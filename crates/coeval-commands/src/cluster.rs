@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::holding_server::Order;
 use crate::readable::grouped;
 use crate::remote::{Server, reason};
-use crate::serve::secret_in;
+use crate::secret_file::secret_in;
 use coeval::Database;
 use coeval_replica::PrimaryAddress;
 use std::fmt::Write;

@@ -40,6 +40,7 @@ mod place;
 mod promote;
 mod readable;
 mod remote;
+mod secret_file;
 mod serve;
 mod served;
 mod sql;

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::holding_server::Order;
 use crate::machines::Machines;
 use crate::remote::{Server, reason};
-use crate::serve::secret_in;
+use crate::secret_file::secret_in;
 use coeval::{Database, Error, Holder};
 use coeval_replica::{Loss, promises_for};
 use std::path::Path;

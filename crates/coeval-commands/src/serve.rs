@@ -15,11 +15,12 @@ mod spread_place;
 use crate::arguments::ServeArguments;
 use crate::directory;
 use crate::failure::Failure;
+use crate::secret_file::secret_in;
 use crate::served::{self, Served, ServedFile};
 use coeval::{Database, Promise, SafeLogging};
 use coeval_console::{Console, ConsoleOptions};
 use coeval_replica::{NewHistory, PrimaryAddress, PrimaryWatch};
-use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file};
+use coeval_server::{Certificate, Roles, Server, ServerOptions};
 use own_files::{MOCK_SECRET_FILE, RULES_FILE};
 use replica::CutBack;
 use spread_place::SpreadPlace;
@@ -514,17 +515,6 @@ impl StopNote {
     fn is_asked(&mut self) -> bool {
         let Some((runtime, signals)) = &mut self.0 else { return false };
         runtime.block_on(async { tokio::time::timeout(STOP_LOOK, signals.asked()).await.is_ok() })
-    }
-}
-
-/// What a file holds that nobody else may read, a password or a token, without what an editor adds at the end.
-pub(crate) fn secret_in(file: &Path) -> Result<String, Failure> {
-    let held = read_secret_file(file).map_err(|error| Failure::Work(error.to_string()))?;
-    let text = String::from_utf8(held)
-        .map_err(|_| Failure::Work(format!("{} does not hold text", file.display())))?;
-    match text.trim_end_matches(['\n', '\r']) {
-        "" => Err(Failure::Work(format!("{} is empty", file.display()))),
-        secret => Ok(secret.to_owned()),
     }
 }
 

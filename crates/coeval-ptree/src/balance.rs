@@ -32,9 +32,12 @@
 //!
 //! **Cost.** `O(|log w(l) - log w(r)|)` nodes and one small rewrite of `O(B)` entries.
 
+mod even;
+
+pub(crate) use even::{fill, from_exact_iter, grow, left_part};
+
 use triomphe::Arc;
 
-use crate::build::from_exact_iter;
 use crate::find::first;
 use crate::node::{Inner, Link, take_apart, take_block};
 use crate::summary::Summary;

@@ -12,8 +12,8 @@ use std::mem::take;
 
 use triomphe::Arc;
 
-use crate::balance::{concat, join_sized, restore};
-use crate::build::{from_exact_iter, from_sorted_vec};
+use crate::balance::{concat, from_exact_iter, join_sized, restore};
+use crate::build::from_sorted_vec;
 use crate::grain::{BATCH_GRAIN, BUILD_GRAIN, both};
 use crate::node::{Block, Leaf, Link, position, search, take_block};
 use crate::summary::{Summary, is_kept};

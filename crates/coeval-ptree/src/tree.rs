@@ -6,8 +6,8 @@ use std::fmt;
 use std::mem::take;
 use std::ops::{Bound, RangeBounds};
 
-use crate::balance;
-use crate::build::{build, from_exact_iter, from_sorted_vec, is_strictly_sorted};
+use crate::balance::{self, from_exact_iter};
+use crate::build::{build, from_sorted_vec, is_strictly_sorted};
 use crate::cut::{range, split};
 use crate::find::is_present;
 use crate::invariants::{BrokenInvariant, Shape, Visited, check, check_summaries, shape};

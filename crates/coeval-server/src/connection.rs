@@ -16,6 +16,7 @@ mod held_log;
 mod opening;
 mod portal;
 mod replicating;
+mod rest;
 mod sending;
 mod simple;
 
@@ -245,7 +246,7 @@ impl Connection {
     /// Sends what has gathered.
     async fn flush(&mut self) -> io::Result<()> {
         if !self.output.bytes().is_empty() {
-            self.stream.send(&mut self.output).await?;
+            self.output.send_to(&mut self.stream).await?;
             self.output.clear(OUTPUT_ROOM_IDLE);
             self.unsent.give_back(self.unsent.amount());
         }

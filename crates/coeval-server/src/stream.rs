@@ -2,7 +2,6 @@
 //! A connection's bytes: plain, encrypted, or from this process.
 
 use crate::auth::rules::Encryption;
-use crate::protocol::backend::Output;
 use crate::tls::ClientCertificate;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -68,24 +67,25 @@ impl Stream {
         connection.try_clone_to_owned()
     }
 
-    /// Sends all of it that has not been sent; waits while the client does not read. Dropped on the way, it has
-    /// noted what went out, so that whoever sends next goes on there.
+    /// Sends some of these bytes, and gives how many; waits while the client does not read. Dropped on the way, it has
+    /// sent none.
     ///
     /// # Errors
     /// What the connection answers.
-    pub(crate) async fn send(&mut self, output: &mut Output) -> io::Result<()> {
-        while !output.unsent().is_empty() {
-            let sent = match self {
-                Self::Plain(stream) => stream.write(output.unsent()).await?,
-                Self::Tls(stream) => stream.write(output.unsent()).await?,
-                Self::Inside(stream, _) => stream.write(output.unsent()).await?,
-                Self::Closed => return Err(io::ErrorKind::NotConnected.into()),
-            };
-            if sent == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            output.note_sent(sent);
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write(bytes).await,
+            Self::Tls(stream) => stream.write(bytes).await,
+            Self::Inside(stream, _) => stream.write(bytes).await,
+            Self::Closed => Err(io::ErrorKind::NotConnected.into()),
         }
+    }
+
+    /// Sends what has been encrypted and not sent yet.
+    ///
+    /// # Errors
+    /// What the connection answers.
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Tls(stream) => stream.flush().await,
             Self::Plain(_) | Self::Inside(..) | Self::Closed => Ok(()),

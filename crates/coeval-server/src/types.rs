@@ -8,6 +8,7 @@ mod rows;
 pub(crate) use parameters::{bound_values, declared_types, described_types};
 pub(crate) use rows::RowEncoder;
 
+use crate::protocol::backend::DescribedColumn;
 use arrow::datatypes::{Field, Schema};
 use coeval::{ColumnType, ElementType, column_type_of_field};
 use coeval_sql::{CatalogType, origin_of, type_number};
@@ -170,6 +171,12 @@ pub(crate) struct Column {
 }
 
 impl Column {
+    /// What a client is told of it.
+    pub(crate) fn described(&self) -> DescribedColumn<'_> {
+        let WireType { oid, size, modifier } = self.ty;
+        DescribedColumn { name: &self.name, origin: self.origin, oid, size, modifier }
+    }
+
     /// The number of the type of its elements, which are of this column type.
     fn element_oid(&self, element: ColumnType) -> u32 {
         self.catalog_type.and_then(CatalogType::element_oid).unwrap_or_else(|| WireType::of(element).oid)

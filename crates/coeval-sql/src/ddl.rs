@@ -13,8 +13,10 @@ mod alter_default_privileges;
 mod alter_table;
 mod alter_view;
 mod bricks;
+mod changed_table;
 mod columns;
 mod comment;
+mod computed_column;
 mod constraints;
 mod create_table;
 mod default_privileges;
@@ -24,6 +26,7 @@ mod drop;
 mod drop_column;
 mod drop_constraint;
 mod enum_types;
+mod existence;
 mod expressions;
 mod extended;
 mod generated_columns;
@@ -36,8 +39,10 @@ mod instants;
 mod layout;
 mod like_columns;
 mod lookup;
+mod named_roles;
 mod naming;
 mod owners;
+mod ownership;
 mod promoted_index;
 mod rename;
 mod rewrite;
@@ -166,7 +171,7 @@ fn drop_objects(
     let drop = drop::Drop {
         kind: object_type,
         names,
-        missing: if *if_exists { drop::Missing::Skip } else { drop::Missing::Refuse },
+        missing: if *if_exists { existence::Missing::Skip } else { existence::Missing::Refuse },
         behavior: if *cascade { Behavior::Cascade } else { Behavior::Restrict },
     };
     drop::execute(context, &drop)

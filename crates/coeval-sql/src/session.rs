@@ -12,6 +12,7 @@ mod acknowledgement;
 mod attempts;
 mod binding;
 mod block;
+mod cursor_statements;
 mod cursors;
 mod database_settings;
 mod deferrable;
@@ -28,8 +29,10 @@ mod list_parameters;
 mod named;
 mod parse;
 mod prepared;
+mod query_statements;
 mod refused;
 mod set_constraints;
+mod staleness;
 mod statement_cache;
 mod statement_steps;
 mod token_wait;
@@ -37,7 +40,7 @@ mod utility;
 mod variables;
 
 pub use acknowledgement::Acknowledgement;
-pub use cursors::ForwardFetch;
+pub use cursor_statements::ForwardFetch;
 pub use execution::{Execution, ParsedStatement};
 pub use kept_settings::begin_with_kept_settings;
 pub use late_failure::LateFailure;
@@ -534,7 +537,7 @@ impl Session {
     ) -> Result<(StatementResult, Option<RunPlan>), SqlError> {
         self.refuse_if_failed()?;
         refuse_parameters(statement).map_err(|error| self.fail(error))?;
-        let is_query = execution::is_query_statement(statement);
+        let is_query = query_statements::is_query_statement(statement);
         self.in_transaction(sql, &[], &[], is_query, |context| run_and_plan(context, statement))
     }
 

@@ -56,7 +56,7 @@ use std::time::{Duration, Instant};
 const PART: Duration = Duration::from_millis(10);
 
 /// How long a piece may last. A thread may run several pieces before it looks at what other threads have queued, and all of them
-/// together are to be shorter than the time after which a thread is [asked for](crate::hand_over).
+/// together are to be shorter than the time after which a thread is asked for (`hand_over.rs`).
 const PIECE_MAX: Duration = Duration::from_millis(5);
 
 const _: () =

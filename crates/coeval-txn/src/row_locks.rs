@@ -35,14 +35,16 @@
 mod deadlock;
 mod entry;
 mod owner;
+mod owner_id;
 mod strength;
 mod table;
 mod turn;
 
 pub use deadlock::{Deadlock, DeadlockWait};
 pub use owner::{Acquired, Interrupt, LockError, LockOwner, LockWait, Patience, Requested, Withdrawn};
+pub use owner_id::OwnerId;
 pub use strength::LockStrength;
-pub use table::{DeadlockSearches, LockListing, LockState, OwnerId, RowLocks};
+pub use table::{DeadlockSearches, LockListing, LockState, RowLocks};
 pub(crate) use turn::waker_of_this_thread;
 
 #[cfg(test)]

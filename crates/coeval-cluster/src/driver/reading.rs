@@ -3,8 +3,9 @@
 
 use super::error::ReadError;
 use super::life::Life;
+use crate::brick_rows::BrickRows;
 use crate::node::NodeId;
-use crate::store::{BrickRows, StoreFailed};
+use crate::store::StoreFailed;
 use crate::tables::RowsRefused;
 use crate::texts::NoText;
 use crate::transport::CallError;

@@ -3,7 +3,7 @@
 
 use super::error::ReadError;
 use super::life::Life;
-use crate::store::BrickRows;
+use crate::brick_rows::BrickRows;
 use coeval_txn::EpochSet;
 use coeval_txn::cluster::{BrickAddress, ReaderId};
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use super::engine::Engine;
 use super::error::{CodesError, LoadError, ReadError};
 use super::life::Life;
 use crate::brick_change::BrickChange;
-use crate::store::BrickRows;
+use crate::brick_rows::BrickRows;
 use crate::tables::{RoutedBatch, RoutedRows, RowsOf, RowsRefused, TextRows};
 use crate::texts::{ColumnTexts, NoText, RowCodes, RowTexts};
 use arrow::array::RecordBatch;

@@ -2,8 +2,9 @@
 //! [`ColumnBricks`]: the bricks that a log makes, in columns.
 
 use super::round::TableViews;
-use super::{CountBricks, HeldBrick, StoreFailed, StoredBrick};
+use super::{CountBricks, HeldBrick, StoreFailed};
 use crate::brick_change::{BrickChange, LabelledChanges};
+use crate::brick_rows::StoredBrick;
 use crate::tables::{KnownTable, RowsOf, RowsRefused, Tables};
 use crate::texts::RowCodes;
 use crate::wire::FlushedBrick;

@@ -4,8 +4,9 @@
 use super::column_bricks::{ApplyError, ColumnBricks};
 use super::node_log::{NodeLog, OnDisk};
 use super::round::Round;
-use super::{CountBricks, LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick, SyncedTo};
+use super::{CountBricks, LogPosition, NodeStore, RoundOptions, StoreFailed, SyncedTo};
 use crate::brick_change::BrickChange;
+use crate::brick_rows::StoredBrick;
 use crate::log::{Durability, LogError};
 use crate::tables::{RowsOf, RowsRefused, Tables};
 use crate::texts::RowCodes;

@@ -3,8 +3,8 @@
 //!
 //! It is taken with the node's lock held, as views of bricks, and made bytes by threads that write.
 
-use super::brick_rows::{changes_above, labels_of};
 use crate::brick_change::BrickChange;
+use crate::brick_rows::{changes_above, labels_of};
 use crate::log::{Batch, LogError, LogFile};
 use crate::wire::{FlushedBrick, LogHead, NodeRecord, encode};
 use coeval_brick::{BrickView, Reader, TableView};

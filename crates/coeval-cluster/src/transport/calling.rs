@@ -4,47 +4,22 @@
 //! They go by a connection of their own, so that an answer of many megabytes holds up no frame. It is opened when it is first
 //! needed, and anew when it has ended.
 
+use super::call_channel::CallLine;
 use super::codec::BytesCodec;
-use super::dialing::{Line, connect};
+use super::dialing::connect;
 use super::error::{self, CallError, LinkError};
+use super::methods::{CALL, FETCH, REFUSAL};
 use super::own_node::OwnNode;
 use super::peer::Peer;
-use super::service::{CALL, FETCH, REFUSAL};
 use super::status::add;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use tonic::client::Grpc;
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
-
-/// The connection that requests to a node go by.
-///
-/// # Locking
-/// `line` is held while a connection is opened, so that there is one, and whoever waits for it meanwhile takes it, or its
-/// error.
-#[derive(Default)]
-pub(super) struct CallChannel {
-    line: Mutex<CallLine>,
-}
-
-#[derive(Default)]
-enum CallLine {
-    #[default]
-    Unused,
-    Open(Line),
-    Failed(Instant, LinkError),
-}
-
-impl CallChannel {
-    /// Gives the connection up, when nobody opens one any more.
-    pub(super) async fn close(&self) {
-        *self.line.lock().await = CallLine::Unused;
-    }
-}
 
 /// The connection for requests to a node, opened if need be. It is waited for no longer than the node is known.
 ///

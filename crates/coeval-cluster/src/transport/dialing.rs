@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a connection to another node comes about: TCP, TLS, the greeting, and HTTP/2 on it.
 
-use super::connection::{Connection, Life, Wire};
+use super::call_channel::Line;
+use super::connection::{Connection, Wire};
 use super::error::{LinkError, in_one_line};
 use super::fit::misfit_of_greetings;
 use super::greeting::{Greeting, GreetingError, read_verdict, write_verdict};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Endpoint;
 use tower_service::Service;
 
 /// Bytes of one stream that may be under way and not taken. As much is kept for a sender whose frames are taken slowly.
@@ -33,12 +34,6 @@ const _: () =
 
 /// Bytes of the pieces that messages are cut into: large ones cost less, small ones let streams take turns more often.
 pub(super) const PIECE_BYTES: u32 = 256 << 10;
-
-/// HTTP/2 over a connection that has been made, with a sign of its end.
-pub(super) struct Line {
-    pub(super) channel: Channel,
-    pub(super) life: Arc<Life>,
-}
 
 /// Connects to a node.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Peer`]: another node, as this one knows it.
 
-use super::calling::CallChannel;
+use super::call_channel::CallChannel;
 use super::error::LinkError;
 use super::fit::Misfit;
 use super::options::Bounds;

@@ -12,10 +12,10 @@
 use super::codec::BytesCodec;
 use super::dialing::connect;
 use super::error::{LinkError, in_one_line, of_status};
+use super::methods::FRAMES;
 use super::options::Timeouts;
 use super::own_node::OwnNode;
 use super::peer::Peer;
-use super::service::FRAMES;
 use super::status::add;
 use bytes::Bytes;
 use http::uri::PathAndQuery;

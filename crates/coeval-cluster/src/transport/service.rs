@@ -12,6 +12,7 @@
 use super::codec::BytesCodec;
 use super::frame_stream::FrameStream;
 use super::handler::{AnswerItem, AnswerParts, CallRefusal, Handler, Sender};
+use super::methods::{CALL, FETCH, FRAMES, REFUSAL};
 use super::own_node::OwnNode;
 use super::peer::Peer;
 use super::receiving::hand_over;
@@ -27,15 +28,8 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tonic::body::Body;
 use tonic::server::{Grpc, NamedService, ServerStreamingService, StreamingService, UnaryService};
-use tonic::{Code, Request, Response, Status, Streaming};
+use tonic::{Request, Response, Status, Streaming};
 use tower_service::Service;
-
-pub(super) const FRAMES: &str = "/coeval.cluster.Transport/Frames";
-pub(super) const CALL: &str = "/coeval.cluster.Transport/Call";
-pub(super) const FETCH: &str = "/coeval.cluster.Transport/Fetch";
-
-/// The code of a handler's refusal.
-pub(super) const REFUSAL: Code = Code::Aborted;
 
 /// A refusal is sent as a header, of which all together have 16 KiB, each byte up to three times as long.
 const REFUSAL_BYTES_MAX: usize = 4 << 10;

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::holding_server::Order;
 use crate::interrupt::{Interrupt, STOPPING};
 use crate::remote::{Server, reason};
-use crate::serve::secret_in;
+use crate::secret_file::secret_in;
 use coeval::Holder;
 use coeval_replica::PrimaryAddress;
 use std::fmt;

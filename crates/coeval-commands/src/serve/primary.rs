@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A server that writes the log of a database which other machines have as well.
 
-use super::{Promoted, secret_in};
+use super::Promoted;
 use crate::arguments::ServeArguments;
 use crate::failure::Failure;
 use crate::machines::{Machines, names_of};
+use crate::secret_file::secret_in;
 use coeval::Database;
 use coeval_replica::{Peer, PrimaryWatch};
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A server that follows another one, or its archive.
 
-use super::{once_closed, own_files, secret_in, within};
+use super::{once_closed, own_files, within};
 use crate::arguments::ServeArguments;
 use crate::directory::{Contents, look};
 use crate::failure::Failure;
 use crate::machines::{Machines, names_of};
+use crate::secret_file::secret_in;
 use coeval::{
     Database, DatabaseOptions, Error, Promise, PromotionLoss, Rewound, SqlError, SqlState, Store, StoreError,
     TermNumber, Upstream, UpstreamState, UpstreamStatus,

@@ -2,7 +2,7 @@
 //! COPY FROM STDIN: the client's bytes are read as they come, and go into the table when it says that these were
 //! all.
 
-use super::simple::Rest;
+use super::rest::Rest;
 use super::{Connection, End, Failure, Limited, Phase};
 use crate::protocol::frontend::{Frontend, violation};
 use crate::protocol::input::Frame;

@@ -193,7 +193,7 @@ impl Connection {
             && !self.portals.holds(name)
             && let Some(schema) = self.session.cursor_columns(name)
         {
-            self.output.row_description(&columns_of(schema), Formats::TEXT);
+            self.output.row_description(columns_of(schema).iter().map(Column::described), Formats::TEXT);
             return Ok(());
         }
         let described = match target {
@@ -210,7 +210,7 @@ impl Connection {
         match &statement.columns {
             Some(columns) => {
                 let formats = formats.as_deref().map_or(Formats::TEXT, Formats::of_codes);
-                self.output.row_description(columns, formats);
+                self.output.row_description(columns.iter().map(Column::described), formats);
             }
             None => self.output.no_data(),
         }

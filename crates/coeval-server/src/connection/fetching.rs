@@ -4,7 +4,7 @@
 use super::portal::{Portal, Progress};
 use super::{Connection, Failure};
 use crate::protocol::frontend::Formats;
-use crate::types::RowEncoder;
+use crate::types::{Column, RowEncoder};
 use coeval::{CommandTag, SqlError, SqlState, TransactionStatus};
 use coeval_sql::ForwardFetch;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Connection {
         };
         match (fetch, rows) {
             (ForwardFetch::Rows(_, count), rows) => {
-                self.output.row_description(&columns, Formats::TEXT);
+                self.output.row_description(columns.iter().map(Column::described), Formats::TEXT);
                 let Some(rows) = rows else { return Ok(CommandTag::Fetch(0)) };
                 // Whatever the portal was bound for: this is the simple protocol.
                 let zone = self.session.settings().zone();

@@ -117,7 +117,7 @@ impl Connection {
 async fn farewell(stream: &mut Stream, output: &mut Output, error: &SqlError) {
     output.report(Severity::Fatal, error);
     let told = async {
-        stream.send(output).await?;
+        output.send_to(stream).await?;
         stream.close().await;
         Ok::<_, io::Error>(())
     };
@@ -257,7 +257,7 @@ async fn cancel(shared: &Shared, peer: Peer, pid: i32, secret: i32) {
 
 async fn send(stream: &mut Stream, output: &mut Output) -> Result<(), End> {
     if !output.bytes().is_empty() {
-        stream.send(output).await.map_err(End::Gone)?;
+        output.send_to(stream).await.map_err(End::Gone)?;
         output.clear(OUTPUT_ROOM_IDLE);
     }
     Ok(())

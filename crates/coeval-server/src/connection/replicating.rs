@@ -23,7 +23,7 @@ use crate::auth::rules::Purpose;
 use crate::protocol::backend::Severity;
 use crate::protocol::frontend::{Formats, Frontend, violation};
 use crate::protocol::input::{Frame as Message, Input};
-use crate::types::columns_of;
+use crate::types::{Column, columns_of};
 use arrow::datatypes::{DataType, Field, Schema};
 use coeval::{
     BaseCopy, CandidacyError, CommandTag, FORMAT_VERSION, Fed, Frame, LogFeed, Lsn, Promise, SqlError,
@@ -244,7 +244,8 @@ impl Connection {
     ) {
         let fields: Vec<Field> =
             row.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, true)).collect();
-        self.output.row_description(&columns_of(&Schema::new(fields)), Formats::TEXT);
+        let columns = columns_of(&Schema::new(fields));
+        self.output.row_description(columns.iter().map(Column::described), Formats::TEXT);
         self.output.text_row(&row.map(|(_, value)| value));
         self.output.command_complete(CommandTag::Plain(tag));
     }

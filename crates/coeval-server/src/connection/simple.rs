@@ -3,29 +3,13 @@
 
 use super::copying::Origin;
 use super::portal::RowSource;
+use super::rest::{Rest, Together};
 use super::{Connection, Failure, Limited};
 use crate::protocol::frontend::Formats;
-use crate::types::{RowEncoder, columns_of};
+use crate::types::{Column, RowEncoder, columns_of};
 use arrow::datatypes::SchemaRef;
 use coeval::CommandTag;
-use coeval_sql::{Execution, ParsedStatement, RowStream};
-use std::collections::VecDeque;
-
-/// Statements of one text that are still to be run.
-#[derive(Debug)]
-pub(super) struct Rest {
-    statements: VecDeque<ParsedStatement>,
-    together: Together,
-}
-
-/// Whether the statements of a text are one transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Together {
-    /// There are several: they are.
-    Yes,
-    /// There is one: it is one by itself.
-    No,
-}
+use coeval_sql::{Execution, RowStream};
 
 impl Connection {
     pub(super) async fn query(&mut self, sql: &str) -> Result<(), Failure> {
@@ -109,7 +93,7 @@ impl Connection {
         tag: Option<CommandTag>,
     ) -> Result<(), Failure> {
         let columns = columns_of(schema);
-        self.output.row_description(&columns, Formats::TEXT);
+        self.output.row_description(columns.iter().map(Column::described), Formats::TEXT);
         let mut encoder = RowEncoder::new(columns, Formats::TEXT, self.session.settings().zone());
         let given = self.send_rows(&mut source, &mut encoder, u64::MAX).await?;
         self.output.command_complete(tag.unwrap_or(CommandTag::Select(given)));

@@ -2,10 +2,10 @@
 //! What we send, written straight into the bytes that are on their way out.
 
 use crate::protocol::frontend::Formats;
-use crate::types::Column;
+use crate::stream::Stream;
 use coeval::{CommandTag, SqlError, SqlState, TransactionStatus};
 use coeval_sql::CopyEncoding;
-use std::io::Write;
+use std::io::{self, Write};
 
 /// How grave a message to the user is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,18 @@ pub(crate) enum EmptyRow {
     LeftOut,
 }
 
+/// A column of rows that are to come, as a client is told of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DescribedColumn<'a> {
+    pub(crate) name: &'a str,
+    /// The column of a table that it is: the table's id and the column's number; zeros if it is none.
+    pub(crate) origin: (i32, i16),
+    /// Its type's number, size and modifier.
+    pub(crate) oid: u32,
+    pub(crate) size: i16,
+    pub(crate) modifier: i32,
+}
+
 /// Longest row that is sent: as in PostgreSQL, whose clients take no longer message.
 const ROW_BYTES_MAX: usize = 1 << 30;
 
@@ -91,8 +103,24 @@ impl Output {
         &self.buffer[self.sent..]
     }
 
+    /// Sends all that has not been sent; waits while the client does not read. Dropped on the way, it has
+    /// noted what went out, so that whoever sends next goes on there.
+    ///
+    /// # Errors
+    /// What the connection answers.
+    pub(crate) async fn send_to(&mut self, stream: &mut Stream) -> io::Result<()> {
+        while !self.unsent().is_empty() {
+            let sent = stream.write(self.unsent()).await?;
+            if sent == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.note_sent(sent);
+        }
+        stream.flush().await
+    }
+
     /// So many bytes more have been sent.
-    pub(crate) fn note_sent(&mut self, bytes: usize) {
+    fn note_sent(&mut self, bytes: usize) {
         self.sent += bytes;
         debug_assert!(self.sent <= self.buffer.len(), "only what has gathered is sent");
     }
@@ -291,17 +319,21 @@ impl Output {
     }
 
     /// The columns of rows that are to come.
-    pub(crate) fn row_description(&mut self, columns: &[Column], formats: Formats<'_>) {
+    pub(crate) fn row_description<'a>(
+        &mut self,
+        columns: impl ExactSizeIterator<Item = DescribedColumn<'a>>,
+        formats: Formats<'_>,
+    ) {
         let open = self.begin(b'T');
         self.short(columns.len());
-        for (index, column) in columns.iter().enumerate() {
-            self.string(&column.name);
+        for (index, column) in columns.enumerate() {
+            self.string(column.name);
             let (table, number) = column.origin;
             self.int(table);
             self.buffer.extend_from_slice(&number.to_be_bytes());
-            self.buffer.extend_from_slice(&column.ty.oid.to_be_bytes());
-            self.buffer.extend_from_slice(&column.ty.size.to_be_bytes());
-            self.int(column.ty.modifier);
+            self.buffer.extend_from_slice(&column.oid.to_be_bytes());
+            self.buffer.extend_from_slice(&column.size.to_be_bytes());
+            self.int(column.modifier);
             self.short(formats.of(index) as usize);
         }
         self.end(open);

@@ -5,18 +5,15 @@
 //! before have: no row is touched. Values that differ from row to row (sequences, `random()`) are written, which rows of
 //! brick tables cannot be.
 
-use super::alter_table::{add_constraint, put};
+use super::alter_table::add_constraint;
+use super::changed_table::put;
 use super::columns::{self, Place};
-use super::schema::Existing;
-use super::{create_table, expressions, generated_columns, lookup};
-use crate::cancel;
+use super::existence::Existing;
+use super::{computed_column, create_table, expressions, lookup};
 use crate::context::StatementContext;
 use crate::error::{ErrorObject, SqlError, SqlState};
 use crate::values;
-use coeval_store::{
-    CatalogChange, ColumnDef, Direction, Key, KeyRange, KeyWriter, Physical, SpaceId, StoreError, TableDef,
-    Value,
-};
+use coeval_store::{CatalogChange, ColumnDef, KeyWriter, Physical, SpaceId, StoreError, TableDef, Value};
 use datafusion::sql::sqlparser::ast::{self, ColumnOption, Expr};
 use std::sync::Arc;
 
@@ -87,7 +84,7 @@ fn add(
         return Err(StoreError::BrickDefinition { table: Box::new(def.name.clone()), what }.into());
     }
     if differs {
-        return add_row_by_row(context, def, column);
+        return computed_column::add(context, def, column);
     }
     let value = match default {
         Some(expr) => column.rounded(values::evaluate(context, expr, column.ty)?),
@@ -113,18 +110,6 @@ fn add(
     put(context, changed)
 }
 
-/// Adds a column that an index stands on; returns the table's number.
-///
-/// # Errors
-/// What is wrong with its expression, and what computing it answers.
-pub(super) fn add_computed(
-    context: &mut StatementContext<'_>,
-    def: &TableDef,
-    column: ColumnDef,
-) -> Result<SpaceId, SqlError> {
-    add_row_by_row(context, def, column)
-}
-
 /// What a column cannot be that is added to rows on many nodes: whether there are any is not asked, and a text that all of them
 /// have would need a code on each node before its first row.
 fn refuse_beside_spread_rows(def: &TableDef, column: &ColumnDef, value: &Value) -> Result<(), SqlError> {
@@ -144,33 +129,4 @@ fn has_rows(context: &StatementContext<'_>, def: &TableDef) -> Result<bool, SqlE
     }
     let snapshot = context.transaction.brick_view(def.id, |all| all)?;
     Ok(snapshot.bricks().iter().any(|brick| snapshot.visible_rows(brick) > 0))
-}
-
-/// Adds the column and writes a value of its own into each row.
-fn add_row_by_row(
-    context: &mut StatementContext<'_>,
-    def: &TableDef,
-    column: ColumnDef,
-) -> Result<SpaceId, SqlError> {
-    let index = def.columns.len();
-    let mut nullable = def.clone();
-    nullable.add_column(ColumnDef { not_null: false, ..column.clone() });
-    generated_columns::validate(context, &nullable)?;
-    let id = put(context, nullable.clone())?;
-    let rows = context.transaction.scan(id, &KeyRange::all(), Direction::Forward)?;
-    let key_of = |row: Result<(Key, _), StoreError>| {
-        cancel::check()?;
-        Ok(row?.0)
-    };
-    let keys: Vec<Key> = rows.map(key_of).collect::<Result<_, SqlError>>()?;
-    for key in keys {
-        cancel::check()?;
-        let value = values::next_default(context, &column)?;
-        let Some(row) = context.transaction.get(id, &key)? else { continue };
-        let row = row.with(&[(index, value)]);
-        context.transaction.update(id, &key, row)?;
-    }
-    let mut finished = nullable;
-    finished.columns[index] = column;
-    put(context, finished)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! ALTER TABLE ALTER COLUMN.
 
-use super::alter_table::put;
+use super::changed_table::put;
 use super::columns::{Place, owned_sequence};
 use super::sequence::{SequenceSettings, not_alike, of_column_type};
 use super::{expressions, generated_columns, lookup, rewrite, validate, view_columns};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! ALTER TABLE ALTER CONSTRAINT: when a foreign key is checked.
 
-use super::alter_table::put;
+use super::changed_table::put;
 use super::constraints::deferral;
 use super::naming;
 use crate::context::StatementContext;

@@ -13,7 +13,7 @@ use super::role_syntax::{
     GrantOption, Named, RoleName, behavior, expect_word, option_for, privileges, role_names, skip,
     with_option, word_at,
 };
-use super::{grants, lookup, owners, roles};
+use super::{grants, lookup, named_roles, ownership};
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -156,10 +156,10 @@ impl AlterDefaultPrivileges {
         let owners = if self.roles.is_empty() {
             vec![context.settings.principal().as_owner().map(str::to_owned)]
         } else {
-            let named = self.roles.iter().map(|role| roles::owner_named(context, role));
+            let named = self.roles.iter().map(|role| named_roles::owner_named(context, role));
             named.collect::<Result<Vec<_>, _>>()?
         };
-        owners.iter().try_for_each(|owner| owners::require_member(context, owner.as_deref()))?;
+        owners.iter().try_for_each(|owner| ownership::require_member(context, owner.as_deref()))?;
         Ok(owners)
     }
 

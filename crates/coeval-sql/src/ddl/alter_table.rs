@@ -2,10 +2,11 @@
 //! ALTER TABLE: its operations in order, each on the definition that the one before it left.
 
 use super::alter_view::{self, ViewChange, of_table_operation};
+use super::changed_table::put;
 use super::constraints::DeclaredKey;
-use super::dependents::{self, Behavior};
+use super::dependents::Behavior;
+use super::existence::Existing;
 use super::lookup;
-use super::schema::Existing;
 use super::{
     add_column, alter_column, constraints, drop_column, drop_constraint, index_memory, naming,
     promoted_index, rename, rewrite, storage_parameters, validate,
@@ -283,33 +284,4 @@ fn add_primary_key(
     };
     let change = rewrite::Change::PrimaryKey { columns: key.columns, name };
     rewrite::execute(context, def, &change)
-}
-
-/// Puts a changed definition of the same table.
-pub(super) fn put(context: &mut StatementContext<'_>, def: TableDef) -> Result<SpaceId, SqlError> {
-    let id = def.id;
-    context.transaction.change_catalog(CatalogChange::PutTable(Box::new(def)))?;
-    Ok(id)
-}
-
-/// Refuses a change that a foreign key of another constraint relies on, or takes the foreign keys away.
-pub(super) fn release_unique_key(
-    context: &mut StatementContext<'_>,
-    def: &TableDef,
-    columns: &[usize],
-    what: &str,
-    behavior: Behavior,
-) -> Result<(), SqlError> {
-    let relying = dependents::foreign_keys_on(context, def, columns);
-    if behavior == Behavior::Restrict && !relying.is_empty() {
-        let details: Vec<String> = relying
-            .iter()
-            .map(|(child, key)| format!("constraint {key} on table {} depends on {what}", child.name))
-            .collect();
-        return Err(dependents::still_needed(what, &details));
-    }
-    for (child, key) in relying {
-        dependents::drop_foreign_key(context, &child, &key)?;
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! COMMENT ON a table, a column, a view, a constraint or an index.
 
-use super::alter_table::put;
+use super::changed_table::put;
 
 use super::{lookup, naming};
 use crate::context::StatementContext;

@@ -217,3 +217,25 @@ pub(super) fn drop_foreign_key(
 pub(super) fn owned_sequences(context: &StatementContext<'_>, def: &TableDef) -> Vec<Arc<SequenceDef>> {
     context.transaction.catalog().owned_sequences(def.id).cloned().collect()
 }
+
+/// Refuses a change that a foreign key of another constraint relies on, or takes the foreign keys away.
+pub(super) fn release_unique_key(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    columns: &[usize],
+    what: &str,
+    behavior: Behavior,
+) -> Result<(), SqlError> {
+    let relying = foreign_keys_on(context, def, columns);
+    if behavior == Behavior::Restrict && !relying.is_empty() {
+        let details: Vec<String> = relying
+            .iter()
+            .map(|(child, key)| format!("constraint {key} on table {} depends on {what}", child.name))
+            .collect();
+        return Err(still_needed(what, &details));
+    }
+    for (child, key) in relying {
+        drop_foreign_key(context, &child, &key)?;
+    }
+    Ok(())
+}

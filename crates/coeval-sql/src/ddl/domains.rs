@@ -8,8 +8,8 @@ mod syntax;
 
 pub(super) use syntax::{DomainChange, DomainStatement};
 
-use super::alter_table::put as put_table;
-use super::{enum_types, expressions, lookup, naming, owners, validate};
+use super::changed_table::put as put_table;
+use super::{enum_types, expressions, lookup, naming, ownership, validate};
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -224,7 +224,7 @@ fn alter(
             let name = QualifiedName::new(&changed.name.schema, fold(new));
             return enum_types::move_to(context, &old, name);
         }
-        DomainChange::Owner(owner) => return owners::of_type(context, &old, owner),
+        DomainChange::Owner(owner) => return ownership::of_type(context, &old, owner),
         DomainChange::Schema(schema) => return enum_types::set_schema(context, name, schema),
     }
     put(context, &old, changed)
@@ -255,10 +255,10 @@ fn no_constraint(
     context: &mut StatementContext<'_>,
     domain: &DomainDef,
     name: &Ident,
-    missing: super::drop::Missing,
+    missing: super::existence::Missing,
 ) -> Result<(), SqlError> {
     let error = unknown_constraint(domain, name);
-    if missing == super::drop::Missing::Refuse {
+    if missing == super::existence::Missing::Refuse {
         return Err(error);
     }
     context.notice(SqlState::SuccessfulCompletion, format!("{}, skipping", error.message));

@@ -3,6 +3,7 @@
 
 use super::access::Owned;
 use super::dependents::{self, Behavior, Users, still_needed};
+use super::existence::Missing;
 use super::{enum_types, index, lookup};
 use crate::cancel;
 use crate::context::StatementContext;
@@ -19,15 +20,6 @@ pub(super) struct Drop<'a> {
     pub(super) names: &'a [ObjectName],
     pub(super) missing: Missing,
     pub(super) behavior: Behavior,
-}
-
-/// What to do about a name that stands for nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
-    /// `IF EXISTS`.
-    Skip,
-    /// An error.
-    Refuse,
 }
 
 /// DROP of objects of one kind.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! ALTER TABLE DROP COLUMN.
 
-use super::alter_table::{put, release_unique_key};
-use super::dependents::{self, Behavior, still_needed};
+use super::changed_table::put;
+use super::dependents::{self, Behavior, release_unique_key, still_needed};
 use super::{expressions, generated_columns, index_keys, lookup, rewrite, view_columns};
 use crate::context::StatementContext;
 use crate::error::SqlError;

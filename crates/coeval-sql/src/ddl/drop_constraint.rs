@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! ALTER TABLE DROP CONSTRAINT.
 
-use super::alter_table::{put, release_unique_key};
+use super::changed_table::put;
 use super::comment;
-use super::dependents::Behavior;
+use super::dependents::{Behavior, release_unique_key};
 use super::rewrite;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};

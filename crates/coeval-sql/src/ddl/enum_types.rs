@@ -4,11 +4,11 @@
 //! A column's type is one version of its enum, so a changed type gives every table that uses it a new definition. What is
 //! stored does not change: see [`EnumDef`].
 
-use super::alter_table::put;
+use super::changed_table::put;
 use super::dependents::{Behavior, still_needed};
-use super::drop::Missing;
+use super::existence::Missing;
 use super::role_syntax::RoleName;
-use super::{domains, expressions, lookup, owners};
+use super::{domains, expressions, lookup, ownership};
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -130,7 +130,7 @@ pub(super) fn set_owner(
     owner: &RoleName,
 ) -> Result<(), SqlError> {
     let def = owned(context, name)?.ok_or_else(|| unknown(name))?;
-    owners::of_type(context, &def, owner)
+    ownership::of_type(context, &def, owner)
 }
 
 /// ALTER TYPE ... SET SCHEMA.

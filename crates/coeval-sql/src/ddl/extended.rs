@@ -8,10 +8,10 @@ use super::alter_view::{self, ViewChange};
 use super::bricks::{self, RetentionChange};
 use super::comment::ConstraintComment;
 use super::domains::{self, DomainStatement};
+use super::existence::Existing;
 use super::identity_column::{self, IdentityChange};
 use super::layout::{self, Layout};
 use super::role_syntax::{RoleName, RoleStatement, role_name};
-use super::schema::Existing;
 use super::schema_elements::SchemaElements;
 use super::sequence::{self, CreateSequence};
 use super::sequence_options::{self, Options};
@@ -67,7 +67,7 @@ pub(crate) enum Extended {
         /// What it must be.
         kind: Kind,
         /// What happens if it is not there.
-        missing: super::drop::Missing,
+        missing: super::existence::Missing,
         /// Its name.
         name: ObjectName,
         /// What changes.
@@ -240,7 +240,7 @@ impl Extended {
     }
 
     fn parse_alter(parser: &mut Parser<'_>, kind: Kind) -> Result<Option<Self>, ParserError> {
-        use super::drop::Missing;
+        use super::existence::Missing;
         let skip = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
         let missing = if skip { Missing::Skip } else { Missing::Refuse };
         let _ = parser.parse_keyword(Keyword::ONLY);
@@ -331,7 +331,7 @@ pub(crate) fn execute(
             });
             let (found, object) = match lookup::resolve(context, name)? {
                 Some(found) => found,
-                None if *missing == super::drop::Missing::Skip => return Ok(tag),
+                None if *missing == super::existence::Missing::Skip => return Ok(tag),
                 None => return Err(lookup::unknown_relation(name)),
             };
             refuse_other_kind(*kind, &found, object)?;

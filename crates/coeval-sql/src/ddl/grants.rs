@@ -4,8 +4,8 @@
 use super::access::Owned;
 use super::dependents::Behavior;
 use super::lookup;
+use super::named_roles::owner_named;
 use super::role_syntax::{GrantOption, Named, Objects, RoleName};
-use super::roles::owner_named;
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};

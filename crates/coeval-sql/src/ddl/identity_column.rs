@@ -2,9 +2,10 @@
 //! What ALTER TABLE changes of identity columns and the parser does not know: a sequence with a name of its own, as `pg_dump` writes
 //! it, other settings, and that the column is none any more. And that one is no generated column any more.
 
-use super::alter_table::put;
+use super::changed_table::put;
 use super::dependents::{Behavior, Users};
-use super::drop::{Missing, drop_sequence};
+use super::drop::drop_sequence;
+use super::existence::Missing;
 use super::sequence_options::{self, Options};
 use super::{alter_column, generated_columns, lookup};
 use crate::context::StatementContext;

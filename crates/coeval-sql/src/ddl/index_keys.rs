@@ -7,7 +7,7 @@
 //! common where the condition does not hold, and entries of such rows are there for those who look for the first
 //! columns.
 
-use super::{add_column, constraints, expressions};
+use super::{computed_column, constraints, expressions};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::stored::index_keys::{keys_of, plain};
@@ -58,7 +58,7 @@ pub(super) fn read(
     let mut id = def.id;
     for column in added {
         let def = Arc::clone(context.transaction.table_def(id)?);
-        id = add_column::add_computed(context, &def, column)?;
+        id = computed_column::add(context, &def, column)?;
     }
     Ok(Keys { table: Arc::clone(context.transaction.table_def(id)?), columns })
 }

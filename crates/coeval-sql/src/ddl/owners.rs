@@ -15,14 +15,14 @@ use super::access::Owned;
 use super::default_privileges;
 use super::dependents::{self, Behavior, Users};
 use super::drop::{drop_owned_relation, relation_of};
+use super::named_roles;
+use super::ownership::{hand_over, new_owner};
 use super::role_syntax::RoleName;
-use super::roles;
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::rights::{Object, Rights, insufficient, is_member};
-use coeval_store::{ColumnState, ObjectAccess, ObjectRef, Privilege, QualifiedName, SequenceDef, TypeDef};
-use std::sync::Arc;
+use crate::rights::{Object, insufficient};
+use coeval_store::{ColumnState, ObjectRef, QualifiedName, SequenceDef};
 
 /// ALTER TABLE, VIEW or SEQUENCE ... OWNER TO, of a relation that the caller has found to be the session's own. The
 /// sequences that feed a table's columns go along.
@@ -90,65 +90,6 @@ fn may_give_away(context: &StatementContext<'_>, owned: &Owned) -> Result<(), Sq
     }
 }
 
-/// ALTER TYPE ... OWNER TO, of a type that the caller has found to be the session's own.
-///
-/// # Errors
-/// As [`of_relation`].
-pub(super) fn of_type(
-    context: &mut StatementContext<'_>,
-    def: &Arc<TypeDef>,
-    owner: &RoleName,
-) -> Result<(), SqlError> {
-    let owned = Owned::Type(Arc::clone(def));
-    let owner = new_owner(context, &owned, owner)?;
-    hand_over(context, &owned, owner.as_deref())
-}
-
-/// The role that is to own something.
-fn new_owner(
-    context: &StatementContext<'_>,
-    owned: &Owned,
-    owner: &RoleName,
-) -> Result<Option<String>, SqlError> {
-    let owner = roles::owner_named(context, owner)?;
-    require_member(context, owner.as_deref())?;
-    if let Some(schema) = owned.schema_name().filter(|_| !context.rights().is_superuser()) {
-        let rights = Rights::of_owner(owner.as_deref(), context.authority());
-        rights.require(Object::Schema(schema), Privilege::Create)?;
-    }
-    Ok(owner)
-}
-
-/// Refuses a role, or the administrator, that the session could not act as.
-///
-/// # Errors
-/// `42501`.
-pub(super) fn require_member(context: &StatementContext<'_>, role: Option<&str>) -> Result<(), SqlError> {
-    if context.rights().is_superuser() {
-        return Ok(());
-    }
-    let authority = context.authority();
-    let own = context.settings.principal().role(&authority);
-    let is_own = |role: &str| own.is_some_and(|own| is_member(&own.name, role, &authority));
-    if role.is_some_and(is_own) {
-        return Ok(());
-    }
-    let name = role.unwrap_or(crate::relations::CATALOG_NAME);
-    Err(insufficient(format!("must be member of role \"{name}\"")))
-}
-
-/// Gives an object to somebody else; what its owner has granted is then granted by the new one.
-fn hand_over(context: &mut StatementContext<'_>, owned: &Owned, owner: Option<&str>) -> Result<(), SqlError> {
-    let before = owned.access();
-    let mut access = ObjectAccess { owner: owner.map(str::to_owned), ..before.clone() };
-    for grant in access.lists_mut().flatten().filter(|grant| grant.grantor == before.owner) {
-        grant.grantor = owner.map(str::to_owned);
-    }
-    // What the new owner was granted is its own now.
-    access.keep(|grant| grant.grantee.is_none() || grant.grantee.as_deref() != owner);
-    owned.put(context, access)
-}
-
 /// REASSIGN OWNED.
 ///
 /// # Errors
@@ -158,10 +99,10 @@ pub(super) fn reassign(
     from: &[RoleName],
     to: &RoleName,
 ) -> Result<(), SqlError> {
-    let to = roles::owner_named(context, to)?;
+    let to = named_roles::owner_named(context, to)?;
     may_act_for(context, to.as_deref(), "reassign objects")?;
     for role in from {
-        let from = roles::known(context, role)?;
+        let from = named_roles::known(context, role)?;
         may_act_for(context, Some(&from), "reassign objects")?;
         for owned in Owned::all(context) {
             cancel::check()?;
@@ -194,7 +135,7 @@ pub(super) fn drop_owned(
     let mut users = Users::default();
     let mut old = Vec::with_capacity(names.len());
     for name in names {
-        let role = roles::known(context, name)?;
+        let role = named_roles::known(context, name)?;
         may_act_for(context, Some(&role), "drop objects")?;
         old.push(role);
     }

@@ -2,7 +2,7 @@
 //! Renaming tables, views, sequences, indexes, columns and constraints, and moving relations between schemas.
 //! What is kept as text about them follows.
 
-use super::alter_table::put;
+use super::changed_table::put;
 use super::{create_table, dependents, expressions, generated_columns, lookup, naming, owners, view_columns};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};

@@ -2,7 +2,7 @@
 //! Statements about roles and rights, read: CREATE, ALTER and DROP ROLE, GRANT, REVOKE, REASSIGN and DROP OWNED.
 
 use super::dependents::Behavior;
-use super::drop::Missing;
+use super::existence::Missing;
 use crate::names::fold;
 use crate::parse::{rewind, take_word, to_next_word};
 use crate::rights::COLUMN_PRIVILEGES;

@@ -2,16 +2,17 @@
 //! CREATE, ALTER and DROP ROLE, and membership in roles.
 
 use super::access::Owned;
+use super::existence::Missing;
+use super::named_roles::{known, may_make_roles, refuse_predefined, reserved, resolved, role};
 use super::role_syntax::{GrantOption, Granted, RoleName, RoleOption, RoleStatement};
-use super::{default_privileges, drop::Missing, grants, owners, session_defaults};
+use super::{default_privileges, grants, owners, session_defaults};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::password::Verifier;
 use crate::relations::CATALOG_NAME;
 use crate::result::StatementResult;
 use crate::rights::{
-    DATABASE_OWNER, FAILOVER, Standing, all_memberships, insufficient, is_member, predefined, role_of,
-    unknown_role,
+    DATABASE_OWNER, FAILOVER, all_memberships, insufficient, is_member, predefined, unknown_role,
 };
 use crate::types::parse_value;
 use coeval_store::{CatalogChange, ColumnType, Membership, RoleAttribute, RoleDef, Value};
@@ -86,61 +87,6 @@ pub(super) fn execute(
     Ok(StatementResult::plain(tag))
 }
 
-/// The name that a statement means.
-pub(super) fn resolved(context: &StatementContext<'_>, name: &RoleName) -> Result<String, SqlError> {
-    match name {
-        RoleName::Named(name) => Ok(name.clone()),
-        RoleName::CurrentUser => Ok(context.settings.user().to_owned()),
-        RoleName::SessionUser => Ok(context.settings.session_user().to_owned()),
-        RoleName::Public => Err(unknown_role("public")),
-    }
-}
-
-/// The name of a role of the catalog.
-///
-/// # Errors
-/// `42704` if there is none.
-pub(super) fn known(context: &StatementContext<'_>, name: &RoleName) -> Result<String, SqlError> {
-    let name = resolved(context, name)?;
-    if role_of(context.transaction.catalog(), &name).is_none() {
-        return Err(unknown_role(&name));
-    }
-    Ok(name)
-}
-
-/// The owner that a statement means: a role of the catalog, or the administrator, who is none.
-///
-/// # Errors
-/// `42704` if there is no such role.
-pub(super) fn owner_named(
-    context: &StatementContext<'_>,
-    name: &RoleName,
-) -> Result<Option<String>, SqlError> {
-    let resolved = resolved(context, name)?;
-    if role_of(context.transaction.catalog(), &resolved).is_some() {
-        return Ok(Some(resolved));
-    }
-    let user = context.settings.authenticated();
-    let is_administrator = user.standing == Standing::Administrator && *user.name == *resolved;
-    if is_administrator || resolved == CATALOG_NAME { Ok(None) } else { Err(unknown_role(&resolved)) }
-}
-
-/// The definition of a role.
-///
-/// # Errors
-/// `42704` if there is none.
-pub(super) fn role(context: &StatementContext<'_>, name: &str) -> Result<RoleDef, SqlError> {
-    role_of(context.transaction.catalog(), name).cloned().ok_or_else(|| unknown_role(name))
-}
-
-/// `42939` for a predefined role, which nobody changes.
-pub(super) fn refuse_predefined(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {
-    if predefined(name).is_some() && context.transaction.catalog().role(name).is_none() {
-        return Err(reserved(name).with_detail("Cannot alter reserved roles."));
-    }
-    Ok(())
-}
-
 /// Puts a changed role.
 ///
 /// # Errors
@@ -148,17 +94,6 @@ pub(super) fn refuse_predefined(context: &StatementContext<'_>, name: &str) -> R
 fn put(context: &mut StatementContext<'_>, role: RoleDef) -> Result<(), SqlError> {
     refuse_predefined(context, &role.name)?;
     Ok(context.transaction.change_catalog(CatalogChange::PutRole(role))?)
-}
-
-/// Whether the session's role may make and change roles that have nothing of what only superusers give.
-pub(super) fn may_make_roles(context: &StatementContext<'_>) -> bool {
-    let rights = context.rights();
-    let own = context.settings.principal().role(rights.authority());
-    rights.is_superuser() || own.is_some_and(|role| role.is(RoleAttribute::CreateRole))
-}
-
-fn reserved(name: &str) -> SqlError {
-    SqlError::new(SqlState::ReservedName, format!("role name \"{name}\" is reserved"))
 }
 
 fn refuse_taken(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {

@@ -3,22 +3,13 @@
 
 use super::default_privileges::{access_of_new, access_of_new_by};
 use super::role_syntax::role_of;
-use super::{lookup, roles};
+use super::{lookup, named_roles};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::relations::CATALOG_NAME;
 use crate::rights::{Principal, insufficient};
 use coeval_store::{CatalogChange, NewObjects};
 use datafusion::sql::sqlparser::ast::{SchemaName, Statement};
-
-/// What to do if the object is there already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Existing {
-    /// `IF NOT EXISTS`.
-    Keep,
-    /// An error.
-    Refuse,
-}
 
 /// `42501`: only superusers may create schemas.
 pub(super) fn may_not_create() -> SqlError {
@@ -62,10 +53,10 @@ pub(super) fn create(
             (None, schema) => schema,
             (Some(_), _) => return Err(SqlError::syntax(format!("improper schema name: {name}"))),
         },
-        (None, Some(owner)) => roles::resolved(context, owner)?,
+        (None, Some(owner)) => named_roles::resolved(context, owner)?,
         (None, None) => return Err(SqlError::internal("a schema has a name or an owner")),
     };
-    let owner = owner.map(|owner| roles::owner_named(context, &owner)).transpose()?;
+    let owner = owner.map(|owner| named_roles::owner_named(context, &owner)).transpose()?;
     let access = match &owner {
         None => access_of_new(context, NewObjects::Schemas, None),
         Some(owner) => access_of_new_by(context, owner.as_deref(), NewObjects::Schemas, None),

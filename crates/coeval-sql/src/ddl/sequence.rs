@@ -2,8 +2,8 @@
 //! CREATE SEQUENCE, and the sequences behind identity and serial columns.
 
 use super::default_privileges::access_of_new;
+use super::existence::Existing;
 use super::lookup;
-use super::schema::Existing;
 use super::temporary::{self, Lasting, Said};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};

@@ -10,8 +10,8 @@
 //! Values are kept as they were given, and tried before: what no session takes is refused. They count for sessions that are opened
 //! later (`session/kept_settings.rs`).
 
+use super::named_roles;
 use super::role_syntax::{RoleName, expect_word, role_name, skip, text, word_at};
-use super::roles;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
@@ -193,9 +193,9 @@ fn list(name: &str, values: &[String]) -> Result<String, SqlError> {
 
 /// The role of this name, if the session may say what its sessions begin with.
 fn changeable(context: &StatementContext<'_>, name: &RoleName) -> Result<String, SqlError> {
-    let name = roles::known(context, name)?;
-    roles::refuse_predefined(context, &name)?;
-    let role = roles::role(context, &name)?;
+    let name = named_roles::known(context, name)?;
+    named_roles::refuse_predefined(context, &name)?;
+    let role = named_roles::role(context, &name)?;
     let rights = context.rights();
     if rights.is_superuser() {
         return Ok(name);
@@ -205,7 +205,11 @@ fn changeable(context: &StatementContext<'_>, name: &RoleName) -> Result<String,
     }
     let own = context.settings.principal().role(rights.authority());
     let is_own = own.is_some_and(|own| own.name == role.name && own.number == role.number);
-    if is_own || roles::may_make_roles(context) { Ok(name) } else { Err(insufficient("permission denied")) }
+    if is_own || named_roles::may_make_roles(context) {
+        Ok(name)
+    } else {
+        Err(insufficient("permission denied"))
+    }
 }
 
 /// Gives a role another name wherever settings are kept for its sessions.

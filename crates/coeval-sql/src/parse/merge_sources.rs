@@ -25,9 +25,8 @@ fn joined_source(tokens: &[TokenWithSpan]) -> Option<(usize, usize)> {
     let find = |from: usize, wanted: &str| (from..outside.len()).find(|&at| is(at, wanted));
     let using = find(find(0, "merge")?, "using")?;
     // A WHEN of a CASE in a condition is none of the statement.
-    let is_clause = |at: usize| {
-        is(at, "when") && (is(at + 1, "matched") || (is(at + 1, "not") && is(at + 2, "matched")))
-    };
+    let is_clause =
+        |at: usize| is(at, "when") && (is(at + 1, "matched") || (is(at + 1, "not") && is(at + 2, "matched")));
     let clause = (using..outside.len()).find(|&at| is_clause(at))?;
     let condition = (using..clause).rev().find(|&at| is(at, "on"))?;
     let has_join = (using..condition).any(|at| is(at, "join"));

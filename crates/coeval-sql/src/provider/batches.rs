@@ -8,10 +8,10 @@
 //! order of keys; if nobody can tell the order, new rows are gathered in batches of their own, which spares the others a copy.
 
 use super::gathered::GatheredRows;
-use super::join_keys::ScanKeys;
 use super::prune::{Pruner, SourceColumn};
 use super::row_filter::Filter;
 use super::row_filters::{Passing, RowFilters};
+use super::scan_keys::ScanKeys;
 use super::scan_metrics::ScanMetrics;
 use super::steps::{self, Step};
 use super::text_filter::TextFilter;

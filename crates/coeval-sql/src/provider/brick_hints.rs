@@ -7,10 +7,10 @@
 //! those that are read are asked (`hinted_bricks.rs`). Whoever sums up rows at the bricks asks bricks alone.
 
 use super::bricks::{BrickSource, chunk_stats};
-use super::join_keys::ScanKeys;
 use super::prune::{Pruner, SourceColumn};
 use super::row_filter::Filter;
 use super::scan::{is_moving, is_of_arrays, with_zeros};
+use super::scan_keys::ScanKeys;
 use arrow::datatypes::Schema;
 use coeval_store::BrickView;
 use datafusion::common::tree_node::TreeNode;

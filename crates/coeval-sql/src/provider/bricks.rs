@@ -8,12 +8,12 @@
 mod template;
 
 use super::brick_hints::{BrickHints, is_hint};
+use super::column_field::field_of_column;
 use super::hinted_bricks::{HintedRows, HintedScan};
-use super::join_keys::ScanKeys;
 use super::prune::{Pruner, SourceColumn};
 use super::request::ScanRequest;
 use super::scan::CountedScan;
-use super::table::field_of_column;
+use super::scan_keys::ScanKeys;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, Schema, SchemaRef};

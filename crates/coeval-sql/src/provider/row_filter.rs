@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One filter of a scan, in the form in which it is evaluated.
 
-use super::join_keys::{KeyPart, ScanKeys};
 use super::membership::{Candidate, Membership};
+use super::scan_keys::{KeyPart, ScanKeys};
 use super::text_filter::TextFilter;
 use crate::guarded::guarded;
 use arrow::array::RecordBatch;

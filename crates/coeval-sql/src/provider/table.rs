@@ -2,6 +2,7 @@
 //! A table's provider: its definition, without rows. The rows come from the snapshot of the statement.
 
 use super::bricks::BrickScan;
+use super::column_field::field_of_column;
 use super::dimensions::selected;
 use super::extent::extents;
 use super::prune::Pruner;
@@ -13,7 +14,7 @@ use crate::carried::Carry;
 use crate::error::SqlError;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
-use coeval_store::{BrickSnapshot, ColumnDef, ColumnState, NOTED_ROWS_MAX, Scanned, TableDef};
+use coeval_store::{BrickSnapshot, ColumnState, NOTED_ROWS_MAX, Scanned, TableDef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Constraint, Constraints, DFSchema};
@@ -52,13 +53,6 @@ pub(crate) struct CoevalTable {
     /// The columns of the definition that may be read, if these are not all.
     readable: Option<Vec<usize>>,
     constraints: Constraints,
-}
-
-/// A column as queries have it.
-#[must_use]
-pub fn field_of_column(column: &ColumnDef) -> Field {
-    let field = Field::new(&column.name, column.ty.arrow(), !column.not_null);
-    crate::types::marked_field(field, column.ty)
 }
 
 impl CoevalTable {

@@ -46,6 +46,7 @@
 //! | `SELECT FROM a INTERSECT SELECT FROM b` | `SELECT FROM (SELECT 1 FROM a INTERSECT SELECT 1 FROM b)` |
 //! | `GROUP BY ()`, HAVING without groups and aggregates | `GROUP BY GROUPING SETS (())` |
 
+mod calls;
 mod casts;
 mod casts_apart;
 mod distinct_aggregates;
@@ -73,11 +74,13 @@ mod samples;
 mod set_order;
 mod sets;
 mod sets_of_nothing;
+mod subscripts;
 mod tables;
 mod value_rows;
 mod variadic;
 mod windows;
 
+pub(super) use calls::is_register;
 pub(super) use distinct_on::{are_same, meant};
 pub(crate) use dotted_names::rename_part;
 pub(super) use grouping::place_of;
@@ -89,17 +92,16 @@ pub(super) use tables::CHANGE_HEAD;
 
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
-use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED, similar_pattern};
+use crate::functions::{IS_NORMALIZED, similar_pattern};
 use crate::names::fold;
 use crate::query::typing::{Distinction, Sign};
 use crate::select::call;
 use crate::walk::{WalkMut, each_expression, step};
 use coeval_store::NUMERIC_PRECISION_MAX;
-use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SetExpr, Spanned,
-    Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut, WindowType,
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, ObjectNamePart, OrderByKind, Query, Select, SetExpr, TableFactor, UnaryOperator, Value,
+    ValueWithSpan, VisitorMut, WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -310,8 +312,8 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             }
             None
         }
-        Expr::Identifier(ident) if ident.quote_style.is_none() => register(&fold(ident)),
-        Expr::CompoundFieldAccess { root, access_chain } => accessed(root, access_chain),
+        Expr::Identifier(ident) if ident.quote_style.is_none() => calls::register(&fold(ident)),
+        Expr::CompoundFieldAccess { root, access_chain } => subscripts::accessed(root, access_chain),
         Expr::Like { pattern, escape_char: Some(escape), .. }
         | Expr::ILike { pattern, escape_char: Some(escape), .. }
             if !is_backslash(escape) =>
@@ -340,7 +342,7 @@ fn rewritten_call(function: &mut Function) -> Result<Option<Expr>, SqlError> {
     if let Some(whole) = variadic::rewritten(function)? {
         return Ok(Some(whole));
     }
-    Ok(ordered_sets::rewritten(function)?.or_else(|| rewritten_function(function)))
+    Ok(ordered_sets::rewritten(function)?.or_else(|| calls::rewritten(function)))
 }
 
 /// What stands in the place of a question about rows, arrays, patterns and zones; `None` if it stays.
@@ -534,89 +536,6 @@ fn is_backslash(escape: &ValueWithSpan) -> bool {
     matches!(&escape.value, Value::SingleQuotedString(text) if text == "\\")
 }
 
-/// What stands in the place of fields and subscripts; `None` if they stay, written otherwise.
-fn accessed(root: &Expr, accesses: &mut [AccessExpr]) -> Option<Expr> {
-    match &*accesses {
-        [AccessExpr::Subscript(Subscript::Index { index })] if casts::is_name(root) => {
-            return Some(call("substr", vec![root.clone(), one_more(index), number("1")]));
-        }
-        [AccessExpr::Dot(Expr::Identifier(field))] => {
-            if let Some(column) = tables::column_of_set(root, &fold(field)) {
-                return Some(column);
-            }
-        }
-        _ => {}
-    }
-    rewrite_accesses(root, accesses);
-    None
-}
-
-/// A place behind all elements that an array may have.
-const LAST_PLACE: &str = "2147483647";
-
-/// Fields of rows are named by text, and the subscripts of vectors begin at zero.
-fn rewrite_accesses(root: &Expr, accesses: &mut [AccessExpr]) {
-    // A name in front of a point is a table's.
-    let mut is_name = matches!(root, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
-    let mut is_vector = casts::is_vector(root);
-    for access in accesses {
-        match access {
-            AccessExpr::Dot(field) => {
-                is_vector = casts::is_vector(field);
-                if let (Expr::Identifier(ident), false) = (&*field, is_name) {
-                    *field = text(&fold(ident));
-                }
-            }
-            AccessExpr::Subscript(Subscript::Index { index }) => {
-                if is_vector {
-                    *index = one_more(index);
-                }
-                from_the_front(index);
-                (is_name, is_vector) = (false, false);
-            }
-            AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
-                at_least("1", lower_bound.get_or_insert_with(|| number("1")));
-                at_least("0", upper_bound.get_or_insert_with(|| number(LAST_PLACE)));
-                (is_name, is_vector) = (false, false);
-            }
-        }
-    }
-}
-
-/// A subscript below one is of no element: DataFusion counts it from the end. NULL is as good as zero. A parameter is an `int`
-/// beside the other one. A text is looked at where it is known what has the subscript.
-fn from_the_front(index: &mut Expr) {
-    let is_plain = matches!(index, Expr::Value(value)
-        if matches!(value.value, Value::Number(..) | Value::SingleQuotedString(_)));
-    if !is_plain {
-        *index = call("greatest", vec![nested(index), number("0")]);
-    }
-}
-
-/// A bound of a slice that is not below this: DataFusion counts those below one from the end. NULL stays NULL.
-fn at_least(least: &str, bound: &mut Expr) {
-    if matches!(bound, Expr::Value(value) if matches!(value.value, Value::Number(..))) {
-        return;
-    }
-    let (left, right) = (Box::new(nested(bound)), Box::new(number(least)));
-    let condition = Expr::BinaryOp { left, op: BinaryOperator::Lt, right };
-    *bound = Expr::Case {
-        case_token: AttachedToken::empty(),
-        end_token: AttachedToken::empty(),
-        operand: None,
-        conditions: vec![CaseWhen { condition, result: number(least) }],
-        else_result: Some(Box::new(nested(bound))),
-    };
-}
-
-fn one_more(index: &Expr) -> Expr {
-    Expr::BinaryOp {
-        left: Box::new(Expr::Nested(Box::new(index.clone()))),
-        op: BinaryOperator::Plus,
-        right: Box::new(number("1")),
-    }
-}
-
 /// Takes collations that compare by bytes, and the default one; here they are all the same.
 ///
 /// # Errors
@@ -659,155 +578,6 @@ fn operator(name: &str) -> Option<BinaryOperator> {
     })
 }
 
-fn rewritten_function(function: &mut Function) -> Option<Expr> {
-    let name = unqualified(&function.name)?;
-    if name == "array" {
-        return match &function.args {
-            FunctionArguments::Subquery(query) => Some(sets::array_of(query)),
-            FunctionArguments::None | FunctionArguments::List(_) => None,
-        };
-    }
-    if let Some(array) = crate::catalog::set_returning(&name) {
-        let mut arguments = arguments_of(function);
-        if array == "coeval_subscripts" {
-            let first = if arguments.first().is_some_and(casts::is_vector) { "0" } else { "1" };
-            arguments.truncate(1);
-            arguments.push(number(first));
-        }
-        return Some(call("unnest", vec![call(array, arguments)]));
-    }
-    if let [column] = crate::json::set_columns(&name) {
-        return Some(tables::set_of_documents(column, with_document(&name, arguments_of(function))));
-    }
-    if name == "generate_series" {
-        return Some(call("unnest", vec![call(SERIES, arguments_of(function))]));
-    }
-    if matches!(function.args, FunctionArguments::None) && register(&name).is_some() {
-        return register(&name);
-    }
-    if matches!(name.as_str(), "nextval" | "currval" | "setval")
-        && let FunctionArguments::List(list) = &mut function.args
-        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(sequence))) = list.args.first_mut()
-    {
-        casts::by_name(sequence);
-    }
-    if name == "regexp_matches" {
-        return Some(matches_of(arguments_of(function)));
-    }
-    if let Some(made) = made_of_many(&name, function) {
-        return Some(made);
-    }
-    if let Some(cast) = casts::called_by_type(&name, &arguments_of(function)) {
-        return Some(cast);
-    }
-    let filled = match name.as_str() {
-        "age" => age_of_today(arguments_of(function)),
-        "normalize" => normal_form(arguments_of(function)),
-        _ => None,
-    };
-    if filled.is_some() {
-        return filled;
-    }
-    let name = match name.as_str() {
-        "every" => "bool_and".to_owned(),
-        "ceiling" => "ceil".to_owned(),
-        "variance" => "var_samp".to_owned(),
-        // DataFusion's functions of these names stop at the first element.
-        "array_remove" | "array_replace" => format!("{name}_all"),
-        "gen_random_uuid" | "uuid_generate_v4" => {
-            return Some(casts::cast(call("uuid", Vec::new()), DataType::Uuid));
-        }
-        _ => name,
-    };
-    // Errors tell the place of the name.
-    let span = function.name.span();
-    function.name = ObjectName::from(vec![Ident::with_span(span, name)]);
-    None
-}
-
-/// An aggregate of documents, or of texts that have delimiters of their own; and rows that are written out, as documents.
-fn made_of_many(name: &str, function: &mut Function) -> Option<Expr> {
-    let has_rows = row_documents::write_out(name, function);
-    if has_rows && name == "row_to_json" {
-        let mut arguments = arguments_of(function);
-        return match arguments.len() {
-            2 => Some(call(crate::json::LINES, arguments)),
-            _ => (!arguments.is_empty()).then(|| arguments.swap_remove(0)),
-        };
-    }
-    let aggregate = if has_rows && name == "json_agg" { crate::json::ROWS } else { name };
-    if let Some((value, document)) = crate::json::aggregated(aggregate) {
-        return Some(collected(function, value, document));
-    }
-    let arguments = arguments_of(function);
-    let has_own = matches!(arguments.as_slice(), [_, delimiter] if tables::names_columns(delimiter));
-    (name == "string_agg" && has_own).then(|| collected(function, DELIMITED, JOINED))
-}
-
-/// The rows of `regexp_matches`, each an array.
-fn matches_of(arguments: Vec<Expr>) -> Expr {
-    let rows = call("unnest", vec![call(crate::functions::ROWS_OF_MATCHES, arguments)]);
-    call("coeval_array", vec![rows, text("text")])
-}
-
-/// `age(time)`: how long it is until today.
-fn age_of_today(arguments: Vec<Expr>) -> Option<Expr> {
-    let [time] = <[Expr; 1]>::try_from(arguments).ok()?;
-    Some(call("age", vec![call("current_date", Vec::new()), time]))
-}
-
-/// `normalize(x, NFC)`, whose second argument is a word.
-fn normal_form(arguments: Vec<Expr>) -> Option<Expr> {
-    let [given, Expr::Identifier(form)] = <[Expr; 2]>::try_from(arguments).ok()? else { return None };
-    let is_form = matches!(fold(&form).as_str(), "nfc" | "nfd" | "nfkc" | "nfkd");
-    is_form.then(|| call("normalize", vec![given, text(&form.value)]))
-}
-
-/// An aggregate of documents: the array of its values, each as JSON, made one document. Or of texts with delimiters of their own.
-fn collected(function: &Function, value: &str, document: &str) -> Expr {
-    let mut array = function.clone();
-    array.name = ObjectName::from(vec![Ident::new("array_agg")]);
-    if let FunctionArguments::List(list) = &mut array.args
-        && [crate::json::MEMBER, DELIMITED].contains(&value)
-    {
-        let member = call(value, plain_arguments(&list.args));
-        list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(member))];
-    } else if let FunctionArguments::List(list) = &mut array.args {
-        for argument in &mut list.args {
-            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) = argument {
-                *expression = call(value, vec![expression.clone()]);
-            }
-        }
-    }
-    call(document, vec![Expr::Function(array)])
-}
-
-/// Whether an expression is a word that stands for a call, which is what its output is called.
-pub(super) fn is_register(expression: &Expr) -> bool {
-    matches!(expression, Expr::Identifier(ident) if ident.quote_style.is_none() && register(&fold(ident)).is_some())
-}
-
-/// Words that stand for a call without parentheses.
-fn register(name: &str) -> Option<Expr> {
-    let function = match name {
-        "localtimestamp" => {
-            return Some(casts::cast(call("now", Vec::new()), DataType::Timestamp(None, TimezoneInfo::None)));
-        }
-        "localtime" => {
-            return Some(casts::cast(register("localtimestamp")?, DataType::Time(None, TimezoneInfo::None)));
-        }
-        "current_time" => {
-            let ty = DataType::Time(None, TimezoneInfo::WithTimeZone);
-            return Some(casts::cast(call("now", Vec::new()), ty));
-        }
-        "current_schema" | "current_user" | "session_user" | "current_role" | "user" | "current_catalog" => {
-            name
-        }
-        _ => return None,
-    };
-    Some(call(function, Vec::new()))
-}
-
 /// The name of a function without the schema, if that is one of PostgreSQL's; `None` for another schema's.
 fn unqualified(name: &ObjectName) -> Option<String> {
     let idents: Option<Vec<&Ident>> = name.0.iter().map(ObjectNamePart::as_ident).collect();
@@ -818,19 +588,6 @@ fn unqualified(name: &ObjectName) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// The arguments of a function of documents, the first one with its type: a `jsonb` is in another order than the text that it is
-/// written as.
-fn with_document(function: &str, mut arguments: Vec<Expr>) -> Vec<Expr> {
-    let ty = if function.starts_with("jsonb") { DataType::JSONB } else { DataType::JSON };
-    if let Some(document) = arguments.first_mut()
-        && matches!(&*document, Expr::Value(value)
-            if matches!(value.value, Value::SingleQuotedString(_) | Value::Placeholder(_)))
-    {
-        *document = casts::cast(document.clone(), ty);
-    }
-    arguments
 }
 
 fn arguments_of(function: &Function) -> Vec<Expr> {

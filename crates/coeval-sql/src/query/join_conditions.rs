@@ -10,7 +10,7 @@
 //! All other parts stay, and [`apply`](super::apply) runs their subqueries. Rows of the side that an outer join fills up
 //! are given without a partner when the condition is not met, so no filter on that side is the same.
 
-use super::apply::outer_arguments;
+use super::dependencies::{outer_arguments, subquery_of};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
@@ -31,17 +31,6 @@ pub(super) fn without_subqueries(plan: LogicalPlan) -> Result<Transformed<Logica
 fn has_subquery(expression: &Expr) -> bool {
     // Nothing in the visit fails.
     expression.exists(|part| Ok(subquery_of(part).is_some())).unwrap_or(true)
-}
-
-/// The plan of a subquery, if the expression is one.
-pub(super) fn subquery_of(expression: &Expr) -> Option<&LogicalPlan> {
-    match expression {
-        Expr::ScalarSubquery(subquery) => Some(&subquery.subquery),
-        Expr::Exists(exists) => Some(&exists.subquery.subquery),
-        Expr::InSubquery(within) => Some(&within.subquery.subquery),
-        Expr::SetComparison(comparison) => Some(&comparison.subquery.subquery),
-        _ => None,
-    }
 }
 
 /// Where a part of the condition goes.

@@ -4,7 +4,7 @@
 //! Whatever is equal to a column that is known is known, and of a table of which a key is known all columns are. An equation has no NULLs,
 //! but a key that is only known may have some, and then it tells nothing. So columns that may be NULL are keys if they are equated alone.
 
-use super::join_conditions::subquery_of;
+use super::dependencies::subquery_of;
 use super::join_order::{Cluster, Place, Relation, named_values};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;

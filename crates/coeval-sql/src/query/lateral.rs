@@ -11,7 +11,8 @@
 //! ```
 //! For LEFT JOIN, an empty array becomes one row of NULLs.
 
-use super::apply::{Apply, OuterArguments, Question, is_no_join, names_outer, outer_arguments};
+use super::apply::{Apply, Question, is_no_join};
+use super::dependencies::{OuterArguments, names_outer, outer_arguments};
 use super::lateral_values::computed;
 use crate::error::SqlError;
 use datafusion::common::tree_node::{Transformed, TreeNode};

@@ -8,7 +8,7 @@
 //! Those with subqueries of their own or with volatile functions are left to [`lateral`](super::lateral), and so are VALUES whose types
 //! Arrow does not tell, and queries within each other of which too much would be made ([`Room`]).
 
-use super::join_conditions::subquery_of;
+use super::dependencies::subquery_of;
 use super::substitution::Room;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, NullHandling, Result, UnnestOptions};

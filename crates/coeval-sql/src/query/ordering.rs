@@ -7,8 +7,7 @@
 //! ```
 //! DataFusion does so for columns that an expression in ORDER BY names itself.
 
-use super::apply::outer_arguments;
-use super::join_conditions::subquery_of;
+use super::dependencies::{outer_arguments, subquery_of};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, Sort};

@@ -9,8 +9,8 @@ mod regrouping;
 #[cfg(test)]
 mod tests;
 
+use super::dependencies::subquery_of;
 use super::dialect::OR_EMPTY;
-use super::join_conditions::subquery_of;
 use super::scopes::{FindRelation, Owner, Scopes, keeping_scopes};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a query's syntax to a logical plan without a snapshot.
 
-use super::apply::{Extent, applied, has_correlated, runs_for_rows};
+use super::apply::{Extent, applied, runs_for_rows};
+use super::dependencies::has_correlated;
 use super::dialect::in_dialect;
 use super::doubled;
 use super::expansion::bounded;
@@ -22,9 +23,7 @@ use super::run::has_many_nodes;
 use super::scopes::found;
 use super::shared_subplans::asks_for_copies;
 use super::subqueries::refuse_deep_subqueries;
-use super::typing::{
-    is_int_literal, marked_schema, settled, with_typed_literals, without_subqueries_in_values,
-};
+use super::typing::{marked_schema, settled, with_typed_literals, without_subqueries_in_values};
 use super::using::written_out;
 use super::whole_rows::counted;
 use super::with_sizes::refuse_too_large;
@@ -39,16 +38,15 @@ use crate::provider::{HiddenColumns, Keys, StatementSnapshot};
 use crate::relations::is_vector;
 use crate::rights::MadeFor;
 use crate::scalar::cast_function::refuse_words_for_days;
-use crate::types::{ParameterType, column_type};
+use crate::types::ParameterType;
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use coeval_store::{ColumnType, QualifiedName, TableDef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::context::SessionState;
-use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::planner::PlannerContext;
-use datafusion::sql::sqlparser::ast::{DataType as AstType, ObjectName, Query};
+use datafusion::sql::sqlparser::ast::{ObjectName, Query};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -585,21 +583,4 @@ fn with_written_vectors(plan: LogicalPlan, state: &SessionState) -> Result<Logic
         })
         .collect();
     Ok(LogicalPlanBuilder::from(plan).project(expressions)?.build()?)
-}
-
-/// The types that casts in a query name.
-#[derive(Debug)]
-pub(crate) struct Types;
-
-impl TypePlanner for Types {
-    fn plan_type(&self, ty: &AstType) -> PlanResult<Option<DataType>> {
-        match ty {
-            // DataFusion's own types for what SQL cannot declare.
-            AstType::Array(_) => Ok(column_type(ty).ok().map(ColumnType::arrow)),
-            AstType::Struct(..) | AstType::Map(..) => Ok(None),
-            AstType::Regclass => Ok(None),
-            literal if is_int_literal(literal) => Ok(Some(DataType::Int32)),
-            other => Ok(Some(column_type(other)?.arrow())),
-        }
-    }
 }

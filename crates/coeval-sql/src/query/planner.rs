@@ -514,7 +514,7 @@ impl ContextProvider for Planner<'_> {
     }
 
     fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
-        Some(Arc::new(super::plan::Types))
+        Some(Arc::new(super::typing::Types))
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a logical plan to rows: parameters, snapshot, optimization, execution.
 
-use super::apply::{Extent, applied, has_correlated, joined};
+use super::apply::{Extent, applied, joined};
+use super::dependencies::has_correlated;
 use super::generic_plan::{ForAllValues, for_all_values, with_values};
 use super::kept_physical::{Copied, KEPT_PLANS_SETTING, Making, Turn};
 use super::late_joins::LATE_JOINS_SETTING;
@@ -11,6 +12,7 @@ use super::plan_shape::Shape;
 use super::row_order::{RowOrder, execute_in};
 use super::shared_subplans::SHARED_SUBPLANS_SETTING;
 use super::short_groups::SHORT_GROUPS_SETTING;
+use super::subquery_environment::{StatementEnvironment, StatementTime};
 use super::watched::{lifeline_of, watched};
 use crate::allowance::{Allowance, Loan};
 use crate::cancel::{self, Lifeline};
@@ -29,7 +31,7 @@ use crate::turns::Account;
 use crate::types::{assign_array, scalar_of};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, StoreError, Value, value_at};
 use datafusion::common::config::ConfigOptions;
@@ -604,28 +606,12 @@ fn snapshot_of(
     Ok(StatementSnapshot::collecting(views).with_bricks(bricks).with_foreign(foreign).with_spread(spread))
 }
 
-/// What `now()` says in subqueries that are planned while the statement runs.
-#[derive(Clone, Debug)]
-pub(super) struct StatementTime(pub(super) Option<DateTime<Utc>>);
-
-impl Carry for StatementTime {
-    const NAME: &'static str = "coeval_statement";
-}
-
 /// The statement does without pieces on other nodes: `coeval.spread_pieces` is off.
 #[derive(Clone, Debug)]
 pub(crate) struct WithoutPieces;
 
 impl Carry for WithoutPieces {
     const NAME: &'static str = "coeval_without_pieces";
-}
-
-/// What subqueries run in that are planned while the statement runs: its own memory.
-#[derive(Clone, Debug)]
-pub(super) struct StatementEnvironment(pub(super) Arc<RuntimeEnv>);
-
-impl Carry for StatementEnvironment {
-    const NAME: &'static str = "coeval_environment";
 }
 
 /// The settings that switch off a [`PlanRule`](crate::plan_rule::PlanRule), or a rule for logical plans.

@@ -27,7 +27,7 @@
 //!   join that is so of what names no column, `FROM a, b WHERE random() < 0.5`, which drops pairs; what names columns of one side is asked of
 //!   the rows of that side, in PostgreSQL too. A part of the condition of an inner join comes above it for that.
 
-use super::join_conditions::subquery_of;
+use super::dependencies::subquery_of;
 use super::rewriting::has_concern_anywhere;
 use super::substitution::grow_too_large;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};

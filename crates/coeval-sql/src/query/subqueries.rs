@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether syntax holds a subquery or calls what gives something else each time, and how deep subqueries are in each other.
 
-use super::join_conditions::subquery_of;
+use super::dependencies::subquery_of;
 use crate::error::{SqlError, SqlState};
 use crate::walk::{any_expression, any_query};
 use datafusion::common::Result;

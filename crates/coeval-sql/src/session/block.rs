@@ -2,6 +2,7 @@
 //! Transaction blocks: BEGIN, COMMIT, ROLLBACK and savepoints.
 
 use super::first_snapshot::{FIRST_SNAPSHOT_PATIENCE, await_first_snapshot};
+use super::staleness::check_staleness;
 use super::statement_steps::{end_spread, name_load};
 use super::{LateFailure, Session, State};
 use crate::cancel::{CancelHandle, CancelReason};
@@ -22,7 +23,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Changed rows up to which a transaction ends before anybody would notice.
 const BRIEF_CHANGES_MAX: usize = 1_000;
@@ -147,7 +148,9 @@ impl BlockOptions {
         deferral: Option<Deferral>,
         cancel: &CancelHandle,
     ) -> Result<Transaction, SqlError> {
-        self.check_staleness(engine.store(), cancel)?;
+        if let Some(max) = self.max_staleness {
+            check_staleness(max, self.isolation, engine.store(), cancel)?;
+        }
         if let Some(deferral) = deferral {
             let transaction = engine.store().begin_deferred(deferral, Some(&*cancel.interrupt()));
             let transaction = transaction.map_err(|error| match error {
@@ -175,6 +178,12 @@ impl BlockOptions {
     }
 }
 
+/// `25P01`: a statement that has a meaning within a block alone.
+fn no_block(statement: &str) -> SqlError {
+    let message = format!("{statement} can only be used in transaction blocks");
+    SqlError::new(SqlState::NoActiveSqlTransaction, message)
+}
+
 impl BlockOptions {
     /// Its level. A replica that has no safe snapshot yet is waited for, unless nothing of what needs one is read.
     ///
@@ -191,95 +200,6 @@ impl BlockOptions {
         aside(|| await_first_snapshot(store, FIRST_SNAPSHOT_PATIENCE, cancel))?;
         Ok(self.isolation)
     }
-
-    /// Fails on a replica that is further behind than the session takes.
-    ///
-    /// # Errors
-    /// `55000` then; that of a statement that was cancelled while the primary was asked.
-    fn check_staleness(self, store: &Store, cancel: &CancelHandle) -> Result<(), SqlError> {
-        let Some(max) = self.max_staleness.filter(|_| store.is_following()) else { return Ok(()) };
-        let begun = Instant::now();
-        let heard = heard_since(store, begun);
-        let heard = if heard > max && is_on_the_wire(store, begun) {
-            aside(|| ask_primary(store, (begun, max), ANSWER_PATIENCE, cancel))?
-        } else {
-            heard
-        };
-        let staleness = match self.isolation {
-            Isolation::Serializable => heard.max(store.snapshot_lag().age),
-            Isolation::Snapshot | Isolation::ReadCommitted => heard,
-        };
-        if staleness <= max { Ok(()) } else { Err(too_stale(staleness, max)) }
-    }
-}
-
-/// `25P01`: a statement that has a meaning within a block alone.
-fn no_block(statement: &str) -> SqlError {
-    let message = format!("{statement} can only be used in transaction blocks");
-    SqlError::new(SqlState::NoActiveSqlTransaction, message)
-}
-
-/// A primary answers within a round trip; one whose answer takes longer is not waited for.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
-
-/// The primary is asked again so often, and as often it is looked whether the statement is to end. Whoever talks to the primary looks for
-/// questions half as often: each look finds one.
-const ASK_AGAIN: Duration = Duration::from_millis(10);
-
-/// The source of the log sends something once a second. A source that has been silent for longer would not answer a question
-/// either, and a replica that has been behind for longer would not catch up in the time that the session is ready to wait.
-const SILENCE_MAX: Duration = Duration::from_secs(3);
-
-/// Whether a replica has lately had everything that the source of its log had. In a chain of replicas, what the primary said may
-/// be older than that: each replica adds up to a second.
-fn is_on_the_wire(store: &Store, now: Instant) -> bool {
-    store.level_at().is_some_and(|at| now.saturating_duration_since(at) < SILENCE_MAX)
-}
-
-/// How old what a replica has may be by its primary's word, for somebody who has asked at this moment.
-fn heard_since(store: &Store, asked: Instant) -> Duration {
-    match store.current_at() {
-        None => Duration::MAX,
-        // Whatever was published by then is here.
-        Some(at) if at >= asked => Duration::ZERO,
-        Some(at) => asked - at,
-    }
-}
-
-/// Has the primary asked whether it has anything new: without commits it says so once a second, and the session takes less. How old
-/// what the replica has may be then, for somebody who has asked at this moment, and waits no longer than the patience.
-fn ask_primary(
-    store: &Store,
-    (asked, max): (Instant, Duration),
-    patience: Duration,
-    cancel: &CancelHandle,
-) -> Result<Duration, SqlError> {
-    // What is older than that is not enough.
-    let wanted = asked.checked_sub(max).unwrap_or(asked);
-    // Each time, as a replica that is asked for it only knows the primary's answer when it is asked again.
-    while store.ask_primary() && asked.elapsed() < patience {
-        if let Some(reason) = cancel.requested() {
-            return Err(reason.error());
-        }
-        // An answer wakes it. The time is for the next question, for a request to end, and for the patience.
-        if store.wait_current(wanted, ASK_AGAIN) {
-            break;
-        }
-    }
-    Ok(heard_since(store, asked))
-}
-
-fn too_stale(staleness: Duration, max: Duration) -> SqlError {
-    let detail = match staleness {
-        Duration::MAX => "It has not caught up with its primary since it was started.".to_owned(),
-        age => {
-            format!("What it has may be {} ms old, and {} ms are allowed.", age.as_millis(), max.as_millis())
-        }
-    };
-    let message = "this replica is further behind than coeval.max_staleness";
-    SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
-        .with_detail(detail)
-        .with_hint("Ask another replica or the primary, or allow more.")
 }
 
 /// Whether a statement is known to change and lock nothing.
@@ -820,4 +740,4 @@ fn find_savepoint(savepoints: &[NamedSavepoint], name: &str) -> Result<usize, Sq
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

@@ -7,10 +7,9 @@ use crate::context::StatementContext;
 use crate::dml;
 use crate::names::fold;
 use crate::query;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::Statement;
-use std::sync::Arc;
 
 impl Session {
     /// The columns of a statement about the session; `None` if it returns no rows.
@@ -53,10 +52,4 @@ pub(super) fn columns_of(
             Some(query::plan(context, &returned, &known).ok()?.columns().clone())
         }
     }
-}
-
-/// Columns of text.
-pub(super) fn text_columns(names: &[&str]) -> SchemaRef {
-    let fields: Vec<Field> = names.iter().map(|name| Field::new(*name, DataType::Utf8, true)).collect();
-    Arc::new(Schema::new(fields))
 }

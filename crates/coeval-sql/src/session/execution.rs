@@ -3,10 +3,11 @@
 //! with the client, and a text is parsed once whatever becomes of it.
 
 use super::block::IsQuery;
-use super::cursors::ForwardFetch;
+use super::cursor_statements::ForwardFetch;
 use super::list_parameters::with_casts;
 use super::parse::{self, Neighbours, is_session_statement};
 use super::prepared::{Outcome, run_and_plan};
+use super::query_statements::{is_query_statement, plain_query};
 use super::{Prepared, Session, State};
 use crate::cancel;
 use crate::context::StatementContext;
@@ -14,18 +15,15 @@ use crate::copy::{self, CopyIn, CopyOut, Exchange, Gathered};
 use crate::error::SqlError;
 use crate::hand_over::aside;
 use crate::memory::{SyntaxMemory, run_with};
-use crate::names::split_name;
 use crate::parameters::refuse_parameters;
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
-use crate::relations::{INFORMATION_SCHEMA, PG_CATALOG, is_unqualified};
 use crate::result::{CommandTag, RowSet, RowStream, StatementResult};
 use crate::types::ParameterType;
-use crate::walk::find_relation;
-use crate::{dml, statement, tique};
+use crate::{statement, tique};
 use arrow::datatypes::SchemaRef;
 use coeval_store::Value;
-use datafusion::sql::sqlparser::ast::{ObjectName, Statement};
+use datafusion::sql::sqlparser::ast::Statement;
 use std::sync::Arc;
 
 /// Texts up to this length are parsed before anybody would notice.
@@ -59,32 +57,6 @@ impl ParsedStatement {
             parse::Parsed::Utility(utility) => utility.fetch(),
             parse::Parsed::Statement(_) | parse::Parsed::Definition(_) | parse::Parsed::Checkpoint => None,
         }
-    }
-}
-
-/// The query that a statement is, if it changes and locks nothing.
-fn plain_query(statement: &Statement) -> Option<&datafusion::sql::sqlparser::ast::Query> {
-    match statement {
-        Statement::Query(body) if dml::is_plain_query(body) => Some(body),
-        _ => None,
-    }
-}
-
-/// Whether a statement changes and locks nothing.
-pub(super) fn is_query_statement(statement: &Statement) -> IsQuery {
-    let Some(query) = plain_query(statement) else { return IsQuery::No };
-    match find_relation(query, |name| (!is_of_system(name)).then_some(())) {
-        Some(()) => IsQuery::Yes,
-        None => IsQuery::OfSystem,
-    }
-}
-
-/// Whether a name means a table or view of the system, whatever tables users have.
-fn is_of_system(name: &ObjectName) -> bool {
-    match split_name(name) {
-        Ok((Some(schema), _)) => matches!(&*schema, PG_CATALOG | INFORMATION_SCHEMA),
-        Ok((None, name)) => is_unqualified(&name),
-        Err(_) => false,
     }
 }
 

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use crate::cancel::CancelReason;
     use crate::engine::Engine;
-    use crate::session::block::tests::replica;
+    use crate::session::staleness::tests::replica;
 
     /// Whatever may be a table of a user needs a snapshot of them.
     const QUERY: &str = "WITH v AS (SELECT 1 AS n) SELECT count(*) FROM v";

@@ -21,7 +21,7 @@ use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, StatementResult};
 use crate::rights::Checks;
 use crate::session::block::IsQuery;
-use crate::session::execution::is_query_statement;
+use crate::session::query_statements::is_query_statement;
 use crate::settings::PointPath;
 use crate::statement;
 use crate::tique;

@@ -7,7 +7,7 @@
 //! a filter leaves is tried, not stored; nor has REINDEX, as an index is made of its table's rows. All look whether the tables are there.
 
 use super::block::IsQuery;
-use super::cursors::{Declare, Fetch, ForwardFetch};
+use super::cursor_statements::{Declare, Fetch, ForwardFetch};
 use super::deferrable::DeferrableModes;
 use super::refused::refused;
 use super::set_constraints::SetConstraints;

@@ -3,7 +3,6 @@
 
 use super::block::SettingsFrame;
 use super::database_settings;
-use super::description::text_columns;
 use super::token_wait::{END_LOOK, Needs, TokenWait};
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};
@@ -374,6 +373,12 @@ pub(super) fn columns_of_show(words: &[String]) -> SchemaRef {
         "all" => text_columns(&["name", "setting", "description"]),
         name => text_columns(&[written_name(name)]),
     }
+}
+
+/// Columns of text.
+fn text_columns(names: &[&str]) -> SchemaRef {
+    let fields: Vec<Field> = names.iter().map(|name| Field::new(*name, DataType::Utf8, true)).collect();
+    Arc::new(Schema::new(fields))
 }
 
 /// The setting that the words behind SHOW name.

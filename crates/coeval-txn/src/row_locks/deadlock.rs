@@ -26,8 +26,9 @@
 //! once and visits each waiting owner at most once. Both are under all locks of the table.
 
 use super::entry::{Entry, Seen};
+use super::owner_id::OwnerId;
 use super::strength::LockStrength;
-use super::table::{OwnerId, Shard, Slot, Wait};
+use super::table::{Shard, Slot, Wait};
 use parking_lot::MutexGuard;
 use std::collections::{HashMap, HashSet};
 use std::fmt;

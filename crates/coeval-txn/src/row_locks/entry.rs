@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The locks of one key: who holds it and who waits for it.
 
+use super::owner_id::OwnerId;
 use super::strength::LockStrength;
-use super::table::OwnerId;
 use super::turn::{Turn, Woken};
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};

@@ -2,8 +2,9 @@
 //! One transaction's locks, and its wait.
 
 use super::deadlock::Deadlock;
+use super::owner_id::OwnerId;
 use super::strength::LockStrength;
-use super::table::{Answer, IfBusy, KeyHash, OwnerId, RowLocks};
+use super::table::{Answer, IfBusy, KeyHash, RowLocks};
 use super::turn::{Turn, Woken, waker_of_this_thread};
 use std::fmt;
 use std::hash::Hash;

@@ -4,6 +4,7 @@
 use super::deadlock::{BetterOrder, Deadlock, WaitGraph};
 use super::entry::Entry;
 use super::owner::LockOwner;
+use super::owner_id::OwnerId;
 use super::strength::LockStrength;
 use super::turn::{Turn, Woken};
 use hashbrown::hash_table::Entry as TableEntry;
@@ -23,33 +24,6 @@ const _: () = assert!(SHARDS.is_power_of_two(), "a shard is chosen by bits of th
 
 /// A shard that is empty gives its memory back from this size on: less is not worth the moves.
 const SHRINK_CAPACITY_MIN: usize = 1_024;
-
-/// A lock owner: one for each transaction that takes locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OwnerId {
-    number: u64,
-    session: Option<i32>,
-}
-
-impl fmt::Display for OwnerId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.number.fmt(formatter)
-    }
-}
-
-impl OwnerId {
-    /// The number itself, for views that show it.
-    #[must_use]
-    pub const fn get(self) -> u64 {
-        self.number
-    }
-
-    /// The session that it is of, if it was [said](RowLocks::owner_of).
-    #[must_use]
-    pub const fn session(self) -> Option<i32> {
-        self.session
-    }
-}
 
 /// The locks of a key, found by key.
 pub(super) struct Slot<K> {

@@ -2,7 +2,7 @@
 //! The statements about domains, parsed: the parser knows neither NOT NULL nor ALTER of one.
 
 use crate::ddl::dependents::Behavior;
-use crate::ddl::drop::Missing;
+use crate::ddl::existence::Missing;
 use crate::ddl::role_syntax::{RoleName, behavior, role_name};
 use crate::names::fold;
 use crate::parse::take_word;

@@ -7,7 +7,8 @@
 //! filter would find the column by a name that others have as well, it is not followed (`query/pushdown.rs` tells why).
 
 use super::told_scan::ToldScan;
-use super::{SCANNED_ROWS_MIN, ScanKeys, keys_for, looks_for_members};
+use super::{SCANNED_ROWS_MIN, keys_for, looks_for_members};
+use crate::provider::scan_keys::ScanKeys;
 use arrow::datatypes::Schema;
 use coeval_operators::coded_groups::CodedGroupsExec;
 use coeval_operators::join_keys::{NotedKeysExec, Numbers};

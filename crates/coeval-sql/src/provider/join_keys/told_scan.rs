@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The scans that can be told what joins look for.
 
-use super::ScanKeys;
 use crate::provider::bricks::BrickScan;
 use crate::provider::scan::Scan;
+use crate::provider::scan_keys::ScanKeys;
 use arrow::datatypes::Schema;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;

@@ -26,7 +26,7 @@ use crate::carried::Carry;
 use crate::error::SqlError;
 use crate::provider::{CoevalTable, StatementSnapshot};
 use crate::query::arithmetic::checked_operators;
-use crate::query::join_conditions::subquery_of;
+use crate::query::dependencies::subquery_of;
 use crate::query::join_order::Relation;
 use crate::query::origins::catalog_type;
 use crate::query::substitution::Room;

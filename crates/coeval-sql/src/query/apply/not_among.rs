@@ -8,8 +8,7 @@
 //! It is true if each row of the subquery is known to be another value. Where a NULL leaves that open this is false and not NULL, which is
 //! the same for a condition.
 
-use super::depends_on;
-use crate::query::join_conditions::subquery_of;
+use crate::query::dependencies::{depends_on, subquery_of};
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::functions_aggregate::count::count_udaf;

@@ -20,7 +20,7 @@
 //! Values that a join takes for equal have to be of one group, so a key is of a type where they are (zeros of floats are not).
 //! All nodes that are not named here leave the subquery as it is, and so do values for no rows that would become too large.
 
-use super::depends_on;
+use crate::query::dependencies::depends_on;
 use crate::query::substitution::Room;
 use crate::stack::with_room;
 use arrow::datatypes::DataType;

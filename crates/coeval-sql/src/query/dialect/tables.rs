@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions in FROM.
 
-use super::{BIGINT_SERIES, INT_SERIES, SERIES, arguments_of, call, plain_arguments, unqualified};
+use super::{
+    BIGINT_SERIES, INT_SERIES, SERIES, arguments_of, call, casts, plain_arguments, text, unqualified,
+};
 use crate::json::{Document, SetColumn};
 use crate::names::fold;
 use crate::parse::ROWS_FROM;
@@ -172,12 +174,12 @@ fn of_function(
     }
     let columns = crate::json::set_columns(function);
     if !columns.is_empty() {
-        let arguments = super::with_document(function, arguments);
+        let arguments = with_document(function, arguments);
         return Some(of_documents(columns, &arguments, function, alias, numbering));
     }
     match function {
         "regexp_matches" => {
-            let item = SelectItem::UnnamedExpr(super::matches_of(arguments));
+            let item = SelectItem::UnnamedExpr(matches_of(arguments));
             let name = name_of_value(function, alias);
             Some(derived(select_from(vec![item], Vec::new()), function, alias, &[name.as_str()]))
         }
@@ -292,14 +294,33 @@ fn is_int(expression: &Expr) -> bool {
     }
 }
 
+/// The rows of `regexp_matches`, each an array.
+pub(super) fn matches_of(arguments: Vec<Expr>) -> Expr {
+    let rows = call("unnest", vec![call(crate::functions::ROWS_OF_MATCHES, arguments)]);
+    call("coeval_array", vec![rows, text("text")])
+}
+
 /// One column of a set that a function of documents returns.
 pub(super) fn set_of_documents(column: &SetColumn, arguments: Vec<Expr>) -> Expr {
     let set = call("unnest", vec![call(column.function, arguments)]);
     match column.document {
         None => set,
-        Some(Document::Json) => super::casts::cast(set, DataType::JSON),
-        Some(Document::Jsonb) => super::casts::cast(set, DataType::JSONB),
+        Some(Document::Json) => casts::cast(set, DataType::JSON),
+        Some(Document::Jsonb) => casts::cast(set, DataType::JSONB),
     }
+}
+
+/// The arguments of a function of documents, the first one with its type: a `jsonb` is in another order than the text that it is
+/// written as.
+pub(super) fn with_document(function: &str, mut arguments: Vec<Expr>) -> Vec<Expr> {
+    let ty = if function.starts_with("jsonb") { DataType::JSONB } else { DataType::JSON };
+    if let Some(document) = arguments.first_mut()
+        && matches!(&*document, Expr::Value(value)
+            if matches!(value.value, Value::SingleQuotedString(_) | Value::Placeholder(_)))
+    {
+        *document = casts::cast(document.clone(), ty);
+    }
+    arguments
 }
 
 /// One column of a set of documents that has several: `(jsonb_each(document)).key`. `None` for anything else.
@@ -312,7 +333,7 @@ pub(super) fn column_of_set(set: &Expr, name: &str) -> Option<Expr> {
     let called = unqualified(&function.name)?;
     let columns = crate::json::set_columns(&called);
     let column = columns.iter().find(|column| columns.len() > 1 && column.name == name)?;
-    Some(set_of_documents(column, super::with_document(&called, arguments_of(function))))
+    Some(set_of_documents(column, with_document(&called, arguments_of(function))))
 }
 
 /// `(SELECT unnest(array) AS key, ... [, its place]) AS alias(column, ...)`.
@@ -344,7 +365,7 @@ fn of_documents(
 /// The places of an array's elements, as the column of WITH ORDINALITY.
 fn places_of(array: Expr) -> Expr {
     let places = call("coeval_subscripts", vec![array]);
-    super::casts::cast(call("unnest", vec![places]), DataType::BigInt(None))
+    casts::cast(call("unnest", vec![places]), DataType::BigInt(None))
 }
 
 /// The name of the column of WITH ORDINALITY.
@@ -395,13 +416,10 @@ fn array_of_set(set: Expr) -> Expr {
 fn places_up_to(arrays: &[Expr]) -> Expr {
     let length = |array: &Expr| {
         let length = call("cardinality", vec![array.clone()]);
-        call("coalesce", vec![super::casts::cast(length, DataType::BigInt(None)), super::number("0")])
+        call("coalesce", vec![casts::cast(length, DataType::BigInt(None)), super::number("0")])
     };
     let longest = call("greatest", arrays.iter().map(length).collect());
-    call(
-        "unnest",
-        vec![call(SERIES, vec![super::casts::cast(super::number("1"), DataType::BigInt(None)), longest])],
-    )
+    call("unnest", vec![call(SERIES, vec![casts::cast(super::number("1"), DataType::BigInt(None)), longest])])
 }
 
 /// The name of the only column of a function that gives it none: the alias's, or the function's.

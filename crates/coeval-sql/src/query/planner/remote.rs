@@ -97,7 +97,7 @@ impl ContextProvider for Remote {
     }
 
     fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
-        Some(Arc::new(crate::query::plan::Types))
+        Some(Arc::new(crate::query::typing::Types))
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {

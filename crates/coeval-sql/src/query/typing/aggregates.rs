@@ -16,11 +16,12 @@
 //! | ORDER BY of `jsonb`, intervals, enums | by their order | by what they are kept as |
 //! | `count(DISTINCT x)`, PARTITION BY of `jsonb`, intervals, floats | equal values are one | by what they are kept as |
 
+use super::exact_types::is_any_numeric;
 use super::float_extremes::Extreme;
 use super::instants::settle_default;
 use super::interval_best::Best;
+use super::mixed_floats::doubles;
 use super::regressions::Regression;
-use super::settle::doubles;
 use super::shifts::settle_shift;
 use super::unreversed::unreversed;
 use super::variances::Spread;
@@ -156,7 +157,7 @@ fn of_sliding_truths(call: &WindowFunction) -> Option<Arc<AggregateUDF>> {
 /// What is computed of pairs of numbers, and the pair: as floats, unless sums of it are exact. `None` if it is something else.
 fn regression(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<(Regression, Vec<Expr>)> {
     let regression = Regression::of(function)?;
-    let is_of_number = |ty: &DataType| ty.is_numeric() || ty.is_null() || any_numeric::is_any_numeric(ty);
+    let is_of_number = |ty: &DataType| ty.is_numeric() || ty.is_null() || is_any_numeric(ty);
     let is_number = |argument: &Expr| argument.get_type(schema).is_ok_and(|ty| is_of_number(&ty));
     if arguments.len() != 2 || !arguments.iter().all(is_number) {
         return None;

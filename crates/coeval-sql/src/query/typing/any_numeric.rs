@@ -6,10 +6,10 @@
 //! - What is compared, grouped, told apart, sorted or collected in an array is the number without the zeros at its end
 //!   (`trim_scale(x)`): `1.0` and `1.00` have other bytes, but then the same ones.
 
-use super::arrays::{FOUND, MISSING};
 use super::choice_by_key::Choice;
-use super::comparisons::is_text_literal;
-use super::operators::no_operator;
+use super::comparisons::{FOUND, MISSING, is_text_literal};
+use super::exact_types::{is_any_numeric, is_other_exact};
+use super::no_operator::no_operator;
 use super::{float_functions, number_functions};
 use crate::error::SqlError;
 use crate::functions::{
@@ -29,16 +29,6 @@ use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection, RecursiveQuery, when,
 };
 use std::sync::Arc;
-
-/// Whether values of a type are such numbers.
-pub(in crate::query) fn is_any_numeric(ty: &DataType) -> bool {
-    *ty == DataType::LargeBinary
-}
-
-/// Whether values of a type are exact numbers of another type.
-pub(super) fn is_other_exact(ty: &DataType) -> bool {
-    ty.is_integer() || ty.is_decimal()
-}
 
 /// The name of the function that an operator is.
 fn function_of(operator: Operator) -> Option<&'static str> {

@@ -2,8 +2,8 @@
 //! `array_has` as DataFusion has it, but also of arrays of enums, which its kernels do not compare. A literal is a label of
 //! theirs, and a value of other elements' type, once [`settle`](super::settle) has read it.
 
-use super::any_numeric::{is_any_numeric, is_other_exact};
 use super::arrays::with_one_zero;
+use super::exact_types::{is_any_numeric, is_other_exact};
 use crate::allowance::Meter;
 use crate::constants::made_of;
 use crate::types::{column_type_of_arrow, common_arrow_type, require_comparison};

@@ -2,7 +2,7 @@
 //! `ARRAY[...]` as DataFusion makes it, with the type of its elements where Arrow does not tell it: JSON is text there. Texts among
 //! elements of another type stay until [`settle`](super::settle) reads them as literals: DataFusion casts none to times and `uuid`.
 
-use super::any_numeric::is_any_numeric;
+use super::exact_types::is_any_numeric;
 use crate::types::{column_type_of_field, common_arrow_type, marked_field, require_common_type};
 use crate::wrapped::as_wrapped;
 use arrow::datatypes::{DataType, Field, FieldRef};

@@ -9,7 +9,7 @@
 //! | `array_length('{}', 1)` | NULL | 0 |
 
 use super::any_numeric::{alike_arrays, alike_element};
-use super::comparisons;
+use super::comparisons::{self, FOUND, MISSING};
 use crate::allowance::Meter;
 use crate::catalog::array_of_text;
 use crate::constants::made_of;
@@ -53,12 +53,6 @@ enum Told {
     /// `(found, array)`: the contrary of that.
     Missing,
 }
-
-/// The function that tells whether an element was found in an array: `x = ANY (array)`.
-pub(in crate::query) const FOUND: &str = "coeval_array_found";
-
-/// The function that tells whether it was not: `x <> ALL (array)`, which compares by another operator.
-pub(in crate::query) const MISSING: &str = "coeval_array_missing";
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ArrayFunction {

@@ -8,7 +8,7 @@
 //! | the same where a type is not known yet | DataFusion's operator, until the types are settled |
 //! | `~ a` of an integer | `-1 - a`, which of the least integer of a type is the greatest |
 
-use super::operators::no_operator;
+use super::no_operator::no_operator;
 use crate::error::{SqlError, SqlState};
 use crate::functions::{
     BIGINT_XOR, BITS_AND, BITS_JOINED, BITS_LEFT, BITS_NOT, BITS_OR, BITS_RIGHT, BITS_XOR, INT_XOR,

@@ -10,7 +10,7 @@
 //!
 //! DataFusion makes of `coalesce(a, b)` a CASE that names `a` twice, which would be computed twice: `coalesce(nextval('s'), 0)` is left a call.
 
-use super::any_numeric::is_any_numeric;
+use super::exact_types::is_any_numeric;
 use crate::types::{column_type_of_field, common_arrow_type, require_common_type};
 use crate::wrapped::as_wrapped;
 use arrow::compute::kernels::cmp::eq;

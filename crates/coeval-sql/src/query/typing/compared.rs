@@ -9,11 +9,13 @@
 //!
 //! Several members that name no column, and are numbers beside a `real`, are of that type: `r IN (0.1, 0.2)` finds what `r IN (0.1)` does not.
 
-use super::any_numeric::is_any_numeric;
 use super::arrays;
+use super::beside::beside;
+use super::comparable::comparable;
 use super::comparisons::{Operand, is_text_literal, written};
+use super::exact_types::is_any_numeric;
 use super::reals::is_real;
-use super::settle::{beside, comparable, settle};
+use super::settle::settle;
 use crate::query::float_zeros::without_sign;
 use crate::scalar::cast_function::called;
 use crate::types::{arrow_type_gives_way, require_common_type};

@@ -13,7 +13,6 @@
 //!
 //! They are asked once the types of all operands are settled: until then a CASE of a literal and a date is a text.
 
-use super::arrays::{FOUND, MISSING};
 use crate::error::SqlError;
 use crate::scalar::cast_function::call_parts;
 use crate::types::{
@@ -25,6 +24,12 @@ use datafusion::common::{DFSchema, JoinConstraint, Result};
 use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, Operator};
 use std::fmt::Display;
+
+/// The function that tells whether an element was found in an array: `x = ANY (array)`.
+pub(in crate::query) const FOUND: &str = "coeval_array_found";
+
+/// The function that tells whether it was not: `x <> ALL (array)`, which compares by another operator.
+pub(in crate::query) const MISSING: &str = "coeval_array_missing";
 
 /// What PostgreSQL calls the construct that makes one column of two of joined tables.
 pub(super) const USING: &str = "JOIN/USING";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions of floats that are called with a `numeric` without digits: it is a `double precision` to them. DataFusion casts none to it.
 
-use super::any_numeric::is_any_numeric;
+use super::exact_types::is_any_numeric;
 use super::number_functions::with_numbers;
 use crate::wrapped::as_wrapped;
 use arrow::datatypes::DataType;

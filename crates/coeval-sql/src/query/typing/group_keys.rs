@@ -16,6 +16,7 @@
 //! GROUPING SETS, ROLLUP and CUBE go by what is kept, but for such numbers.
 
 use super::any_of_group::any_of_group;
+use super::exact_types::is_any_numeric;
 use super::intervals::length;
 use super::{any_numeric, array_keys, jsonb};
 use crate::error::SqlError;
@@ -43,7 +44,7 @@ fn key_of(value: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     }
     Ok(match value.get_type(schema) {
         Ok(DataType::Interval(_)) => Some(length(plain())),
-        Ok(ty) if any_numeric::is_any_numeric(&ty) => any_numeric::key(plain())?,
+        Ok(ty) if is_any_numeric(&ty) => any_numeric::key(plain())?,
         Ok(ty) if EnumType::of_arrow(&ty).is_some() => None,
         Ok(DataType::Struct(fields)) => key_of_row(&plain(), &fields, schema)?,
         _ => None,
@@ -106,7 +107,7 @@ fn with_shortest_in_sets(aggregate: Aggregate) -> Result<Transformed<Aggregate>>
         Expr::GroupingSet(set) => Some(set.distinct_expr()),
         _ => None,
     });
-    let is_number = |value: &&Expr| value.get_type(&schema).is_ok_and(|ty| any_numeric::is_any_numeric(&ty));
+    let is_number = |value: &&Expr| value.get_type(&schema).is_ok_and(|ty| is_any_numeric(&ty));
     let numbers: Vec<Expr> = sets.flatten().filter(is_number).cloned().collect();
     if numbers.is_empty() {
         return Ok(Transformed::no(aggregate));

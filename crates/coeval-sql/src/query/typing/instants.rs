@@ -6,7 +6,7 @@
 //! settled here, for all that gives one of several values (CASE, `coalesce`, UNION, arrays), and [`cast_by_zone`] is
 //! put in the place of each cast that a plan makes by itself.
 
-use super::settle::comparable_pair;
+use super::comparable::comparable_pair;
 use super::zoned_times::is_zoned_time;
 use crate::query::rewriting::Rewrite;
 use crate::scalar::cast_function::literal_as;

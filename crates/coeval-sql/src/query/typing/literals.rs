@@ -42,7 +42,7 @@ pub(crate) fn with_typed_literals<V: VisitMut>(syntax: &mut V) -> Result<(), Sql
 }
 
 /// Whether a type is the mark of a literal that is an `int`.
-pub(crate) fn is_int_literal(ty: &DataType) -> bool {
+pub(super) fn is_int_literal(ty: &DataType) -> bool {
     matches!(ty, DataType::Custom(name, _)
         if matches!(name.0.as_slice(), [ObjectNamePart::Identifier(ident)] if ident.value == INT_LITERAL))
 }

@@ -5,8 +5,8 @@
 //! operator of its own in its place, with nothing on the left, for which the planner asks us. On the left of what stands for `~` is an
 //! integer, whose type a parameter takes.
 
-use super::any_numeric::is_any_numeric;
 use super::bits;
+use super::exact_types::is_any_numeric;
 use crate::types::{no_prefix_operator, type_in_words};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};

@@ -2,7 +2,7 @@
 //! Functions of numbers that are called with a `numeric` without digits: they are other functions then, which compute with all digits.
 //! So are roots, powers, logarithms and signs of any `numeric`, whose results have as many digits as it takes.
 
-use super::any_numeric::is_any_numeric;
+use super::exact_types::is_any_numeric;
 use crate::functions::function;
 use crate::wrapped::as_wrapped;
 use arrow::datatypes::{DataType, Field, FieldRef};

@@ -2,7 +2,7 @@
 //! `corr`, `covar_pop` and their like as they are planned: they take `numeric` without digits beside what they take already. Once the types
 //! are settled [those of floats](super::regressions) stand in their places.
 
-use super::any_numeric::is_any_numeric;
+use super::exact_types::is_any_numeric;
 use super::number_functions::with_numbers;
 use super::regressions::Regression;
 use arrow::datatypes::{DataType, FieldRef};

@@ -4,7 +4,7 @@
 //!
 //! With `n` values the variance is `(n * squares - sum * sum) / (n * (n - 1))`. It is NaN if a value is NaN or infinite.
 
-use super::any_numeric::is_any_numeric;
+use super::exact_types::is_any_numeric;
 use super::number_functions::with_numbers;
 use super::variances::{Of, Spread};
 use crate::cancel;

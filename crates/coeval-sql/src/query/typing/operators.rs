@@ -19,19 +19,25 @@
 
 use super::any_numeric;
 use super::array_literals::array_of;
+use super::beside::pair;
 use super::bits;
+use super::choices::{make_labels, require_choices};
+use super::comparable::comparable_pair;
 use super::comparisons;
+use super::concatenations::concatenation;
 use super::dates;
 use super::distinctions::Distinction;
 use super::document_operators;
+use super::exact_types::is_any_numeric;
 use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
 use super::jsonb;
 use super::merged::{self, Merging};
+use super::mixed_floats::floats_of_one_type;
 use super::negated::Sign;
+use super::no_operator::no_operator;
 use super::numbers::{mean, quotient};
 use super::places;
-use super::settle::{comparable_pair, concatenation, floats_of_one_type, make_labels, pair, require_choices};
 use super::subscripts;
 use super::sums::sum;
 use super::windows;
@@ -40,7 +46,7 @@ use crate::error::SqlError;
 use crate::parameters::{Side, of_operand, typed_operands};
 use crate::query::compares;
 use crate::scalar::cast_function::literal_as;
-use crate::types::{column_type_of_arrow, column_type_of_field, type_in_words};
+use crate::types::{column_type_of_arrow, column_type_of_field};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, Result};
@@ -408,15 +414,6 @@ fn difference(
     Ok(Some(between.call(vec![end, start])))
 }
 
-/// `42883` for an operator that there is not for operands of these types.
-pub(in crate::query) fn no_operator(
-    left: &DataType,
-    operator: &dyn std::fmt::Display,
-    right: &DataType,
-) -> SqlError {
-    crate::types::no_operator(&type_in_words(left), operator, &type_in_words(right))
-}
-
 /// An interval times or by a number.
 fn interval_product(
     operator: Operator,
@@ -465,10 +462,7 @@ fn arithmetic(operator: &BinaryOperator) -> Option<Operator> {
 }
 
 fn is_number(ty: &DataType) -> bool {
-    ty.is_integer()
-        || ty.is_floating()
-        || matches!(ty, DataType::Decimal128(..))
-        || any_numeric::is_any_numeric(ty)
+    ty.is_integer() || ty.is_floating() || matches!(ty, DataType::Decimal128(..)) || is_any_numeric(ty)
 }
 
 /// A call of one of our functions.

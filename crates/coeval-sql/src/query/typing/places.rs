@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arithmetic with places in a log, which DataFusion takes for bytes: the distance of two, and a place so many bytes away.
 
-use super::any_numeric::is_any_numeric;
-use super::operators::no_operator;
+use super::exact_types::is_any_numeric;
+use super::no_operator::no_operator;
 use crate::functions::{PLACE_AFTER, PLACE_BEFORE, PLACE_DISTANCE, function};
 use crate::scalar::cast_function::{called, literal_as};
 use arrow::datatypes::DataType;

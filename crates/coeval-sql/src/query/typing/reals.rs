@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Values of type `real` beside other numbers, of which it does not have all.
 
-use super::any_numeric::is_any_numeric;
-use super::settle::doubles;
+use super::exact_types::is_any_numeric;
+use super::mixed_floats::doubles;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;

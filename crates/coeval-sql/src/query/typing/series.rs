@@ -3,7 +3,7 @@
 //! times of one width only. Where rows are made of the array, its members are made while they are read
 //! (`query/series.rs`).
 
-use super::any_numeric::is_any_numeric;
+use super::exact_types::is_any_numeric;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::scalar::cast_function::cast_array;

@@ -3,8 +3,9 @@
 //! DataFusion makes the default one of the first type, and cuts off what that has no room for. Of numbers without digits it would make
 //! bytes.
 
-use super::any_numeric::{is_any_numeric, settled_cast};
+use super::any_numeric::settled_cast;
 use super::comparisons::is_text_literal;
+use super::exact_types::is_any_numeric;
 use crate::scalar::cast_function::literal_as;
 use crate::types::common_arrow_type;
 use arrow::datatypes::DataType;

@@ -7,7 +7,7 @@
 //! over a frame that moves [`float_frames`]'; those of intervals [`interval_sums`]'; those of `numeric` without digits
 //! [`number_sums`](super::number_sums)'.
 
-use super::any_numeric::is_any_numeric;
+use super::exact_types::is_any_numeric;
 use super::kept_rows::KeptRows;
 use super::number_functions::with_numbers;
 use super::number_sums::NumberSum;

@@ -10,6 +10,7 @@
 //! | a time, an uuid, bytes in a window whose frame is a range | a number, the text of all digits |
 
 use super::any_numeric;
+use super::exact_types::is_any_numeric;
 use super::group_keys::key_of_any;
 use super::intervals::length;
 use crate::error::SqlError;
@@ -85,7 +86,7 @@ fn key_of(sort: &Sort, (place, frame): (usize, Frame), schema: &DFSchema) -> Res
     // By a range with an offset there is one key, to which the offset is added.
     let is_range = frame.is_range && place == 0;
     let has_offset = frame.has_offset;
-    if is_range && has_offset && !(ty.is_numeric() || ty.is_temporal() || any_numeric::is_any_numeric(&ty)) {
+    if is_range && has_offset && !(ty.is_numeric() || ty.is_temporal() || is_any_numeric(&ty)) {
         let what = "RANGE with offset PRECEDING/FOLLOWING";
         return Err(SqlError::unsupported(format!("{what} for column type {}", type_in_words(&ty))).into());
     }
@@ -122,7 +123,7 @@ pub(super) fn by_equals(keys: &mut [Sort], schema: &DFSchema) -> Result<bool> {
     for key in keys {
         let equal = match key.expr.get_type(schema) {
             Ok(DataType::Interval(_)) => Some(length(key.expr.clone())),
-            Ok(ty) if any_numeric::is_any_numeric(&ty) => any_numeric::key(key.expr.clone())?,
+            Ok(ty) if is_any_numeric(&ty) => any_numeric::key(key.expr.clone())?,
             _ => None,
         };
         if let Some(equal) = equal {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arithmetic with times of day that have a zone, which DataFusion takes for bytes.
 
-use super::operators::no_operator;
+use super::no_operator::no_operator;
 use crate::functions::{ZONED_AFTER, ZONED_BEFORE, ZONED_ON_DATE, function};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;

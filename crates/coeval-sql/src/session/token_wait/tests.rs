@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::cancel::CancelReason;
-use crate::session::block::tests::replica;
+use crate::session::staleness::tests::replica;
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);

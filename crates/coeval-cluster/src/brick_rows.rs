@@ -67,7 +67,7 @@ fn changes_of(view: &TableView, brick: &BrickView) -> LabelledChanges {
 }
 
 /// The rows and deletes of a brick of a view whose labels are above `through`. Cost: a copy of these rows, however many others there are.
-pub(super) fn changes_above(view: &TableView, brick: &BrickView, through: Epoch) -> LabelledChanges {
+pub(crate) fn changes_above(view: &TableView, brick: &BrickView, through: Epoch) -> LabelledChanges {
     let mut changes = of_rows(view.encode_runs_above(brick, through, LOAD_BYTES));
     changes.extend(deletes_of(brick).filter(|(label, _)| *label > through));
     changes
@@ -78,7 +78,7 @@ fn deletes_of(brick: &BrickView) -> impl Iterator<Item = (Epoch, BrickChange)> {
 }
 
 /// The labels of the rows and deletes of a brick.
-pub(super) fn labels_of(brick: &BrickView) -> impl Iterator<Item = Epoch> + use<> {
+pub(crate) fn labels_of(brick: &BrickView) -> impl Iterator<Item = Epoch> + use<> {
     use coeval_brick::EpochsPair::{Delete, Rows};
     brick.epochs().into_iter().map(|pair| match pair {
         Rows { epoch, .. } | Delete { epoch, .. } => epoch,
