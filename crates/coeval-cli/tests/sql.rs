@@ -450,18 +450,31 @@ fn a_directory_in_use_names_who_uses_it() {
     assert_ends_well(&coeval(&["sql", dir, "-c", "SELECT 1"]));
 }
 
-#[test]
-fn a_reader_that_goes_away_is_no_failure() {
+/// A command whose reader has gone.
+fn unread(arguments: &[&str]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_coeval"))
-        .args(["sql", "-c", "SELECT * FROM generate_series(1, 200000)"])
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     drop(child.stdout.take());
-    let output = bounded::end_of(child, "a query whose reader has gone", bounded::END_PATIENCE);
-    assert_ends_well(&output);
+    bounded::end_of(child, &format!("{arguments:?}, whose reader has gone"), bounded::END_PATIENCE)
+}
+
+/// Fails, with a panic, where a command prints and does not look what becomes of it.
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    assert_ends_well(&unread(&["sql", "-c", "SELECT * FROM generate_series(1, 200000)"]));
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| text(&dir.path().join(name)).to_owned();
+    let (database, archive, restored) = (place("db"), place("archive"), place("restored"));
+    assert_ends_well(&coeval(&["sql", &database, "-c", "CREATE TABLE t (a int PRIMARY KEY)"]));
+    assert_ends_well(&unread(&["backup", &database, &archive]));
+    assert_ends_well(&unread(&["check", "--archive", &archive]));
+    assert_ends_well(&unread(&["restore", &archive, &restored]));
+    assert_ends_well(&unread(&["check", &restored]));
 }
 
 #[test]
@@ -543,6 +556,7 @@ fn what_damage_has_left_is_read_with_salvage_and_kept_by_repair() {
     assert!(stderr(&salvage("INSERT INTO kept VALUES (3);")).contains("25006"));
     what_is_kept_is_served(path);
 
+    assert_eq!(unread(&["check", path]).status.code(), Some(1), "whether or not somebody has read it");
     let repaired = coeval(&["check", "--repair", path]);
     assert!(stdout(&repaired).contains("lost: table lost"), "{}", stdout(&repaired));
     assert!(stdout(&repaired).contains("history: what is left is a database of its own"));

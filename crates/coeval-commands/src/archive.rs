@@ -10,9 +10,10 @@ use crate::readable::grouped;
 use chrono::{DateTime, NaiveDateTime};
 use coeval::{Database, Error, Follower, LogTime, Lsn, SnapshotToken, Store, StoreError, Version};
 use coeval_archive::{
-    Archive, ArchiveError, Keep, RestoreReport, SpreadRows, Target, backup_with, check as check_archive,
-    collect as remove_others, restore as bring_back, spread_tables,
+    Archive, ArchiveError, CheckReport, Keep, RestoreReport, SpreadRows, Target, backup_with,
+    check as check_archive, collect as remove_others, restore as bring_back, spread_tables,
 };
+use std::io::{self, Write, stdout};
 use std::path::Path;
 use std::time::Instant;
 
@@ -39,8 +40,9 @@ pub(crate) fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
             None => return Err(Failure::work(format_args!("cannot open {}", dir.display()), error)),
         },
     };
-    println!("{said}");
-    arguments.keep.keep().map_or(Ok(()), |keep| collect(&place, keep))
+    let printed = writeln!(stdout(), "{said}").map_err(Failure::from);
+    // Whether or not somebody has read it.
+    arguments.keep.keep().map_or(printed, |keep| collect(&place, keep))
 }
 
 /// A database that nobody else has open, or a replica of one.
@@ -117,14 +119,15 @@ fn collect(place: &str, keep: Keep) -> Result<(), Failure> {
         Failure::Work(format!("the backup is there, and what is not to be kept is not removed: {error}"))
     };
     let report = Archive::open(place).and_then(|archive| remove_others(&archive, keep)).map_err(failed)?;
-    println!(
+    writeln!(
+        stdout(),
         "{} backups kept; removed: {} backups, {} stretches of log, {} pieces of files of {} bytes",
         report.backups_kept,
         report.backups_removed,
         report.chunks_removed,
         report.pieces_removed,
         grouped(report.bytes_removed)
-    );
+    )?;
     Ok(())
 }
 
@@ -147,39 +150,44 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
     let begun = Instant::now();
     let report = bring_back(&archive, &arguments.dir, target, token.map(|token| token.term()).or(history))
         .map_err(failed)?;
-    println!(
+    let mut out = stdout().lock();
+    writeln!(
+        out,
         "Restored {} bytes in {:.1} s: version {}, {} ({})",
         grouped(report.bytes),
         begun.elapsed().as_secs_f64(),
         report.version,
         report.end,
         report.time,
-    );
-    println!(
+    )?;
+    writeln!(
+        out,
         "It is of the history that ends with {}, and goes on in timeline {}",
         report.history, report.timeline
-    );
+    )?;
     if let Some(required) = &report.synchronous_replicas {
-        println!(
+        writeln!(
+            out,
             "Its commits wait for replicas, as those of the archived database did: {}. Without them none is acknowledged; a superuser's \
              SET synchronous_standby_names = '' has it wait for nobody",
             required.names.join(", ")
-        );
+        )?;
     }
     if let Some(gap) = &report.gap {
-        println!("The archive has more of this history behind a gap: {gap}");
+        writeln!(out, "The archive has more of this history behind a gap: {gap}")?;
     }
-    say_of_spread(&report);
+    say_of_spread(&mut out, &report)?;
     let node = if report.spread.is_some() { " --cluster HOST:PORT" } else { "" };
-    println!("coeval serve {}{node}", arguments.dir.display());
+    writeln!(out, "coeval serve {}{node}", arguments.dir.display())?;
     Ok(())
 }
 
 /// What a restore has of the rows of spread tables, which have a moment of their own.
-fn say_of_spread(report: &RestoreReport) {
+fn say_of_spread(out: &mut impl Write, report: &RestoreReport) -> io::Result<()> {
     if let Some(spread) = &report.spread {
         let tables = spread.tables.iter().map(|(name, rows)| format!("{name} ({})", grouped(*rows)));
-        println!(
+        writeln!(
+            out,
             "Rows of spread tables are as of {} (epoch {}, version {}), when a backup took them, and not of {}: {}. They wait in the \
              directory until it is served with --cluster, which loads them",
             spread.taken,
@@ -187,15 +195,17 @@ fn say_of_spread(report: &RestoreReport) {
             spread.version,
             report.time,
             tables.collect::<Vec<_>>().join(", ")
-        );
+        )?;
     }
     if !report.left_out.is_empty() {
         let what = if report.spread.is_some() { "older ones are there" } else { "there are none" };
-        println!(
+        writeln!(
+            out,
             "The backup that this began with was made without the rows of spread tables ({}): {what}",
             report.left_out.join(", ")
-        );
+        )?;
     }
+    Ok(())
 }
 
 /// Checks an archive, and says what it has.
@@ -206,46 +216,56 @@ fn say_of_spread(report: &RestoreReport) {
 pub(crate) fn check(place: &str) -> Result<(), Failure> {
     let archive = Archive::open(place).map_err(failed)?;
     let report = check_archive(&archive).map_err(failed)?;
+    let printed = print(&report).map_err(Failure::from);
+    // Whether or not somebody has read it.
+    if report.is_whole() { printed } else { Err(Failure::Said) }
+}
+
+fn print(report: &CheckReport) -> io::Result<()> {
+    let mut out = stdout().lock();
     for (position, time) in &report.backups {
-        println!("backup at {position} ({time})");
+        writeln!(out, "backup at {position} ({time})")?;
     }
     for spread in &report.spread {
-        println!(
+        writeln!(
+            out,
             "with backup at {}: {} rows of {} spread tables, as of {}",
             spread.backup,
             grouped(spread.rows),
             spread.tables,
             spread.taken
-        );
+        )?;
     }
     for (position, tables) in &report.left_out {
-        println!("backup at {position} is without the rows of spread tables: {tables}");
+        writeln!(out, "backup at {position} is without the rows of spread tables: {tables}")?;
     }
     for history in &report.histories {
-        println!("{history}");
+        writeln!(out, "{history}")?;
     }
-    println!(
+    writeln!(
+        out,
         "{} backups, {} stretches of log, {} pieces of files, {} bytes read",
         report.backups.len(),
         report.chunks,
         report.pieces,
         grouped(report.bytes)
-    );
+    )?;
     for gap in &report.gaps_between_backups {
-        println!("between two backups: {gap}");
+        writeln!(out, "between two backups: {gap}")?;
     }
     for gap in &report.gaps_of_unknown_kind {
-        println!(
+        writeln!(
+            out,
             "between two backups, of which an older program did not say whether anybody was to send that log: {gap}"
-        );
+        )?;
     }
     for gap in report.lost_gaps() {
-        println!("gap: {gap}");
+        writeln!(out, "gap: {gap}")?;
     }
     for problem in &report.problems {
-        println!("problem: {problem}");
+        writeln!(out, "problem: {problem}")?;
     }
-    if report.is_whole() { Ok(()) } else { Err(Failure::Said) }
+    Ok(())
 }
 
 fn target(arguments: &RestoreArguments) -> Result<Target, Failure> {

@@ -4,6 +4,7 @@
 mod bricks;
 mod catching_up;
 mod chain;
+mod changed_list;
 mod changes;
 mod failover;
 mod kept;

@@ -8,7 +8,8 @@
 //! | `NewestListAlone` | a commit that waited by a list of replicas that was to be replaced: the successor has enough promises by the newer list, of which those that have the commit are no part | five machines, lists that change |
 //!
 //! It was seen as long as machines here closed their files before they crashed, so that everything was synced. Of machines that crash as
-//! they should, 400 of five were tried.
+//! they should, 400 of five were tried. How it happens is shown step by step in `following/tests/changed_list.rs`: two lists of three that
+//! have one machine in common, and a change that one machine alone has. Dice seldom give that.
 
 use super::cluster::{Broken, Cluster, Extra};
 use super::inserts::Inserts;
