@@ -2,7 +2,7 @@
 //! A running statement that another thread cancels.
 #![allow(clippy::unwrap_used)]
 
-use coeval::{Database, Error, Outcome, Session, SqlState, TransactionStatus};
+use coeval::{CopyOutcome, Database, Error, Outcome, Session, SqlState, TransactionStatus};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -111,23 +111,34 @@ fn a_cancelled_statement_fails_its_transaction_block() {
     session.execute("ROLLBACK").unwrap();
 }
 
+/// What `wait` gives, which another thread cancels while it waits.
+fn cancelled_meanwhile<T>(session: &Session, wait: impl FnOnce() -> T) -> T {
+    let handle = session.cancel_handle();
+    let began = Instant::now();
+    let given = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            handle.cancel();
+        });
+        wait()
+    });
+    assert!(began.elapsed() < Duration::from_secs(300), "it has slept to the end");
+    given
+}
+
 /// The wait went on to its end, as only work on rows looked for requests.
 #[test]
 fn a_query_that_sleeps_is_cancelled_while_its_rows_are_read() {
     let db = Database::in_memory().unwrap();
     let mut session = db.session();
-    let handle = session.cancel_handle();
     let Outcome::Rows(mut rows) = session.start("SELECT pg_sleep(600)").unwrap() else { panic!("no rows") };
-    let began = Instant::now();
-    let next = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(100));
-            handle.cancel();
-        });
-        rows.next()
-    });
+    let next = cancelled_meanwhile(&session, || rows.next());
     assert_eq!(next.unwrap().unwrap_err().state(), SqlState::QueryCanceled);
-    assert!(rows.next().is_none() && began.elapsed() < Duration::from_secs(300));
+    assert!(rows.next().is_none());
+    let copy = session.start_copy("COPY (SELECT pg_sleep(600)) TO STDOUT").unwrap();
+    let CopyOutcome::Out(mut copy) = copy else { panic!("no rows") };
+    let error = cancelled_meanwhile(&session, || copy.find_map(Result::err));
+    assert_eq!(error.unwrap().state(), SqlState::QueryCanceled);
     assert_eq!(session.execute("SELECT 1").unwrap(), 1);
 }
 

@@ -87,7 +87,22 @@ pub(crate) fn no_database(path: &Path) -> Failure {
 /// If something else is there, another process has it open, or a file is damaged.
 pub(crate) fn open_with(path: &Path, options: DatabaseOptions) -> Result<Database, Failure> {
     let opened = try_open(path, options)?;
-    opened.map_err(|error| Failure::work(format_args!("cannot open {}", path.display()), error))
+    opened.map_err(|error| {
+        let shown = path.display();
+        match holder(&error).and_then(|holder| way_to_server(path, holder)) {
+            Some(way) => Failure::Work(format!("cannot open {shown}: {error}; it is served: {way}")),
+            None => Failure::work(format_args!("cannot open {shown}"), error),
+        }
+    })
+}
+
+/// The command that reaches the server that has a directory open, if it has said where it listens. What another process has left there
+/// is not followed.
+fn way_to_server(path: &Path, holder: &Holder) -> Option<String> {
+    let served = served::read(path).ok()??;
+    let nearby = served.nearby();
+    (holder.pid == Some(served.process))
+        .then(|| format!("psql -h {} -p {} coeval", nearby.ip(), nearby.port()))
 }
 
 /// The same, with the database's own error for who knows what to do then.
@@ -134,6 +149,20 @@ pub(crate) fn options() -> DatabaseOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::served::{Served, ServedFile};
+
+    #[test]
+    fn who_has_a_directory_open_is_reached_where_it_says() {
+        let directory = tempfile::tempdir().unwrap();
+        let way = |pid| {
+            way_to_server(directory.path(), &Holder { pid: Some(pid), command: "coeval serve".to_owned() })
+        };
+        assert_eq!(way(7), None);
+        let served = Served { process: 7, user: None, address: "0.0.0.0:5433".parse().unwrap() };
+        let _file = ServedFile::write(directory.path(), &served).unwrap();
+        assert_eq!(way(7).unwrap(), "psql -h 127.0.0.1 -p 5433 coeval");
+        assert_eq!(way(8), None);
+    }
 
     #[test]
     fn foreign_directories_are_told_from_empty_ones_and_databases() {

@@ -22,7 +22,7 @@ mod variables;
 mod waiting;
 
 use crate::arguments::SqlArguments;
-use crate::directory;
+use crate::directory::{self, Contents};
 use crate::failure::Failure;
 use crate::grid::Colours;
 use coeval::{Database, TransactionStatus};
@@ -30,6 +30,7 @@ use look::Audience;
 use problem::Origin;
 use shell::{Flow, Shell};
 use std::io::{IsTerminal, stdin, stdout};
+use std::path::Path;
 
 /// Opens the database and runs what there is to run.
 ///
@@ -38,10 +39,11 @@ use std::io::{IsTerminal, stdin, stdout};
 pub(crate) fn run(arguments: &SqlArguments) -> Result<(), Failure> {
     let has_script = !arguments.commands.is_empty() || !arguments.files.is_empty();
     let is_conversation = !has_script && stdin().is_terminal() && stdout().is_terminal();
+    let before = arguments.dir.as_deref().map(directory::look).transpose()?;
     let db = open(arguments)?;
     let mut shell = Shell::new(db, std::io::BufWriter::new(stdout()), audience());
     if is_conversation {
-        print_welcome(arguments);
+        print_welcome(&place(arguments.dir.as_deref(), before));
         return repl::converse(&mut shell);
     }
     let flow = if has_script { run_given(&mut shell, arguments)? } else { run_piped(&mut shell)? };
@@ -99,10 +101,28 @@ fn audience() -> Audience {
     Audience::Person(if wants_colours { Colours::On } else { Colours::Off })
 }
 
-fn print_welcome(arguments: &SqlArguments) {
-    let place = match &arguments.dir {
-        Some(dir) => format!("the database in {}", dir.display()),
-        None => "a database in memory, which is gone when you leave".to_owned(),
-    };
+fn print_welcome(place: &str) {
     println!("coeval {}: {place}\nType \\? for help, \\q to leave.\n", env!("CARGO_PKG_VERSION"));
+}
+
+/// Where the database is, and whether it was there before: else the name may have been mistyped.
+fn place(dir: Option<&Path>, before: Option<Contents>) -> String {
+    match (dir, before) {
+        (Some(dir), Some(Contents::Nothing)) => format!("a new database in {}", dir.display()),
+        (Some(dir), _) => format!("the database in {}", dir.display()),
+        (None, _) => "a database in memory, which is gone when you leave".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_database_is_called_so() {
+        let dir = Some(Path::new("shop"));
+        assert_eq!(place(dir, Some(Contents::Nothing)), "a new database in shop");
+        assert_eq!(place(dir, Some(Contents::Database)), "the database in shop");
+        assert!(place(None, None).contains("in memory"));
+    }
 }

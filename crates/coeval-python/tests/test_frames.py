@@ -60,6 +60,21 @@ def test_results_as_frames(db):
     assert db.sql("SELECT id, name FROM typed WHERE id > 5").pl().shape == (0, 2)
 
 
+def test_values_of_enums_are_appended(db):
+    """They were refused as texts, also those that a result had given."""
+    db.sql("CREATE TYPE \"My mood\" AS ENUM ('good', 'bad'); CREATE TABLE m (id int, \"Now\" \"My mood\")")
+    assert db.append("m", pandas.DataFrame({"id": [1, 2], "Now": ["bad", None]})) == 2
+    assert db.append("m", {"id": [3], "Now": ["good"]}) == 1
+    found = db.sql("SELECT * FROM m ORDER BY id")
+    assert db.append("m", found.df()) == 3
+    assert db.append("public.m", db.sql("SELECT * FROM m WHERE id < 3").arrow()) == 4
+    assert db.append("m", db.sql("SELECT id, \"Now\" FROM m WHERE id = 3").pl()) == 2
+    counted = db.sql("SELECT \"Now\", count(*) FROM m GROUP BY 1 ORDER BY 1").fetchall()
+    assert counted == [("good", 4), ("bad", 4), (None, 4)]
+    with pytest.raises(coeval.DataError):
+        db.append("m", {"id": [4], "Now": ["so so"]})
+
+
 def test_lists_of_texts_and_bytes_as_frames(db):
     """Pyarrow refused them: it makes nothing for pandas of lists of views."""
     frame = db.sql("SELECT ARRAY['a', NULL] AS t, ARRAY['\\x00ff'::bytea] AS b, NULL::text[] AS n").df()

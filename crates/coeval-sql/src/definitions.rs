@@ -27,7 +27,7 @@ impl Definitions {
     /// All names with what they stand for, by schema and name, but those of sequences that nobody has made: they give hidden
     /// row ids.
     pub fn names(&self) -> impl Iterator<Item = (&QualifiedName, ObjectRef)> {
-        self.catalog.names().filter(|(_, object)| !self.gives_hidden_values(*object))
+        self.catalog.names().filter(move |(_, object)| !self.gives_hidden_values(*object))
     }
 
     /// Whether this is a sequence of a hidden column.

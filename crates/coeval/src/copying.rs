@@ -2,7 +2,7 @@
 //! COPY FROM STDIN and TO STDOUT: the program gives the bytes, or gets them.
 
 use crate::error::Error;
-use coeval_sql::{CommandTag, CopyIn, CopyOut, Deadline, LateFailure, SqlError};
+use coeval_sql::{CancelHandle, CommandTag, CopyIn, CopyOut, Deadline, LateFailure, SqlError};
 
 /// What a COPY has come to.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub struct CopyOutput {
     block: Option<LateFailure>,
     /// When it ends at the latest.
     _deadline: Option<Deadline>,
+    /// What it is cancelled by.
+    cancel: CancelHandle,
 }
 
 /// Where the bytes of a COPY TO STDOUT are.
@@ -45,8 +47,13 @@ enum At {
 }
 
 impl CopyOutput {
-    pub(crate) fn new(copy: CopyOut, block: Option<LateFailure>, deadline: Option<Deadline>) -> Self {
-        Self { copy, at: At::Header, rows: 0, block, _deadline: deadline }
+    pub(crate) fn new(
+        copy: CopyOut,
+        block: Option<LateFailure>,
+        deadline: Option<Deadline>,
+        cancel: CancelHandle,
+    ) -> Self {
+        Self { copy, at: At::Header, rows: 0, block, _deadline: deadline, cancel }
     }
 
     /// How many rows were given so far.
@@ -57,7 +64,7 @@ impl CopyOutput {
 
     /// The bytes of the next rows; `None` behind the last ones.
     fn rows_piece(&mut self) -> Result<Option<Vec<u8>>, SqlError> {
-        let Some(rows) = self.copy.next_blocking() else { return Ok(None) };
+        let Some(rows) = self.copy.next_unless_cancelled(&self.cancel) else { return Ok(None) };
         let rows = rows?;
         let mut piece = Vec::new();
         for message in 0..rows.messages() {

@@ -110,7 +110,8 @@ impl Session {
             Execution::CopyIn(copy) => Ok(CopyOutcome::In(CopyInput { copy: *copy, _deadline: deadline })),
             Execution::CopyOut(copy) => {
                 let block = self.inner.late_failure();
-                Ok(CopyOutcome::Out(CopyOutput::new(*copy, block, deadline)))
+                let cancel = self.inner.cancel_handle();
+                Ok(CopyOutcome::Out(CopyOutput::new(*copy, block, deadline, cancel)))
             }
             Execution::Done(_) | Execution::Values(..) | Execution::Rows(..) | Execution::Stream(_) => {
                 Err(self.no_copy())

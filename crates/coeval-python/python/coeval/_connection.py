@@ -27,6 +27,11 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 _ISOLATION = ("serializable", "repeatable read", "read committed")
 # The name of the frame that `append` reads.
 _APPENDED = "coeval append"
+_AN_ENUM = "SELECT enumtypid FROM pg_catalog.pg_enum LIMIT 1"
+# The columns of a table that are of enums, with their types.
+_ENUMS_OF = """SELECT a.attname, pg_catalog.format_type(a.atttypid, NULL)
+    FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+    WHERE t.typtype = 'e' AND a.attrelid = pg_catalog.to_regclass($1)"""
 _RUNS_MAX = 100
 _WAIT_FIRST = 0.001
 _WAIT_MAX = 0.1
@@ -132,8 +137,14 @@ class Session:
         names = [quoted(name) for name in _frames.columns_of(stream)]
         if isinstance(self._native, _server.Session):
             return _interrupts.call(self._native, self._native.append, _table_name(table), names, stream)
-        columns = ", ".join(names)
-        text = f"INSERT INTO {_table_name(table)} ({columns}) SELECT {columns} FROM {quoted(_APPENDED)}"
+        enums: dict[str, str] = {}
+        # Where there are none, which takes less to find out, no table has columns of them.
+        if self._native.run(_AN_ENUM, None).fetch():
+            found = _interrupts.call(self._native, self._native.run, _ENUMS_OF, [_table_name(table)]).fetch()
+            enums = {quoted(name): kind for name, kind in found}
+        # Frames have texts for the values of an enum, and no statement takes those for them by itself.
+        values = ", ".join(f"CAST({name} AS {enums[name]})" if name in enums else name for name in names)
+        text = f"INSERT INTO {_table_name(table)} ({', '.join(names)}) SELECT {values} FROM {quoted(_APPENDED)}"
         with _frames.lent(self._native, {_APPENDED: stream}):
             return _interrupts.call(self._native, self._native.run, text, None).row_count or 0
 

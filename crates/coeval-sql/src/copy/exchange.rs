@@ -11,6 +11,7 @@ use super::options::{CopyDirection, CopyFormat, CopyOptions};
 use super::portions::{Gathered, PORTION_BYTES, PortionReader};
 use super::rejected::Rejections;
 use super::{copied_columns, copied_table, returned_rows};
+use crate::cancel::CancelHandle;
 use crate::context::{Execute, StatementContext};
 use crate::dml::refuse_read_only;
 use crate::error::SqlError;
@@ -407,12 +408,21 @@ impl CopyOut {
         batch.and_then(|batch| self.encoder.take(batch.as_ref())).transpose()
     }
 
-    /// As [`Self::next`], for a thread that may wait.
+    /// As [`Self::next`], for a thread that may wait, until the statement is cancelled.
+    ///
+    /// # Errors
+    /// As [`Self::next`]; [`QueryCanceled`](crate::SqlState::QueryCanceled).
     ///
     /// # Panics
     /// On a thread that runs asynchronous work.
-    pub fn next_blocking(&mut self) -> Option<Result<CopyRows, SqlError>> {
-        futures::executor::block_on(self.next())
+    pub fn next_unless_cancelled(&mut self, cancel: &CancelHandle) -> Option<Result<CopyRows, SqlError>> {
+        futures::executor::block_on(async {
+            tokio::select! {
+                biased;
+                next = self.next() => next,
+                reason = cancel.cancelled() => Some(Err(reason.error())),
+            }
+        })
     }
 
     /// Appends the message of this number of these rows: a row of text, CSV and the binary format, a piece of Parquet and
