@@ -410,11 +410,7 @@ fn plan_query(
     dependencies.unkept |= names_types;
     let columns = with_origins(&output_names::shown(&marked_schema(&logical)), &logical);
     let special_parameters = if count == 0 { Vec::new() } else { special_parameters(&logical, count) };
-    let principal = context.settings.principal();
-    let made_for = match dependencies.reads_views {
-        true => MadeFor::with_views(principal, context.transaction, engine.store()),
-        false => MadeFor::new(principal, context.transaction, engine.store()),
-    };
+    let made_for = made_for(&dependencies, context);
     let found_by_name = dependencies.tables.iter().map(|table| found_by_name(table, context)).collect();
     Ok(PlannedQuery {
         is_correlated: has_correlated(&logical),
@@ -433,6 +429,15 @@ fn plan_query(
         search_path: context.settings.shared_search_path(),
         optimized: Mutex::new(None),
     })
+}
+
+/// Whose statements a plan is for.
+fn made_for(dependencies: &Dependencies, context: &StatementContext<'_>) -> MadeFor {
+    let principal = context.settings.principal();
+    match dependencies.reads_views {
+        true => MadeFor::with_views(principal, context.transaction, context.engine.store()),
+        false => MadeFor::new(principal, context.transaction, context.engine.store()),
+    }
 }
 
 /// A settled plan whose subqueries run for each row where DataFusion makes no join of them, and whether there are such.
