@@ -35,7 +35,9 @@ mod relaxed;
 
 pub(super) use joined::joined;
 
-use super::dependencies::{OuterArguments, depends_on_outer, names_outer, outer_arguments, subquery_of};
+use super::dependencies::{
+    OuterArguments, depends_on_outer, has_correlated, names_outer, outer_arguments, subquery_of,
+};
 use super::ordering::with_columns_of_subqueries;
 use super::origins::catalog_type;
 use super::rewriting::{Below, has_concern, has_concern_anywhere, rewrite_node, rewrite_plan};
