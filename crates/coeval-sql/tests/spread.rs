@@ -534,7 +534,7 @@ fn below_serializable_rows_are_not_seen_without_the_load_that_they_are_one_with(
     let nodes = Nodes::with_ages(Ages::Named);
     nodes.note_age();
     for (day, level) in (1..).zip(["REPEATABLE READ", "READ COMMITTED"]) {
-        nodes.shared.hold_decisions(true);
+        nodes.shared.hold_decisions();
         let engine = Arc::clone(&nodes.engines[0]);
         let write = format!("BEGIN; INSERT INTO done VALUES ({day}); {LOAD}; COMMIT");
         let writing = std::thread::spawn(move || engine.session().execute(&write).map(drop));
@@ -550,7 +550,7 @@ fn below_serializable_rows_are_not_seen_without_the_load_that_they_are_one_with(
             rows(&mut session, BOTH)
         });
         std::thread::sleep(Duration::from_millis(50));
-        nodes.shared.hold_decisions(false);
+        nodes.shared.go_on_deciding();
         writing.join().unwrap().unwrap();
         assert_eq!(reading.join().unwrap(), [format!("{day} {day}")], "{level}");
     }

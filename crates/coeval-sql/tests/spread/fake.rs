@@ -137,9 +137,14 @@ impl Shared {
         self.state.lock().modes.clone()
     }
 
-    /// From now on loads whose rows are there wait, or go on.
-    pub(crate) fn hold_decisions(&self, holds: bool) {
-        self.state.lock().holds_decisions = holds;
+    /// From now on loads whose rows are there wait.
+    pub(crate) fn hold_decisions(&self) {
+        self.state.lock().holds_decisions = true;
+    }
+
+    /// They go on.
+    pub(crate) fn go_on_deciding(&self) {
+        self.state.lock().holds_decisions = false;
     }
 
     /// The age that rows can name now: the number of the last commit.
