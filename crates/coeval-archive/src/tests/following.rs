@@ -269,7 +269,7 @@ fn stretches_that_follow_on_are_taken_together() {
             }
         }
     }
-    assert!(files > 0 && groups == 2, "{files} files, and {groups} groups of records instead of those around them");
+    assert!(files > 0 && groups == 2, "{files} files, {groups} groups of records around them");
     assert_eq!(copy.position(), together.end());
     copy.check(&primary.moments);
     assert!(rows_of(copy.store()) == *primary.last().rows);
