@@ -37,8 +37,8 @@ use std::sync::atomic::AtomicBool;
 const LOOKS_PER_LISTING: u32 = 64;
 
 /// Records of about so many bytes are handed over together. Whoever takes them makes a world of each part, which costs as much for
-/// a few megabytes of scattered changes as for many.
-const PART_BYTES: usize = 32 << 20;
+/// a few megabytes of scattered changes as for many. A replica has two of these in memory, as over the wire.
+const PART_BYTES: usize = 64 << 20;
 
 /// Makes the directory of a replica, which is empty, not there, or has a copy that did not end, of the newest backup in the
 /// newest history. Complete and durable on return, with the place where its log begins. `progress` hears how many bytes have
