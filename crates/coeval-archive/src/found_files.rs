@@ -51,7 +51,7 @@ impl FoundFile {
             read_piece(files[file].1, offset, piece_bytes)
         };
         let mut found = BTreeMap::new();
-        each_at_once(&places, read, &mut |place, piece| {
+        each_at_once(&places, read, &mut |place, piece: (Piece, u32)| {
             let bytes = piece.0.bytes;
             found.insert(*place, piece);
             look(bytes)
@@ -102,7 +102,7 @@ impl FoundFile {
         let put = |missing: &MissingPiece<'_>| -> Result<Put, ArchiveError> {
             archive.put_new(&missing.piece.name(), missing.read()?)
         };
-        each_at_once(&missing, put, &mut |missing, put| {
+        each_at_once(&missing, put, &mut |missing, put: Put| {
             let bytes = missing.piece.bytes;
             look(bytes, if put == Put::New { bytes } else { 0 })
         })

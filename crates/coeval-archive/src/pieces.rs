@@ -187,7 +187,7 @@ mod tests {
     fn what_is_done_at_once_is_noted_once_each() {
         for count in [0, 1, PIECES_AT_ONCE, 50] {
             let (items, mut noted) = ((0..count).collect::<Vec<_>>(), BTreeSet::new());
-            each_at_once(&items, |item| Ok(item * 2), &mut |item, double| {
+            each_at_once(&items, |item| Ok(item * 2), &mut |item, double: usize| {
                 assert!(double == item * 2 && noted.insert(*item));
                 Ok(())
             })
