@@ -16,6 +16,7 @@ use crate::archive::{Archive, Check};
 use crate::contents::put_term;
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
+use crate::found_files::FoundFile;
 use crate::log_sender::LogSender;
 use crate::names::SEGMENTS;
 use crate::pieces::{ArchivedFile, PIECE_BYTES, Piece};
@@ -73,8 +74,11 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// How often it is looked whether they are.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
+/// Files that are open at once. Their pieces are worked on several at a time, whichever file they are of.
+const FILES_AT_ONCE: usize = 64;
+
 /// The pieces of files that were looked at before. Files of one name never change while a database is open.
-pub(crate) type KnownFiles = HashMap<String, ArchivedFile>;
+pub(crate) type KnownFiles = HashMap<String, FoundFile>;
 
 /// Makes a backup of a database that is open, while it is used: commits go on. What the archive has is not sent again. On
 /// return the backup can be restored, whatever becomes of the database. It has what was published when the call began, of a replica
@@ -85,7 +89,7 @@ pub(crate) type KnownFiles = HashMap<String, ArchivedFile>;
 /// [`ArchiveError`]; what was sent stays for the next attempt. [`ArchiveError::SpreadElsewhere`] if the database has tables that are spread
 /// over a cluster: [`backup_with`] is for those. [`ArchiveError::HeldTooMuch`] once more log has come meanwhile than is
 /// kept for a slot ([`Store::set_slot_bytes_max`]); [`ArchiveError::Unconfirmed`] of a replica (of a primary that is served, that is the caller's business: [`Store::has_confirmed`]); [`ArchiveError::Unpublished`]. [`ArchiveError::Stopping`] soon after the archive is not to be
-/// waited for [any more](Archive::until): a checkpoint, or the reading of a file, is brought to its end before.
+/// waited for [any more](Archive::until): a checkpoint, or the pieces that are under way, are brought to their end before.
 ///
 /// Cost: a checkpoint; reading all of its files; sending what is new. What the backup needs is kept on the disk until it ends.
 pub fn backup(
@@ -188,6 +192,54 @@ fn is_published_within(
     Ok(true)
 }
 
+/// Reads the files of a checkpoint that are not known, so that the pieces of these and no others are.
+fn find_files(
+    copy: &BaseCopy,
+    known: &mut KnownFiles,
+    done: &mut BackupProgress,
+    progress: &mut dyn FnMut(BackupProgress) -> Result<(), ArchiveError>,
+) -> Result<(), ArchiveError> {
+    known.retain(|name, _| copy.files().contains(name));
+    done.bytes_found = known.values().map(|found| found.file.bytes()).sum();
+    let unknown: Vec<_> = copy.files().iter().filter(|name| !known.contains_key(*name)).collect();
+    for names in unknown.chunks(FILES_AT_ONCE) {
+        let files = names.iter().map(|name| copy.open(name)).collect::<Result<Vec<_>, _>>()?;
+        let files: Vec<_> = names.iter().map(|name| name.as_str()).zip(&files).collect();
+        let found = FoundFile::find(&files, &mut |bytes| {
+            done.bytes_found += bytes;
+            progress(*done)
+        })?;
+        known.extend(found.into_iter().map(|found| (found.file.name.clone(), found)));
+    }
+    Ok(())
+}
+
+/// Sends what the archive lacks of the files of a checkpoint, which are all known.
+fn send_files(
+    archive: &Archive,
+    copy: &BaseCopy,
+    known: &KnownFiles,
+    there: &mut BTreeSet<(String, u64)>,
+    done: &mut BackupProgress,
+    progress: &mut dyn FnMut(BackupProgress) -> Result<(), ArchiveError>,
+) -> Result<(), ArchiveError> {
+    let files = copy.files().iter().map(|name| &known[name]);
+    let (all_there, lacking): (Vec<_>, Vec<_>) = files.partition(|found| found.is_in(there));
+    done.bytes_there = all_there.iter().map(|found| found.file.bytes()).sum();
+    progress(*done)?;
+    for found in lacking.chunks(FILES_AT_ONCE) {
+        let open = |found: &&FoundFile| copy.open(&found.file.name);
+        let files = found.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let files: Vec<_> = found.iter().copied().zip(&files).collect();
+        FoundFile::send(archive, &files, there, &mut |bytes_there, bytes_sent| {
+            done.bytes_there += bytes_there;
+            done.bytes_sent += bytes_sent;
+            progress(*done)
+        })?;
+    }
+    Ok(())
+}
+
 /// A checkpoint whose pieces are all in the archive.
 pub(crate) struct Base {
     copy: BaseCopy,
@@ -223,14 +275,7 @@ impl Base {
         archive.claim(terms.database_id())?;
         put_term(archive, &terms.terms()[..=place])?;
         let mut done = BackupProgress::default();
-        known.retain(|name, _| copy.files().contains(name));
-        for name in copy.files() {
-            if !known.contains_key(name) {
-                known.insert(name.clone(), ArchivedFile::of(name, &mut copy.open(name)?)?);
-            }
-            done.bytes_found += known[name].bytes();
-            progress(done)?;
-        }
+        find_files(&copy, known, &mut done, progress)?;
         let entry = BackupEntry {
             database: terms.database_id(),
             term: term.id,
@@ -240,7 +285,7 @@ impl Base {
             made: LogTime::now().micros(),
             log_end: copy.position().get(),
             manifest: copy.manifest().chunks(PIECE_BYTES).map(Piece::of).collect(),
-            files: copy.files().iter().map(|name| known[name].clone()).collect(),
+            files: copy.files().iter().map(|name| known[name].file.clone()).collect(),
             is_alone: Some(false),
             spread: None,
             left_out: Vec::new(),
@@ -253,11 +298,7 @@ impl Base {
                 done.bytes_sent += piece.bytes;
             }
         }
-        for file in &entry.files {
-            done.bytes_sent += file.send(archive, &mut copy.open(&file.name)?, &mut there)?;
-            done.bytes_there += file.bytes();
-            progress(done)?;
-        }
+        send_files(archive, &copy, known, &mut there, &mut done, progress)?;
         let (spread_announced, bytes_sent) = (Vec::new(), done.bytes_sent);
         let entry = UnfinishedEntry { entry, announced, spread_announced, bytes_sent };
         Ok(Self { copy, entry })

@@ -37,8 +37,8 @@ use std::sync::atomic::AtomicBool;
 const LOOKS_PER_LISTING: u32 = 64;
 
 /// Records of about so many bytes are handed over together. Whoever takes them makes a world of each part, which costs as much for
-/// a few megabytes of scattered changes as for many.
-const PART_BYTES: usize = 32 << 20;
+/// a few megabytes of scattered changes as for many. A replica has two of these in memory, as over the wire.
+const PART_BYTES: usize = 64 << 20;
 
 /// Makes the directory of a replica, which is empty, not there, or has a copy that did not end, of the newest backup in the
 /// newest history. Complete and durable on return, with the place where its log begins. `progress` hears how many bytes have
@@ -200,6 +200,33 @@ impl ArchivedLog {
         Ok(None)
     }
 
+    /// As [`next`](Self::next), with those stretches behind it that are known to be there, up to as many bytes of records as are [handed
+    /// over together](ArchivedStretch::parts): for one who is far behind.
+    ///
+    /// # Errors
+    /// As there. What comes with a stretch behind the first one is told when that is the first.
+    ///
+    /// Cost: a request for each stretch.
+    pub fn next_together(
+        &mut self,
+        own: &TermHistory,
+        position: Lsn,
+    ) -> Result<Option<ArchivedStretch>, ArchiveError> {
+        let Some(mut stretch) = self.next(own, position)? else { return Ok(None) };
+        let last = own.last().map(|term| term.id);
+        // Behind a record that begins a term, `own` does not say any more whose beginning the log is.
+        while last == Some(stretch.term) {
+            let Ok(Some(next)) = self.find(own, stretch.end) else { break };
+            let bytes = usize::try_from(next.end.get() - stretch.end.get()).unwrap_or(PART_BYTES);
+            if last != Some(next.chunk.term) || stretch.bytes() + bytes > PART_BYTES {
+                break;
+            }
+            let Ok(next) = self.fetch(next, stretch.end) else { break };
+            stretch.append(next);
+        }
+        Ok(Some(stretch))
+    }
+
     /// The terms of the newest history, for one whose log has the terms `own`.
     ///
     /// # Errors
@@ -269,11 +296,17 @@ impl ArchivedLog {
 
     fn fetch(&mut self, stretch: Stretch, position: Lsn) -> Result<ArchivedStretch, ArchiveError> {
         let fetched = LogChunk::fetch(&self.archive, stretch.chunk);
-        let chunk = fetched.inspect_err(|_| {
+        let LogChunk { head, mut records } = fetched.inspect_err(|_| {
             // It may have been collected since it was listed.
             self.contents = None;
         })?;
-        Ok(ArchivedStretch { archive: self.archive.clone(), chunk, position, end: stretch.end })
+        // What is before was in an earlier stretch, what is behind belongs to another history.
+        let range = position..stretch.end;
+        records.retain(|record| range.contains(&record.start()));
+        let files = head.files.into_iter().map(|(at, file)| (Lsn::new(at), file));
+        let files = files.filter(|(at, _)| range.contains(at)).collect();
+        let (archive, term) = (self.archive.clone(), head.term);
+        Ok(ArchivedStretch { archive, term, records, files, position, end: stretch.end })
     }
 
     /// In what is known.
@@ -314,10 +347,14 @@ enum Look {
     All,
 }
 
-/// A stretch of log from some record on.
+/// A stretch of log from some record on, or several that follow on.
 pub struct ArchivedStretch {
     archive: Archive,
-    chunk: LogChunk,
+    /// The id of the term that wrote it.
+    term: u64,
+    records: Vec<LogRecord>,
+    /// The files that records name, with where the record begins.
+    files: Vec<(Lsn, ArchivedFile)>,
     position: Lsn,
     end: Lsn,
 }
@@ -372,26 +409,38 @@ impl ArchivedStretch {
         self.end
     }
 
+    /// Bytes of its records.
+    fn bytes(&self) -> usize {
+        self.records.iter().map(|record| record.payload.len()).sum()
+    }
+
+    /// Adds the one that begins where this one ends.
+    fn append(&mut self, next: Self) {
+        self.records.extend(next.records);
+        self.files.extend(next.files);
+        self.end = next.end;
+    }
+
     /// All of it, in order.
     #[must_use]
     pub fn parts(&self) -> Vec<ArchivedPart<'_>> {
         let mut parts = Vec::new();
-        let (mut first, mut bytes) = (None, 0);
-        let mut next = 0;
-        for (record, named) in self.chunk.records_in(self.position..self.end) {
-            let at = self.chunk.records.partition_point(|other| other.end < record.end);
-            let begin = *first.get_or_insert(at);
-            if (!named.is_empty() || bytes >= PART_BYTES) && begin < at {
-                parts.push(ArchivedPart::Records(&self.chunk.records[begin..at]));
-                (first, bytes) = (Some(at), 0);
+        let mut files = self.files.iter().peekable();
+        let (mut begin, mut bytes) = (0, 0);
+        for (at, record) in self.records.iter().enumerate() {
+            let start = record.start();
+            let has_files = files.peek().is_some_and(|(named, _)| *named <= start);
+            if (has_files || bytes >= PART_BYTES) && begin < at {
+                parts.push(ArchivedPart::Records(&self.records[begin..at]));
+                (begin, bytes) = (at, 0);
             }
-            let files = named.into_iter().map(|file| ArchivedFilePart { archive: &self.archive, file });
-            parts.extend(files.map(ArchivedPart::File));
+            while let Some((_, file)) = files.next_if(|(named, _)| *named <= start) {
+                parts.push(ArchivedPart::File(ArchivedFilePart { archive: &self.archive, file }));
+            }
             bytes += record.payload.len();
-            next = at + 1;
         }
-        if let Some(begin) = first {
-            parts.push(ArchivedPart::Records(&self.chunk.records[begin..next]));
+        if begin < self.records.len() {
+            parts.push(ArchivedPart::Records(&self.records[begin..]));
         }
         parts
     }

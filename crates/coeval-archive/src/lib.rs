@@ -32,6 +32,7 @@ mod contents;
 mod entry;
 mod error;
 mod following;
+mod found_files;
 mod gap;
 mod history;
 mod log_chunk;

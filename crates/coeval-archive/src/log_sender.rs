@@ -7,10 +7,10 @@ use crate::announcement::Announcement;
 use crate::archive::{Archive, Put};
 use crate::contents::put_term;
 use crate::error::ArchiveError;
+use crate::found_files::FoundFile;
 use crate::history::History;
 use crate::log_chunk::ChunkBuilder;
 use crate::names::SEGMENTS;
-use crate::pieces::ArchivedFile;
 use coeval_store::log::{LogRecord, Lsn};
 use coeval_store::{CopiedFile, Fed, LogFeed, LogMark, LogTime, Store, Term};
 use std::collections::{BTreeSet, VecDeque};
@@ -44,6 +44,8 @@ struct Stretch {
     chunk: ChunkBuilder,
     /// In the order in which the head names them, with where the records begin that name them.
     files: Vec<(u64, String, CopiedFile)>,
+    /// The same with their pieces, once they were read.
+    found: Vec<FoundFile>,
     announced: Option<Announcement>,
 }
 
@@ -171,7 +173,7 @@ impl LogSender {
         let database = self.database;
         let (stretch, _) = self.growing.get_or_insert_with(|| {
             let chunk = ChunkBuilder::new(database, term.id, start);
-            (Stretch { term, chunk, files: Vec::new(), announced: None }, Instant::now())
+            (Stretch { term, chunk, files: Vec::new(), found: Vec::new(), announced: None }, Instant::now())
         });
         for (name, file) in self.arriving.drain(..) {
             stretch.files.push((start.get(), name, file));
@@ -226,20 +228,22 @@ impl Stretch {
     fn send(&mut self, archive: &Archive) -> Result<u64, ArchiveError> {
         let mut sent = 0;
         if !self.files.is_empty() {
-            if self.chunk.head.files.is_empty() {
-                let named = self.files.iter_mut();
-                let named = named.map(|(at, name, file)| Ok((*at, ArchivedFile::of(name, file)?)));
-                self.chunk.head.files = named.collect::<Result<_, ArchiveError>>()?;
+            if self.found.is_empty() {
+                let files: Vec<_> = self.files.iter().map(|(_, name, file)| (name.as_str(), file)).collect();
+                self.found = FoundFile::find(&files, &mut |_| archive.check_running())?;
+                let named = self.files.iter().zip(&self.found);
+                self.chunk.head.files = named.map(|((at, ..), found)| (*at, found.file.clone())).collect();
             }
-            let files = &self.chunk.head.files;
             if self.announced.as_ref().is_none_or(|announced| announced.check().is_err()) {
-                let pieces = files.iter().flat_map(|(_, file)| &file.pieces);
+                let pieces = self.found.iter().flat_map(|found| &found.file.pieces);
                 self.announced = Some(Announcement::make(archive, pieces, None)?);
             }
             let mut there: BTreeSet<_> = archive.list(SEGMENTS)?.into_iter().collect();
-            for ((_, file), (_, _, contents)) in files.iter().zip(&mut self.files) {
-                sent += file.send(archive, contents, &mut there)?;
-            }
+            let files = self.found.iter().zip(self.files.iter().map(|(_, _, file)| file));
+            FoundFile::send(archive, &files.collect::<Vec<_>>(), &mut there, &mut |_, new| {
+                sent += new;
+                Ok(())
+            })?;
         }
         let bytes = self.chunk.seal();
         if archive.put_new(&self.chunk.name().name(), bytes.clone())? == Put::New {

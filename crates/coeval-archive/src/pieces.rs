@@ -8,11 +8,12 @@ use crate::archive::{Archive, Put};
 use crate::error::ArchiveError;
 use crate::names;
 use bytes::Bytes;
-use coeval_store::{CopiedFile, FileWriter};
-use ring::digest::{SHA256, digest};
+use coeval_store::FileWriter;
+use ring::digest::{Digest, SHA256, digest};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::thread::Builder;
 
 /// The longest piece.
@@ -39,6 +40,50 @@ pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sy
     })
 }
 
+/// Does the work for each of these, several at the same time, and has the caller's thread note what comes of each as soon as that is
+/// ready, in any order. Nothing new is begun once some work has failed, or whoever notes does not go on; what is under way is brought
+/// to its end.
+///
+/// # Errors
+/// The first one.
+pub(crate) fn each_at_once<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<R, ArchiveError> + Sync,
+    note: &mut dyn FnMut(&T, R) -> Result<(), ArchiveError>,
+) -> Result<(), ArchiveError> {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let (next, work) = (&next, &work);
+        let (done, results) = mpsc::channel();
+        let begin = |_: &usize| {
+            let done = done.clone();
+            Builder::new().spawn_scoped(scope, move || work_on(items, next, work, &done)).is_ok()
+        };
+        let begun = (0..PIECES_AT_ONCE.min(items.len())).filter(begin).count();
+        if begun == 0 {
+            // The caller has a thread, too.
+            return items.iter().try_for_each(|item| note(item, work(item)?));
+        }
+        // Only those at work keep the channel open.
+        drop(done);
+        results.iter().try_for_each(|(item, outcome)| note(item, outcome?))
+    })
+}
+
+/// Works until nothing is left, or nobody hears of it any more.
+fn work_on<'t, T, R>(
+    items: &'t [T],
+    next: &AtomicUsize,
+    work: &impl Fn(&T) -> Result<R, ArchiveError>,
+    done: &Sender<(&'t T, Result<R, ArchiveError>)>,
+) {
+    while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+        if done.send((item, work(item))).is_err() {
+            return;
+        }
+    }
+}
+
 /// A piece: its SHA-256 in hexadecimal digits, and its length.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "(String, u64)", into = "(String, u64)")]
@@ -61,12 +106,17 @@ impl From<Piece> for (String, u64) {
 
 impl Piece {
     pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self::of_digest(&digest(&SHA256, bytes), bytes.len() as u64)
+    }
+
+    /// The piece of so many bytes with this SHA-256.
+    pub(crate) fn of_digest(digest: &Digest, bytes: u64) -> Self {
         use std::fmt::Write;
         let mut sha256 = String::with_capacity(64);
-        for byte in digest(&SHA256, bytes).as_ref() {
+        for byte in digest.as_ref() {
             write!(sha256, "{byte:02x}").expect("a text takes what it is given");
         }
-        Self { sha256, bytes: bytes.len() as u64 }
+        Self { sha256, bytes }
     }
 
     pub(crate) fn name(&self) -> String {
@@ -109,26 +159,6 @@ pub(crate) struct ArchivedFile {
 }
 
 impl ArchivedFile {
-    /// Reads a file to find its pieces.
-    pub(crate) fn of(name: &str, file: &mut CopiedFile) -> Result<Self, ArchiveError> {
-        file.rewind();
-        let mut pieces = Vec::new();
-        loop {
-            let mut read = Vec::new();
-            while read.len() < PIECES_AT_ONCE {
-                let bytes = file.read(PIECE_BYTES)?;
-                if bytes.is_empty() {
-                    break;
-                }
-                read.push(bytes);
-            }
-            if read.is_empty() {
-                return Ok(Self { name: name.to_owned(), pieces });
-            }
-            pieces.extend(at_once(&read, |bytes| Piece::of(bytes)));
-        }
-    }
-
     /// Writes it where it is wanted, and completes it there. Returns its bytes.
     ///
     /// # Errors
@@ -146,39 +176,53 @@ impl ArchivedFile {
     pub(crate) fn bytes(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.bytes).sum()
     }
+}
 
-    /// Sends the pieces that are not there, and notes them as there. Returns how many bytes that were.
-    pub(crate) fn send(
-        &self,
-        archive: &Archive,
-        file: &mut CopiedFile,
-        there: &mut BTreeSet<(String, u64)>,
-    ) -> Result<u64, ArchiveError> {
-        if self.pieces.iter().all(|piece| there.contains(&piece.listed())) {
-            return Ok(0);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn what_is_done_at_once_is_noted_once_each() {
+        for count in [0, 1, PIECES_AT_ONCE, 50] {
+            let (items, mut noted) = ((0..count).collect::<Vec<_>>(), BTreeSet::new());
+            each_at_once(&items, |item| Ok(item * 2), &mut |item, double: usize| {
+                assert!(double == item * 2 && noted.insert(*item));
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(noted.len(), count);
         }
-        file.rewind();
-        let mut sent = 0;
-        for pieces in self.pieces.chunks(PIECES_AT_ONCE) {
-            let mut missing = Vec::new();
-            for piece in pieces {
-                let bytes = file.read(PIECE_BYTES)?;
-                assert_eq!(bytes.len() as u64, piece.bytes, "files of segments never change");
-                if !there.contains(&piece.listed()) {
-                    missing.push((piece, Bytes::from(bytes)));
-                }
-            }
-            let put = at_once(&missing, |(piece, bytes)| {
-                piece.check(bytes)?;
-                archive.put_new(&piece.name(), bytes.clone())
-            });
-            for ((piece, _), put) in missing.iter().zip(put) {
-                if put? == Put::New {
-                    sent += piece.bytes;
-                }
-                there.insert(piece.listed());
-            }
-        }
-        Ok(sent)
+    }
+
+    /// Fails if the threads go on behind an error: whoever stops a backup would wait for all of it.
+    #[test]
+    fn what_fails_ends_what_is_done_at_once() {
+        let items: Vec<usize> = (0..10_000).collect();
+        let begun = AtomicUsize::new(0);
+        let pause = || std::thread::sleep(std::time::Duration::from_micros(100));
+        let work = |item: &usize| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            pause();
+            if *item == 20 { Err(ArchiveError::Stopping) } else { Ok(()) }
+        };
+        let failed = each_at_once(&items, work, &mut |_, ()| Ok(()));
+        assert!(matches!(failed, Err(ArchiveError::Stopping)), "{failed:?}");
+        assert!(begun.load(Ordering::Relaxed) < items.len());
+
+        begun.store(0, Ordering::Relaxed);
+        let mut looks = 0;
+        let work = |_: &usize| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            pause();
+            Ok(())
+        };
+        let stopped = each_at_once(&items, work, &mut |_, ()| {
+            looks += 1;
+            if looks == 3 { Err(ArchiveError::Stopping) } else { Ok(()) }
+        });
+        assert!(matches!(stopped, Err(ArchiveError::Stopping)), "{stopped:?}");
+        assert!(looks == 3 && begun.load(Ordering::Relaxed) < items.len());
     }
 }

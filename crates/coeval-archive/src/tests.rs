@@ -10,6 +10,7 @@ mod collecting;
 mod failovers;
 mod faulty;
 mod following;
+mod found_files;
 mod list_failovers;
 mod primary;
 mod restores;

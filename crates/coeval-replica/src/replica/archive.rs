@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Taking the log from the archive, as far as it has it.
 
+use super::primary::outcome;
 use super::{ReplicaState, Taking};
 use crate::error::ReplicaError;
 use crate::rejoining::{Kinship, NewHistory};
@@ -85,7 +86,7 @@ impl Taking {
             let (terms, position) = (self.follower.terms(), self.follower.position());
             // Of another place or history than is there now it says nothing; nor does an error, which may be of those.
             let fetched = ahead.take().and_then(|ahead: Ahead| ahead.of(&terms, position));
-            let next = fetched.map_or_else(|| log.next(&terms, position), Ok)?;
+            let next = fetched.map_or_else(|| log.next_together(&terms, position), Ok)?;
             self.note_archive(log, why);
             let Some(stretch) = next else { break };
             ahead = self.take_and_look_ahead(&stretch, log, &terms)?;
@@ -94,24 +95,31 @@ impl Taking {
         Ok(took)
     }
 
-    /// Takes a stretch, while what comes behind it is fetched.
+    /// Takes a stretch, while what was taken before is made durable and what comes behind it is fetched, each by a thread of its own.
     fn take_and_look_ahead(
         &mut self,
         stretch: &ArchivedStretch,
         log: &mut ArchivedLog,
         terms: &TermHistory,
     ) -> Result<Option<Ahead>, ReplicaError> {
-        let position = stretch.end();
+        let (position, taken) = (stretch.end(), self.follower.taken());
         std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("coeval-fetch".to_owned());
-            let fetching = thread.spawn_scoped(scope, || log.next(terms, position));
-            self.take_stretch(stretch)?;
+            let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+            let fetching = thread("coeval-fetch").spawn_scoped(scope, || log.next_together(terms, position));
+            // Without a thread it is made durable with the next one.
+            let syncing = thread("coeval-sync").spawn_scoped(scope, || taken.sync()).ok();
+            let took = self.take_stretch(stretch);
+            let synced = syncing.map(outcome).transpose();
+            took?;
+            synced?;
+            self.note();
             // Without a thread, or behind a panic there, it is fetched when it is its turn.
             let fetched = fetching.ok().and_then(|fetching| fetching.join().ok()).and_then(Result::ok);
             Ok(fetched.map(|stretch| Ahead { terms: terms.clone(), position, stretch }))
         })
     }
 
+    /// Takes a stretch. It is durable when somebody has synced behind that.
     fn take_stretch(&mut self, stretch: &ArchivedStretch) -> Result<(), ReplicaError> {
         for part in stretch.parts() {
             if self.is_stopping() {
@@ -130,8 +138,6 @@ impl Taking {
             self.note();
             self.note_age();
         }
-        self.follower.sync()?;
-        self.note();
         Ok(())
     }
 

@@ -246,6 +246,6 @@ impl Applying<'_> {
 }
 
 /// What a thread has returned; if it has panicked, so does this one.
-fn outcome<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+pub(super) fn outcome<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -18,8 +18,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
 /// The same while the replica is far behind. Each group makes a world, for which the paths to all keys that it changes are copied:
-/// of many scattered changes most of a table's tree, be they four megabytes or thirty.
-const FAR_GROUP_BYTES_MAX: usize = 32 << 20;
+/// of many scattered changes most of a table's tree, be they four megabytes or sixty. Two groups are in memory, one that is applied and
+/// one that is read.
+const FAR_GROUP_BYTES_MAX: usize = 64 << 20;
 
 /// A replica that lacks more than this is far behind: it is to catch up before it shows each commit at once.
 const FAR_BYTES: u64 = 16 << 20;

@@ -136,9 +136,12 @@ impl CopiedFile {
         self.length
     }
 
-    /// Goes back to its beginning.
-    pub fn rewind(&mut self) {
-        self.offset = 0;
+    /// Its bytes from a place on, as many as there is room for. What is [read](Self::read) next stays the same.
+    ///
+    /// # Errors
+    /// [`StoreError::File`], also if it ends before.
+    pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+        Ok(self.file.read_exact_at(offset, bytes)?)
     }
 
     /// The next bytes, at most so many; none at the end.
