@@ -3,7 +3,7 @@
 //! one whose index was built before.
 
 use super::constraints::{DeclaredKey, refuse_characteristics};
-use super::{comment, index_keys, lookup, naming};
+use super::{comment, index_keys, lookup};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use coeval_store::{ColumnState, DeclaredOrder, IndexDef, QualifiedName, TableDef, Uniqueness};
@@ -105,13 +105,19 @@ fn name_for(
 ) -> Result<String, SqlError> {
     let old = lookup::fold(&promoted.index_name);
     let name = promoted.name.as_ref().map_or_else(|| old.clone(), lookup::fold);
-    if name == old {
-        return Ok(name);
+    let is_renamed = name != old;
+    if is_renamed {
+        lookup::refuse_taken(context, &QualifiedName::new(&def.name.schema, &name))?;
     }
-    lookup::refuse_taken(context, &QualifiedName::new(&def.name.schema, &name))?;
-    if naming::has_constraint(def, &name) {
+    // Other keys are relations. These are not, so that an index may have had the name of one.
+    let checks = def.checks.iter().map(|check| &check.name);
+    let mut others = checks.chain(def.foreign_keys.iter().map(|key| &key.name));
+    if others.any(|taken| *taken == name) {
         let message = format!("constraint \"{name}\" for relation \"{}\" already exists", def.name.name);
         return Err(SqlError::new(SqlState::DuplicateObject, message));
+    }
+    if !is_renamed {
+        return Ok(name);
     }
     let message =
         format!("ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{old}\" to \"{name}\"");
