@@ -264,7 +264,8 @@ impl GroupsAccumulator for Medians {
         if i32::try_from(count).is_err() {
             return resources_err!("Medians of {count} values in one step of one thread");
         }
-        let (mut values, mut lengths) = (Vec::with_capacity(count), Vec::with_capacity(taken.groups));
+        let mut values: Vec<f64> = Vec::with_capacity(count);
+        let mut lengths = Vec::with_capacity(taken.groups);
         taken.each_group(|parts| {
             parts.iter().for_each(|part| values.extend_from_slice(part));
             lengths.push(parts.iter().map(|part| part.len()).sum::<usize>());
