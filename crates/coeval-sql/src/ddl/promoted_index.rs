@@ -114,6 +114,11 @@ fn name_for(
     if is_renamed {
         lookup::refuse_taken(context, &QualifiedName::new(&def.name.schema, &name))?;
     }
+    // To users a primary key is an index, though the catalog has none for it.
+    if def.has_declared_primary_key() && def.primary_key_name == name {
+        let message = format!("relation \"{name}\" already exists");
+        return Err(SqlError::new(SqlState::DuplicateTable, message));
+    }
     // Other keys are relations. These are not, so that an index may have had the name of one.
     let checks = def.checks.iter().map(|check| &check.name);
     let mut others = checks.chain(def.foreign_keys.iter().map(|key| &key.name));
