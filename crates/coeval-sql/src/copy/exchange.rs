@@ -401,28 +401,28 @@ impl CopyOut {
     /// # Errors
     /// What the query meets; `53200` if there is no memory for a group of rows. There are no further rows then.
     pub async fn next(&mut self) -> Option<Result<CopyRows, SqlError>> {
-        let batch = match self.rows.next().await {
-            Some(batch) => batch.map(Some),
-            None => Ok(None),
-        };
-        batch.and_then(|batch| self.encoder.take(batch.as_ref())).transpose()
+        let batch = self.rows.next().await;
+        self.encoded(batch)
     }
 
     /// As [`Self::next`], for a thread that may wait, until the statement is cancelled.
     ///
     /// # Errors
-    /// As [`Self::next`]; [`QueryCanceled`](crate::SqlState::QueryCanceled).
+    /// As [`Self::next`]; [`QueryCanceled`](crate::SqlState::QueryCanceled), and the query ends.
     ///
     /// # Panics
     /// On a thread that runs asynchronous work.
     pub fn next_unless_cancelled(&mut self, cancel: &CancelHandle) -> Option<Result<CopyRows, SqlError>> {
-        futures::executor::block_on(async {
-            tokio::select! {
-                biased;
-                next = self.next() => next,
-                reason = cancel.cancelled() => Some(Err(reason.error())),
-            }
-        })
+        let batch = self.rows.next_unless_cancelled(cancel);
+        self.encoded(batch)
+    }
+
+    /// What is given of what the query gives.
+    fn encoded(
+        &mut self,
+        batch: Option<Result<RecordBatch, SqlError>>,
+    ) -> Option<Result<CopyRows, SqlError>> {
+        batch.transpose().and_then(|batch| self.encoder.take(batch.as_ref())).transpose()
     }
 
     /// Appends the message of this number of these rows: a row of text, CSV and the binary format, a piece of Parquet and

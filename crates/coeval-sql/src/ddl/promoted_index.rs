@@ -3,7 +3,7 @@
 //! one whose index was built before.
 
 use super::constraints::{DeclaredKey, refuse_characteristics};
-use super::{comment, index_keys, lookup, naming};
+use super::{comment, index_keys, lookup};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use coeval_store::{ColumnState, DeclaredOrder, IndexDef, QualifiedName, TableDef, Uniqueness};
@@ -55,7 +55,8 @@ pub(super) fn as_primary_key(
 ///
 /// # Errors
 /// `42704` if the table has no such index, `55000` if that is a constraint's, `42809` if it is not one of all rows by columns that
-/// are unique in the order that constraints have, `0A000` for a constraint that is to be checked later.
+/// are unique in the order that constraints have, `0A000` for a constraint that is to be checked later, or that CREATE TABLE does not take
+/// because it has a column twice.
 fn promotable(def: &TableDef, promoted: &ConstraintUsingIndex) -> Result<usize, SqlError> {
     refuse_characteristics(promoted.characteristics.as_ref())?;
     let name = lookup::fold(&promoted.index_name);
@@ -91,6 +92,10 @@ fn promotable(def: &TableDef, promoted: &ConstraintUsingIndex) -> Result<usize, 
             "index \"{name}\" column number {place} does not have default sorting behavior"
         ));
     }
+    let columns = &index.columns;
+    if (1..columns.len()).any(|place| columns[..place].contains(&columns[place])) {
+        return Err(SqlError::unsupported("a constraint of an index that has a column twice"));
+    }
     Ok(place)
 }
 
@@ -105,13 +110,24 @@ fn name_for(
 ) -> Result<String, SqlError> {
     let old = lookup::fold(&promoted.index_name);
     let name = promoted.name.as_ref().map_or_else(|| old.clone(), lookup::fold);
-    if name == old {
-        return Ok(name);
+    let is_renamed = name != old;
+    if is_renamed {
+        lookup::refuse_taken(context, &QualifiedName::new(&def.name.schema, &name))?;
     }
-    lookup::refuse_taken(context, &QualifiedName::new(&def.name.schema, &name))?;
-    if naming::has_constraint(def, &name) {
+    // To users a primary key is an index, though the catalog has none for it.
+    if def.has_declared_primary_key() && def.primary_key_name == name {
+        let message = format!("relation \"{name}\" already exists");
+        return Err(SqlError::new(SqlState::DuplicateTable, message));
+    }
+    // Other keys are relations. These are not, so that an index may have had the name of one.
+    let checks = def.checks.iter().map(|check| &check.name);
+    let mut others = checks.chain(def.foreign_keys.iter().map(|key| &key.name));
+    if others.any(|taken| *taken == name) {
         let message = format!("constraint \"{name}\" for relation \"{}\" already exists", def.name.name);
         return Err(SqlError::new(SqlState::DuplicateObject, message));
+    }
+    if !is_renamed {
+        return Ok(name);
     }
     let message =
         format!("ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{old}\" to \"{name}\"");

@@ -20,11 +20,10 @@ fn joined_source(tokens: &[TokenWithSpan]) -> Option<(usize, usize)> {
     if !tokens.iter().any(|token| is_word(token, "merge")) {
         return None;
     }
-    let outside = outside_of_parentheses(tokens);
+    let outside = outside_of_others(tokens);
     let is = |at: usize, wanted: &str| outside.get(at).is_some_and(|&place| is_word(&tokens[place], wanted));
     let find = |from: usize, wanted: &str| (from..outside.len()).find(|&at| is(at, wanted));
     let using = find(find(0, "merge")?, "using")?;
-    // A WHEN of a CASE in a condition is none of the statement.
     let is_clause =
         |at: usize| is(at, "when") && (is(at + 1, "matched") || (is(at + 1, "not") && is(at + 2, "matched")));
     let clause = (using..outside.len()).find(|&at| is_clause(at))?;
@@ -34,16 +33,17 @@ fn joined_source(tokens: &[TokenWithSpan]) -> Option<(usize, usize)> {
     has_join.then_some((start, outside[condition]))
 }
 
-/// The places of the words and signs that are in no parentheses.
-fn outside_of_parentheses(tokens: &[TokenWithSpan]) -> Vec<usize> {
+/// The places of the words and signs that are in no parentheses, and in no CASE: a WHEN of that is none of the statement.
+fn outside_of_others(tokens: &[TokenWithSpan]) -> Vec<usize> {
     let mut depth = 0_usize;
     let is_outside = |place: &usize| {
-        match &tokens[*place].token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
-            _ => {}
+        let token = &tokens[*place];
+        if token.token == Token::LParen || is_word(token, "case") {
+            depth += 1;
+        } else if token.token == Token::RParen || is_word(token, "end") {
+            depth = depth.saturating_sub(1);
         }
-        depth == 0 && !is_space(&tokens[*place])
+        depth == 0 && !is_space(token)
     };
     (0..tokens.len()).filter(is_outside).collect()
 }

@@ -258,7 +258,8 @@ impl Session {
         }
     }
 
-    /// `42P01` if one of the tables is not there, `42501` if one of these privileges on it is needed and none is there.
+    /// `42P01` if one of the tables is not there. If one of these privileges on it is needed, `42501` if none is there, and `42809` if it is
+    /// something else than a table or a view.
     fn look_for(&mut self, tables: &[ObjectName], needed: Option<&[Privilege]>) -> Result<(), SqlError> {
         self.in_transaction("", &[], &[], IsQuery::No, |context| {
             for table in tables {
@@ -270,8 +271,10 @@ impl Session {
                 if found.is_none() && !tables.any(|table| table.def().primary_key_name == name) {
                     return Err(crate::names::unknown_table(name));
                 }
-                if let (Some(name), Some(needed)) = (&found, needed) {
-                    require_any(context, name, needed)?;
+                match (&found, needed) {
+                    (Some(name), Some(needed)) => require_any(context, name, needed)?,
+                    (None, Some(_)) => return Err(no_lock(name)),
+                    (_, None) => {}
                 }
             }
             Ok(())
@@ -279,7 +282,7 @@ impl Session {
     }
 }
 
-/// `42501` if none of the privileges on a table or view is there.
+/// `42501` if none of the privileges on a table or view is there, `42809` if it is something else.
 fn require_any(
     context: &StatementContext<'_>,
     name: &QualifiedName,
@@ -295,6 +298,12 @@ fn require_any(
             Some(view) => context.rights().require_any(Object::View(view), privileges),
             None => Ok(()),
         },
-        Some(ObjectRef::Sequence(_) | ObjectRef::Index(..)) | None => Ok(()),
+        Some(ObjectRef::Sequence(_) | ObjectRef::Index(..)) => Err(no_lock(&name.name)),
+        None => Ok(()),
     }
+}
+
+/// `42809`: LOCK TABLE of what is no table or view.
+fn no_lock(name: &str) -> SqlError {
+    SqlError::new(SqlState::WrongObjectType, format!("cannot lock relation \"{name}\""))
 }

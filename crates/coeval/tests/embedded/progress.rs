@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How far a query is, as whoever waits for it sees it.
 
-use coeval::{CancelHandle, Database, Outcome, QueryProgress, RowWork, Session, SqlState};
+use coeval::{CancelHandle, CopyOutcome, Database, Outcome, QueryProgress, RowWork, Session, SqlState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -118,11 +118,33 @@ fn rows_that_stream_are_counted_until_nobody_reads_on() {
     session.query("SELECT 1").unwrap();
     assert!(handle.progress().is_some_and(|progress| progress.rows == 200_000));
     drop(rows);
+    assert_all_end(&handle);
+}
+
+/// Waits until no query of the session is shown.
+fn assert_all_end(handle: &CancelHandle) {
     let until = Instant::now() + Duration::from_secs(60);
     while handle.progress().is_some() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(handle.progress(), None);
+}
+
+/// To break it: wait for rows of the query no longer, and leave it running.
+#[test]
+fn a_copy_that_is_cancelled_ends_while_somebody_keeps_it() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    session.execute("CREATE TABLE t (id int PRIMARY KEY, n int)").unwrap();
+    session.execute("INSERT INTO t SELECT i, i FROM generate_series(1, 10) AS s(i)").unwrap();
+    let handle = session.cancel_handle();
+    let copy = session.start_copy("COPY (SELECT n, pg_sleep(600) FROM t) TO STDOUT").unwrap();
+    let CopyOutcome::Out(mut copy) = copy else { panic!("it has rows") };
+    assert!(handle.progress().is_some());
+    handle.cancel();
+    assert_eq!(copy.find_map(Result::err).unwrap().state(), SqlState::QueryCanceled);
+    assert_all_end(&handle);
+    drop(copy);
 }
 
 #[test]

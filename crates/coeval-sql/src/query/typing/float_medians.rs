@@ -13,10 +13,12 @@
 //! values   a b c d   e ...            shelf 1, groups 128 to 255    members 72 ...         values d ...
 //! ```
 //!
-//! A value takes nine bytes, and eight more while its state is made. The median is found as DataFusion finds it: by the order of all floats,
-//! and as the mean of the two in the middle where there are two. Its states are DataFusion's, and so is all that is not of groups.
+//! A value takes nine bytes, and eight more while its state is made or the median of its group is found; those of one shelf at a time eight
+//! more for their order. The median is found as DataFusion finds it: by the order of all floats, and as the mean of the two in the middle where
+//! there are two. Its states are DataFusion's, and so is all that is not of groups.
 
 use super::kept_rows::KeptRows;
+use crate::cancel;
 use crate::wrapped::as_wrapped;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, ListArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -82,8 +84,8 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// The values group by group, and where those of each end.
-    fn by_group(&self) -> (Vec<f64>, [usize; SHELF_GROUPS]) {
+    /// The values group by group, and where those of each end. They are in memory once when this returns.
+    fn by_group(self) -> (Vec<f64>, [usize; SHELF_GROUPS]) {
         let mut ends = [0; SHELF_GROUPS];
         self.members.iter().for_each(|member| ends[usize::from(*member)] += 1);
         let mut before = 0;
@@ -125,6 +127,8 @@ struct Medians {
     arrays: Vec<ScalarBuffer<f64>>,
     /// How many values there are in runs.
     run_values: usize,
+    /// How many values came with the arrays, those of a shelf among them: an array stays as a whole.
+    array_values: usize,
 }
 
 impl Medians {
@@ -179,24 +183,31 @@ impl Medians {
         first
     }
 
-    /// Calls `take` with the values of each group, in any order, group by group.
-    fn each_group(&mut self, mut take: impl FnMut(&[f64])) {
+    /// Calls `take` with the values of each group, in any order and in parts, group by group. They may be most of what there is memory for,
+    /// so each is copied once, and a shelf goes before the next one is put in order.
+    ///
+    /// # Errors
+    /// That of a cancelled statement.
+    fn each_group(mut self, mut take: impl FnMut(&[&[f64]])) -> Result<()> {
         self.runs.sort_unstable_by_key(|run| run.group);
+        let shelves = mem::take(&mut self.shelves);
         let mut runs = self.runs.iter().peekable();
-        let mut own = Vec::new();
-        for (place, shelf) in self.shelves.iter().enumerate() {
+        for (place, shelf) in shelves.into_iter().enumerate() {
             let (values, ends) = shelf.by_group();
+            let mut parts: Vec<&[f64]> = Vec::new();
             let mut start = 0;
             for (group, end) in (place * SHELF_GROUPS..self.groups).zip(ends) {
-                own.clear();
-                own.extend_from_slice(&values[start..end]);
+                cancel::check()?;
+                parts.clear();
+                parts.push(&values[start..end]);
                 start = end;
                 while let Some(run) = runs.next_if(|run| run.group == group) {
-                    own.extend_from_slice(self.values_of(run));
+                    parts.push(self.values_of(run));
                 }
-                take(&own);
+                take(&parts);
             }
         }
+        Ok(())
     }
 }
 
@@ -240,32 +251,38 @@ impl GroupsAccumulator for Medians {
         }
         if self.runs.len() > runs {
             self.arrays.push(values.clone());
+            // Of the array that these rows may be a part of.
+            let ends = lists.value_offsets();
+            self.array_values += (ends[ends.len() - 1] - ends[0]).cast_unsigned() as usize;
         }
         Ok(())
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        let mut taken = self.take(emit_to);
+        let taken = self.take(emit_to);
         let count = taken.len();
         if i32::try_from(count).is_err() {
             return resources_err!("Medians of {count} values in one step of one thread");
         }
-        let (mut values, mut lengths) = (Vec::with_capacity(count), Vec::with_capacity(taken.groups));
-        taken.each_group(|own| {
-            values.extend_from_slice(own);
-            lengths.push(own.len());
-        });
+        let mut values: Vec<f64> = Vec::with_capacity(count);
+        let mut lengths = Vec::with_capacity(taken.groups);
+        taken.each_group(|parts| {
+            parts.iter().for_each(|part| values.extend_from_slice(part));
+            lengths.push(parts.iter().map(|part| part.len()).sum::<usize>());
+        })?;
         lists(lengths, values.into(), None)
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        let mut taken = self.take(emit_to);
+        let taken = self.take(emit_to);
         let (mut places, mut medians) = (Vec::new(), Vec::with_capacity(taken.groups));
-        taken.each_group(|own| {
+        taken.each_group(|parts| {
             places.clear();
-            places.extend(own.iter().map(|value| place_of(*value)));
+            for part in parts {
+                places.extend(part.iter().map(|value| place_of(*value)));
+            }
             medians.push(median(&mut places));
-        });
+        })?;
         Ok(Arc::new(Float64Array::from(medians)))
     }
 
@@ -282,7 +299,7 @@ impl GroupsAccumulator for Medians {
             + shelves
             + self.shelves.capacity() * size_of::<Shelf>()
             + self.runs.capacity() * size_of::<Run>()
-            + self.run_values * size_of::<f64>()
+            + self.array_values * size_of::<f64>()
     }
 }
 
@@ -422,6 +439,34 @@ mod tests {
             assert_eq!(found, model(&rows, groups), "{first}");
             assert_eq!(medians.len(), 0);
         }
+    }
+
+    /// Break: count runs alone.
+    #[test]
+    fn arrays_are_counted_as_a_whole() {
+        // All but one are too short for a run, and are on a shelf, too.
+        let lengths: Vec<usize> = (0..100).map(|list| RUN_VALUES_MIN - usize::from(list > 0)).collect();
+        let (count, groups) = (lengths.iter().sum::<usize>(), (0..lengths.len()).collect::<Vec<_>>());
+        let states = lists(lengths, vec![1.0; count].into(), None).unwrap();
+        let mut medians = Medians::default();
+        medians.merge_batch(&states, &groups, groups.len()).unwrap();
+        assert_eq!((medians.arrays.len(), medians.len()), (1, count));
+        let on_shelf = count - RUN_VALUES_MIN;
+        assert!(medians.size() >= count * size_of::<f64>() + on_shelf * (size_of::<f64>() + 1));
+        let found = bits(&medians.evaluate(EmitTo::All).unwrap());
+        assert!(found.iter().all(|median| *median == Some(1.0_f64.to_bits())));
+        assert_eq!(medians.array_values, 0);
+    }
+
+    /// Break: go through all groups whatever was asked for.
+    #[test]
+    fn the_groups_of_a_cancelled_statement_are_not_looked_at() {
+        let handle = cancel::CancelHandle::new();
+        let _running = handle.begin();
+        let mut medians = Medians::default();
+        add(&mut medians, &[(0, Some(1.0), true)], 1);
+        handle.cancel();
+        assert!(medians.evaluate(EmitTo::All).is_err());
     }
 
     #[test]
