@@ -107,6 +107,7 @@ pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use extremes::ExistenceByExtremes;
 pub(crate) use field_reads::FieldReads;
+pub use files::is_name_of_files;
 pub(crate) use float_zeros::BothZeros;
 pub(crate) use frame_exclusions::FrameExclusions;
 pub(crate) use frame_offsets::FrameOffsets;
