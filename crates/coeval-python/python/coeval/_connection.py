@@ -290,10 +290,10 @@ class Connection:
     def append(self, table: str, rows: object) -> int:
         """Adds the rows of a data frame or anything else with columns to a table, and returns how many they are.
 
-        Columns go by their names; those that the frame does not have get their defaults. All rows or none are added. Texts are taken
-        for dates, times, intervals, `numeric`, `uuid`, documents and values of enums, as COPY reads them, and sixteen bytes for a `uuid`;
-        a `DataError` names the row and column of the first that is none. A dictionary of columns is added as Arrow if pyarrow is there,
-        else by a statement for each row.
+        Columns go by their names; those that the frame does not have get their defaults. All rows or none are added. Texts are
+        read as COPY reads them for columns of dates, times, intervals, `numeric`, `uuid`, documents and enums, and sixteen bytes
+        for a `uuid`; a `DataError` names the row and column of the first that is none. A dictionary of columns is added as Arrow
+        if pyarrow is there, else by a statement for each row.
         """
         return self._session().append(table, rows)
 

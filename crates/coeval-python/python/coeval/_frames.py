@@ -93,8 +93,8 @@ def columns_of(frame: object) -> list[str]:
 
 @contextlib.contextmanager
 def lent(session: _backend.Session, frames: dict[str, object], insert: str | None = None) -> Iterator[None]:
-    """The session has these frames, by their names, until the end of the `with`. For an INSERT they have texts and bytes as the values
-    that the columns of its table take."""
+    """The session has these frames, by their names, until the end of the `with`. For an INSERT they have texts and bytes as values
+    of the columns of its table."""
     names = []
     try:
         for name, frame in frames.items():
