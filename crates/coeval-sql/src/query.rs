@@ -39,6 +39,7 @@ mod late_joins;
 mod lateral;
 mod lateral_values;
 mod likes;
+mod literal_places;
 mod local_moments;
 mod matching;
 mod mistakes;
