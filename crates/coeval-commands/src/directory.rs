@@ -110,7 +110,8 @@ fn way_to_server(path: &Path, holder: &Holder) -> Option<String> {
 /// # Errors
 /// If something else is there.
 pub(crate) fn try_open(path: &Path, options: DatabaseOptions) -> Result<Result<Database, Error>, Failure> {
-    if look(path)? == Contents::Foreign {
+    // Of a file the database itself says what it is, and how it is read.
+    if look(path)? == Contents::Foreign && !path.is_file() {
         return Err(Failure::Work(format!(
             "{} is not a database and not empty; name a database directory, or a new or empty one",
             path.display()

@@ -16,6 +16,7 @@
 //! `python/coeval/__init__.py`, then `session.rs`.
 
 mod database;
+mod durations;
 mod errors;
 mod importing;
 mod parameters;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a statement returns: rows as tuples, as they are asked for, or all that are left as an Arrow stream.
 
+use crate::durations::{batch_with_durations, schema_with_durations};
 use crate::errors::{exception, refused};
 use crate::values::Values;
 use arrow::array::{ArrayRef, RecordBatch, StructArray};
@@ -118,6 +119,27 @@ impl Rows {
         Ok(Part::Arrays { count: batch.num_rows(), columns: columns.collect::<Result<_, _>>()? })
     }
 
+    /// The rows that are left, as a stream.
+    fn stream<'py>(
+        &self,
+        py: Python<'py>,
+        intervals: Intervals,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let Some(schema) = &self.schema else {
+            return Err(refused(py, "02000", "the statement returns no rows", None));
+        };
+        let exporter = Exporter::new(schema, TextForm::Views);
+        let with_durations =
+            (intervals == Intervals::Durations).then(|| schema_with_durations(exporter.schema()));
+        let fields = with_durations.as_ref().unwrap_or_else(|| exporter.schema()).fields().clone();
+        let source = py.detach(|| std::mem::replace(&mut *self.source.lock(), Source::Empty));
+        let batches = Exported { source, exporter, with_durations, failure: Arc::clone(&self.failure) };
+        let arrays = batches.map(|batch| Ok(Arc::new(StructArray::from(batch?)) as ArrayRef));
+        let row = Field::new_struct("", fields, false);
+        Ok(to_stream_pycapsule(py, Box::new(ArrayIterator::new(arrays, Arc::new(row))), requested_schema)?)
+    }
+
     /// A row of these values, in the order of the columns.
     fn tuple<'py, 'v>(
         &self,
@@ -204,15 +226,12 @@ impl Rows {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let Some(schema) = &self.schema else {
-            return Err(refused(py, "02000", "the statement returns no rows", None));
-        };
-        let exporter = Exporter::new(schema, TextForm::Views);
-        let source = py.detach(|| std::mem::replace(&mut *self.source.lock(), Source::Empty));
-        let row = Field::new_struct("", exporter.schema().fields().clone(), false);
-        let batches = Exported { source, exporter, failure: Arc::clone(&self.failure) };
-        let arrays = batches.map(|batch| Ok(Arc::new(StructArray::from(batch?)) as ArrayRef));
-        Ok(to_stream_pycapsule(py, Box::new(ArrayIterator::new(arrays, Arc::new(row))), requested_schema)?)
+        self.stream(py, Intervals::InParts, requested_schema)
+    }
+
+    /// The same with intervals as durations, in which a month has 30 days and a year 365.
+    fn stream_with_durations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        self.stream(py, Intervals::Durations, None)
     }
 
     /// Raises what has ended the stream that was made of the rows, if something has.
@@ -228,14 +247,32 @@ impl Rows {
     }
 }
 
+/// How intervals go out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Intervals {
+    /// As months, days and a time.
+    InParts,
+    Durations,
+}
+
 /// What is left, as it goes out.
 struct Exported {
     source: Source,
     exporter: Exporter,
+    /// The columns with durations in the place of intervals, if they go out so.
+    with_durations: Option<SchemaRef>,
     failure: Arc<Mutex<Option<Error>>>,
 }
 
 impl Exported {
+    fn exported(&self, batch: &RecordBatch) -> Result<RecordBatch, Error> {
+        let batch = self.exporter.batch(batch).map_err(SqlError::from)?;
+        match &self.with_durations {
+            Some(schema) => Ok(batch_with_durations(&batch, schema)?),
+            None => Ok(batch),
+        }
+    }
+
     fn next_batch(&mut self) -> Option<Result<RecordBatch, Error>> {
         match &mut self.source {
             Source::Empty => None,
@@ -258,8 +295,8 @@ impl Iterator for Exported {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(match self.next_batch()? {
-            Ok(batch) => self.exporter.batch(&batch),
+        Some(match self.next_batch()?.and_then(|batch| self.exported(&batch)) {
+            Ok(batch) => Ok(batch),
             Err(error) => {
                 let told = ArrowError::ComputeError(error.to_string());
                 *self.failure.lock() = Some(error);

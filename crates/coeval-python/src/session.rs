@@ -244,10 +244,21 @@ impl Session {
         self.with(py, |open| Ok(open.session.unknown_relations(&sql)))
     }
 
-    /// Lends what the stream has as a table of this name.
-    fn lend(&self, py: Python<'_>, name: &str, stream: PyRecordBatchReader) -> PyResult<()> {
+    /// Lends what the stream has as a table of this name. For an INSERT, texts and bytes are read as values of the types that the columns
+    /// of their names have.
+    #[pyo3(signature = (name, stream, insert = None))]
+    fn lend(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        stream: PyRecordBatchReader,
+        insert: Option<&str>,
+    ) -> PyResult<()> {
         let (schema, batches) = importing::batches(py, stream)?;
-        self.with(py, |open| open.session.lend(name, &schema, &batches))
+        self.with(py, |open| match insert {
+            Some(insert) => open.session.lend_to_insert(name, insert, &schema, &batches),
+            None => open.session.lend(name, &schema, &batches),
+        })
     }
 
     /// Takes back what was lent.

@@ -180,6 +180,14 @@ fn is_year_of_python(year: i32) -> bool {
     (1..=9999).contains(&year)
 }
 
+/// An interval in microseconds, with as many days to a month and a year as [`interval`] has; `None` if they are too many.
+pub(crate) fn micros_of(value: IntervalValue) -> Option<i64> {
+    let years = i64::from(value.months / MONTHS_PER_YEAR) * i64::from(DAYS_PER_YEAR);
+    let months = i64::from(value.months % MONTHS_PER_YEAR) * i64::from(DAYS_PER_MONTH);
+    let days = years + months + i64::from(value.days);
+    days.checked_mul(86_400 * MICROS_PER_SECOND)?.checked_add(value.nanoseconds / 1_000)
+}
+
 fn interval(py: Python<'_>, value: IntervalValue) -> PyResult<Bound<'_, PyAny>> {
     let days = value.months / MONTHS_PER_YEAR * DAYS_PER_YEAR
         + value.months % MONTHS_PER_YEAR * DAYS_PER_MONTH

@@ -75,6 +75,70 @@ def test_values_of_enums_are_appended(db):
         db.append("m", {"id": [4], "Now": ["so so"]})
 
 
+def test_texts_are_appended_as_the_columns_have_them(db):
+    """They were refused in columns of dates, times, numbers and the like, also those that a result had given."""
+    db.sql(
+        "CREATE TABLE kept (id int, key uuid, day date, at timestamp, instant timestamptz, exact numeric(9,2), span interval,"
+        " document jsonb)"
+    )
+    columns = {
+        "id": [1, 2],
+        "key": ["12345678-1234-5678-1234-567812345678", None],
+        "day": ["2026-11-27", None],
+        "at": ["2026-11-27 12:00", None],
+        "instant": ["2026-11-27 12:00+02", None],
+        "exact": ["12.345", None],
+        "span": ["1 day 02:00", None],
+        "document": ['{"a": [1]}', None],
+    }
+    assert db.append("kept", pandas.DataFrame(columns)) == 2
+    assert db.append("public.kept", polars.DataFrame(columns)) == 2
+    assert db.sql("SELECT * FROM kept WHERE id = 1").fetchall() == 2 * [
+        (
+            1,
+            uuid.UUID("12345678-1234-5678-1234-567812345678"),
+            datetime.date(2026, 11, 27),
+            datetime.datetime(2026, 11, 27, 12),
+            datetime.datetime(2026, 11, 27, 10, tzinfo=datetime.timezone.utc),
+            decimal.Decimal("12.35"),
+            datetime.timedelta(days=1, hours=2),
+            {"a": [1]},
+        )
+    ]
+    assert db.sql("SELECT count(*) FROM kept WHERE key IS NULL AND day IS NULL").fetchone() == (2,)
+    with pytest.raises(coeval.DataError, match='Row 2 of the frame, counted from 1, column "day"'):
+        db.append("kept", {"id": [3, 4], "day": ["2026-11-27", "tomorrow or so"]})
+    with pytest.raises(coeval.ProgrammingError):
+        db.append("kept", {"id": ["5"]})
+    assert db.sql("SELECT count(*) FROM kept").fetchone() == (4,)
+
+
+def test_a_uuid_of_a_frame_of_polars_is_appended(db):
+    """It was refused as bytes: polars has no type of its own for it."""
+    db.sql("CREATE TABLE keys (key uuid); INSERT INTO keys VALUES ('12345678-1234-5678-1234-567812345678'), (NULL)")
+    assert db.append("keys", db.sql("SELECT * FROM keys").pl()) == 2
+    assert db.append("keys", polars.DataFrame({"key": [bytes(range(16))]})) == 1
+    assert db.sql("SELECT count(DISTINCT key), count(key), count(*) FROM keys").fetchone() == (2, 3, 5)
+    with pytest.raises(coeval.DataError, match="3 bytes are no uuid"):
+        db.append("keys", polars.DataFrame({"key": [b"abc"]}))
+
+
+def test_intervals_as_frames_of_polars(db):
+    """Polars has no type for them and ended in a panic."""
+    frame = db.sql("SELECT i, interval '1 day 02:00' AS span, NULL::interval AS nothing FROM generate_series(1, 2) AS i").pl()
+    assert frame.schema["span"] == polars.Duration("us")
+    assert frame["span"].to_list() == 2 * [datetime.timedelta(days=1, hours=2)]
+    assert frame["nothing"].to_list() == [None, None]
+    assert db.sql("SELECT interval '1 hour' AS span WHERE false").pl().schema["span"] == polars.Duration("us")
+    db.sql("CREATE TABLE spans (span interval)")
+    assert db.append("spans", frame.select("span")) == 2
+    counted = db.sql("SELECT interval '1 year 1 month' AS span, ARRAY[interval '1 hour', NULL] AS spans")
+    days, hour = datetime.timedelta(days=395), datetime.timedelta(hours=1)
+    assert counted.pl().rows() == [(days, [hour, None])], "as in tuples"
+    with pytest.raises(coeval.DataError, match="too long"):
+        db.sql("SELECT interval '1000000 years' AS span").pl()
+
+
 def test_lists_of_texts_and_bytes_as_frames(db):
     """Pyarrow refused them: it makes nothing for pandas of lists of views."""
     frame = db.sql("SELECT ARRAY['a', NULL] AS t, ARRAY['\\x00ff'::bytea] AS b, NULL::text[] AS n").df()

@@ -77,7 +77,7 @@ pub(crate) fn execute(
             table_to(context, table_name, columns, path, &options)?
         }
         (CopySource::Query(query), CopyDirection::To) => {
-            refuse_relative(path)?;
+            refuse_place(context, path)?;
             let rows = match returned_rows(context, query, run)? {
                 Some(rows) => rows,
                 None => query::collect(context, query)?,
@@ -128,12 +128,19 @@ fn refuse_files(context: &StatementContext<'_>, direction: CopyDirection) -> Res
         .with_hint("Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone."))
 }
 
-/// A file that is written is named from the root on: nobody who sends a statement knows in which folder the program runs.
-fn refuse_relative(path: &Path) -> Result<(), SqlError> {
+/// A file that is written is named from the root on: nobody who sends a statement knows in which folder the program runs. Nor is it
+/// among the database's own, of which one that is written in the place of another ends the database.
+fn refuse_place(context: &StatementContext<'_>, path: &Path) -> Result<(), SqlError> {
     if path.is_relative() {
         return Err(SqlError::new(SqlState::InvalidName, "relative path not allowed for COPY to file"));
     }
-    Ok(())
+    match context.engine.store().directory() {
+        Some(directory) if file::is_within(path, directory) => {
+            let message = format!("\"{}\" is in the directory of the database", path.display());
+            Err(insufficient(message).with_hint("COPY writes to any other directory."))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The table of a COPY; views and sequences are refused in words of their own.
@@ -248,7 +255,7 @@ fn table_to(
     let indexes = copied_columns(&def, named)?;
     let columns: Vec<(String, ColumnType)> =
         indexes.iter().map(|&index| (def.columns[index].name.clone(), def.columns[index].ty)).collect();
-    refuse_relative(path)?;
+    refuse_place(context, path)?;
     if def.bricks.is_some() {
         let (_, query) = exchange::query_of_table(context, name, named)?;
         let rows = query::collect(context, &query)?;

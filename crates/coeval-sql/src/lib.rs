@@ -142,6 +142,7 @@ pub use pieces::run_piece;
 pub use point::Rows;
 pub use progress::{QueryProgress, RowWork};
 pub use provider::{BrickScan, field_of_column};
+pub use query::is_name_of_files;
 pub use quota::{Quota, QuotaShare};
 pub use registry::{
     Activity, ActivityState, Client, OpenTransaction, Registered, Registry, RegistryGuard, TransactionStatus,

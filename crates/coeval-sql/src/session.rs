@@ -19,6 +19,7 @@ mod deferrable;
 mod description;
 mod execution;
 mod first_snapshot;
+mod frame_values;
 mod frames;
 mod identity;
 mod implicit;

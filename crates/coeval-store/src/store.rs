@@ -426,6 +426,12 @@ impl Store {
         self.shared.wait_for(version, Until::Acknowledged, interrupt).map_err(StoreError::under_commit)
     }
 
+    /// The directory that it is in; `None` if it lives in memory alone.
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
+        self.shared.disk.as_ref().map(|disk| disk.dir())
+    }
+
     /// Bytes that were read from the files of tables and are in memory; 0 if there are no files. See
     /// [`StoreOptions::data_memory`].
     #[must_use]

@@ -7,7 +7,9 @@ use crate::session::Session;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use arrow::array::RecordBatch;
-use coeval_sql::{Engine, QueryMemory, TransactionsShare, begin_with_kept_settings};
+use coeval_sql::{
+    Engine, QueryMemory, SqlError, SqlState, TransactionsShare, begin_with_kept_settings, is_name_of_files,
+};
 use coeval_store::files::DiskFiles;
 use coeval_store::log::Lsn;
 use coeval_store::{
@@ -44,6 +46,21 @@ const SPILL_DIRECTORY: &str = "spill";
 /// Where it is now is not known if that was removed, and then nothing can be opened by a name without it either.
 fn whole(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// `42809` for a file, which is no directory of a database; of one that a query reads it says so.
+fn refuse_file(path: &Path) -> Result<(), Error> {
+    if !path.is_file() {
+        return Ok(());
+    }
+    let name = path.display().to_string();
+    let advice = if is_name_of_files(&name) {
+        format!("SELECT * FROM '{}' reads it, in a database in memory for one", name.replace('\'', "''"))
+    } else {
+        "name a new or an empty directory, or one that has a database".to_owned()
+    };
+    let message = format!("\"{name}\" is a file, and a database is a directory: {advice}");
+    Err(SqlError::new(SqlState::WrongObjectType, message).into())
 }
 
 impl DatabaseOptions {
@@ -127,10 +144,11 @@ impl DatabaseOptions {
     /// later.
     ///
     /// # Errors
-    /// If another process has it open (the error names it), a file is damaged (which one, where), or the
-    /// directory cannot be written. The files are as before.
+    /// If another process has it open (the error names it), a file is damaged (which one, where), the directory cannot be
+    /// written, or is a file (the error says how to read one). The files are as before.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database, Error> {
         let path = whole(path.as_ref());
+        refuse_file(&path)?;
         let store = Store::open(&path, self.store)?;
         let memory = self.memory_of_queries(Some(path.join(SPILL_DIRECTORY)));
         Database::with_share(store, &memory, self.transactions_share)

@@ -196,7 +196,23 @@ impl Session {
         schema: &Schema,
         batches: &[RecordBatch],
     ) -> Result<(), Error> {
-        Ok(self.inner.lend(name, schema, batches)?)
+        Ok(self.inner.lend(name, schema, batches, None)?)
+    }
+
+    /// As [`lend`](Self::lend), for this INSERT: what columns of the table have as `uuid`, dates, times, intervals, `numeric`,
+    /// documents and values of enums may be texts in the columns of their names, as COPY reads them, and a `uuid` sixteen bytes.
+    ///
+    /// # Errors
+    /// As [`lend`](Self::lend); `22P02` and its like for a value that cannot be read, with its row and column, and `42601` for a text
+    /// that is no statement.
+    pub fn lend_to_insert(
+        &mut self,
+        name: impl Into<String>,
+        insert: &str,
+        schema: &Schema,
+        batches: &[RecordBatch],
+    ) -> Result<(), Error> {
+        Ok(self.inner.lend(name, schema, batches, Some(insert))?)
     }
 
     /// Takes back what was [lent](Self::lend) by this name. A query that runs goes on with it.

@@ -27,11 +27,6 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 _ISOLATION = ("serializable", "repeatable read", "read committed")
 # The name of the frame that `append` reads.
 _APPENDED = "coeval append"
-_AN_ENUM = "SELECT enumtypid FROM pg_catalog.pg_enum LIMIT 1"
-# The columns of a table that are of enums, with their types.
-_ENUMS_OF = """SELECT a.attname, pg_catalog.format_type(a.atttypid, NULL)
-    FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-    WHERE t.typtype = 'e' AND a.attrelid = pg_catalog.to_regclass($1)"""
 _RUNS_MAX = 100
 _WAIT_FIRST = 0.001
 _WAIT_MAX = 0.1
@@ -137,15 +132,9 @@ class Session:
         names = [quoted(name) for name in _frames.columns_of(stream)]
         if isinstance(self._native, _server.Session):
             return _interrupts.call(self._native, self._native.append, _table_name(table), names, stream)
-        enums: dict[str, str] = {}
-        # Where there are none, which takes less to find out, no table has columns of them.
-        if self._native.run(_AN_ENUM, None).fetch():
-            found = _interrupts.call(self._native, self._native.run, _ENUMS_OF, [_table_name(table)]).fetch()
-            enums = {quoted(name): kind for name, kind in found}
-        # Frames have texts for the values of an enum, and no statement takes those for them by itself.
-        values = ", ".join(f"CAST({name} AS {enums[name]})" if name in enums else name for name in names)
-        text = f"INSERT INTO {_table_name(table)} ({', '.join(names)}) SELECT {values} FROM {quoted(_APPENDED)}"
-        with _frames.lent(self._native, {_APPENDED: stream}):
+        listed = ", ".join(names)
+        text = f"INSERT INTO {_table_name(table)} ({listed}) SELECT {listed} FROM {quoted(_APPENDED)}"
+        with _frames.lent(self._native, {_APPENDED: stream}, text):
             return _interrupts.call(self._native, self._native.run, text, None).row_count or 0
 
     def _append_columns(self, table: str, columns: Mapping[str, Sequence[Any]]) -> int:
@@ -301,8 +290,10 @@ class Connection:
     def append(self, table: str, rows: object) -> int:
         """Adds the rows of a data frame or anything else with columns to a table, and returns how many they are.
 
-        Columns go by their names; those that the frame does not have get their defaults. All rows or none are added. A dictionary
-        of columns is added as Arrow if pyarrow is there, else by a statement for each row.
+        Columns go by their names; those that the frame does not have get their defaults. All rows or none are added. Texts are
+        read as COPY reads them for columns of dates, times, intervals, `numeric`, `uuid`, documents and enums, and sixteen bytes
+        for a `uuid`; a `DataError` names the row and column of the first that is none. A dictionary of columns is added as Arrow
+        if pyarrow is there, else by a statement for each row.
         """
         return self._session().append(table, rows)
 

@@ -92,12 +92,13 @@ def columns_of(frame: object) -> list[str]:
 
 
 @contextlib.contextmanager
-def lent(session: _backend.Session, frames: dict[str, object]) -> Iterator[None]:
-    """The session has these frames, by their names, until the end of the `with`."""
+def lent(session: _backend.Session, frames: dict[str, object], insert: str | None = None) -> Iterator[None]:
+    """The session has these frames, by their names, until the end of the `with`. For an INSERT they have texts and bytes as values
+    of the columns of its table."""
     names = []
     try:
         for name, frame in frames.items():
-            session.lend(name, stream_of(frame))
+            session.lend(name, stream_of(frame), insert)
             names.append(name)
         yield
     finally:

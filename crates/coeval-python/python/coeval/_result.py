@@ -94,9 +94,7 @@ class Result:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows that are left, for anything that reads Arrow streams."""
-        self._refuse_no_rows()
-        if self._next:
-            raise InterfaceError("some rows were fetched as tuples and wait to be read: read all as tuples or all as Arrow")
+        self._refuse_fetched()
         return self._rows.__arrow_c_stream__(requested_schema)
 
     def arrow(self) -> pyarrow.Table:
@@ -121,10 +119,10 @@ class Result:
         return data_frame(self.arrow())
 
     def pl(self) -> polars.DataFrame:
-        """The rows that are left, as a data frame of polars."""
+        """The rows that are left, as a data frame of polars. It has no months: an interval is a duration there, as in tuples."""
         import polars
 
-        return self._read(polars.DataFrame)
+        return self._read(lambda result: polars.DataFrame(_WithDurations(result)))
 
     def close(self) -> None:
         """Ends the query, if it still runs; the rest of its rows is not read."""
@@ -140,6 +138,11 @@ class Result:
             raise
         return made
 
+    def _refuse_fetched(self) -> None:
+        self._refuse_no_rows()
+        if self._next:
+            raise InterfaceError("some rows were fetched as tuples and wait to be read: read all as tuples or all as Arrow")
+
     def _refuse_no_rows(self) -> None:
         if self._rows.columns is None:
             raise ProgrammingError(f"the statement ({self._rows.tag}) returns no rows")
@@ -147,3 +150,14 @@ class Result:
     def __repr__(self) -> str:
         columns = ", ".join(f"{name} {ty}" for name, ty in self._rows.columns or ())
         return f"<coeval.Result {self._rows.tag or columns}>"
+
+
+class _WithDurations:
+    """A result as a stream in which intervals are durations, with 30 days to a month and 365 to a year."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        self._result._refuse_fetched()
+        return self._result._rows.stream_with_durations()

@@ -148,7 +148,7 @@ class Session:
         """Frames of the program are not sent: `append` puts one into a table, a temporary one for one."""
         return []
 
-    def lend(self, name: str, stream: object) -> None:
+    def lend(self, name: str, stream: object, insert: str | None = None) -> None:
         raise NotSupportedError("a server does not see the program's frames: append() puts one into a table")
 
     def give_back(self, name: str) -> None:
@@ -201,6 +201,9 @@ class Rows:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return _table(self._cursor, self.fetch()).__arrow_c_stream__(requested_schema)
 
+    def stream_with_durations(self) -> object:
+        return _table(self._cursor, self.fetch(), durations=True).__arrow_c_stream__()
+
     def close(self) -> None:
         self._cursor.close()
 
@@ -209,15 +212,20 @@ class Rows:
             raise InterfaceError("the result is closed")
 
 
-def _table(cursor: Any, rows: list[tuple[Any, ...]]) -> Any:
-    """The rows as a table of pyarrow, with the types that an embedded database gives them."""
+def _table(cursor: Any, rows: list[tuple[Any, ...]], *, durations: bool = False) -> Any:
+    """The rows as a table of pyarrow, with the types that an embedded database gives them; intervals as durations if they are wanted
+    so."""
     import pyarrow
 
     names, arrays = [], []
     for place, column in enumerate(cursor.description):
         values = [row[place] for row in rows]
         names.append(column.name)
-        arrays.append(_array(pyarrow, cursor.connection, column, values))
+        known = cursor.connection.adapters.types.get(column.type_code) if durations else None
+        if known is not None and known.name == "interval" and known.oid == column.type_code:
+            arrays.append(pyarrow.array(values, pyarrow.duration("us")))
+        else:
+            arrays.append(_array(pyarrow, cursor.connection, column, values))
     return pyarrow.Table.from_arrays(arrays, names=names)
 
 

@@ -86,6 +86,17 @@ impl Drop for NewFile {
     }
 }
 
+/// Whether a file, which need not be there, is in a directory or one below it, by whatever links its name leads there.
+pub(super) fn is_within(path: &Path, directory: &Path) -> bool {
+    let real = std::fs::canonicalize(path).or_else(|_| {
+        let (folder, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
+        std::fs::canonicalize(folder).map(|folder| folder.join(name))
+    });
+    let directory = std::fs::canonicalize(directory);
+    // Where no file can be, none is written.
+    real.is_ok_and(|real| directory.is_ok_and(|directory| real.starts_with(directory)))
+}
+
 /// Gives the file's bytes to `take`, piece by piece.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use super::texts::{cast_error, execution_error, internal_error, not_implemented,
 use crate::error::{SqlError, SqlState};
 use arrow::error::ArrowError;
 use coeval_store::EnumType;
-use datafusion::common::SchemaError;
+use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 
 impl From<DataFusionError> for SqlError {
@@ -185,6 +185,11 @@ fn arrow_error(error: &ArrowError) -> SqlError {
     }
 }
 
+/// The columns that have a table's name, behind it.
+fn of_tables(columns: &[Column]) -> impl Iterator<Item = (&str, &str)> {
+    columns.iter().filter_map(|column| Some((column.relation.as_ref()?.table(), column.name.as_str())))
+}
+
 fn schema_error(error: &SchemaError) -> SqlError {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => match &field.relation {
@@ -195,8 +200,8 @@ fn schema_error(error: &SchemaError) -> SqlError {
             {
                 SqlError::missing_from(relation.table())
             }
-            Some(relation) => unknown_column(Some(relation.table()), &field.name),
-            None => unknown_column(None, &field.name),
+            Some(relation) => unknown_column(Some(relation.table()), &field.name, of_tables(valid_fields)),
+            None => unknown_column(None, &field.name, of_tables(valid_fields)),
         },
         SchemaError::AmbiguousReference { field } => SqlError::new(
             SqlState::AmbiguousColumn,

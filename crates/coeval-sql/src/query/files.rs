@@ -82,8 +82,9 @@ impl Form {
     }
 }
 
-/// Whether a name can be one of files.
-pub(super) fn is_name_of_files(name: &str) -> bool {
+/// Whether a name in FROM that nothing of the database has is one of files: those that end so are read.
+#[must_use]
+pub fn is_name_of_files(name: &str) -> bool {
     Form::of(name).is_some()
 }
 

@@ -161,6 +161,14 @@ impl Scope {
         self.tables.iter().position(|table| table.name == name).map(|place| self.first + place)
     }
 
+    /// The columns that users see, each behind its table; those of queries around come last.
+    fn known(&self) -> impl Iterator<Item = (&str, &str)> {
+        let scopes = std::iter::successors(Some(self), |scope| scope.around.as_deref());
+        scopes.flat_map(|scope| &scope.tables).flat_map(|table| {
+            table.columns.iter().filter_map(|(column, _)| Some((table.name.as_str(), column.as_deref()?)))
+        })
+    }
+
     /// The column that an identifier of one to three parts names.
     ///
     /// # Errors
@@ -178,6 +186,10 @@ impl Scope {
     }
 
     fn resolve_bare(&self, name: &str) -> Result<ScopeColumn, SqlError> {
+        self.find_bare(name)?.ok_or_else(|| unknown_column(None, name, self.known()))
+    }
+
+    fn find_bare(&self, name: &str) -> Result<Option<ScopeColumn>, SqlError> {
         let mut found = None;
         for (place, candidate) in self.tables.iter().enumerate() {
             if let Some((column, ty)) = candidate.find_bare(name) {
@@ -189,9 +201,8 @@ impl Scope {
             }
         }
         match (found, &self.around) {
-            (Some(found), _) => Ok(found),
-            (None, Some(around)) => around.resolve_bare(name),
-            (None, None) => Err(unknown_column(None, name)),
+            (None, Some(around)) => around.find_bare(name),
+            (found, _) => Ok(found),
         }
     }
 
@@ -208,7 +219,7 @@ impl Scope {
             };
         };
         let found = self.tables[place].find(column);
-        let (column, ty) = found.ok_or_else(|| unknown_column(Some(table_name), column))?;
+        let (column, ty) = found.ok_or_else(|| unknown_column(Some(table_name), column, self.known()))?;
         Ok(ScopeColumn { table: self.first + place, column, ty })
     }
 }

@@ -69,3 +69,26 @@ fn a_copy_with_a_file_is_done_at_once() {
     assert!(matches!(done, CopyOutcome::Done(CommandTag::Copy(1))), "{done:?}");
     assert_eq!(std::fs::read_to_string(file).unwrap(), "1,one\n");
 }
+
+/// A superuser could write over the files of the database that was being served.
+#[test]
+fn no_file_is_written_into_the_directory_of_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("shop");
+    let db = Database::open(&place).unwrap();
+    let mut session = db.session();
+    session.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)").unwrap();
+    for name in ["MANIFEST", "segments/rows.csv", "../shop/new.parquet"] {
+        for source in ["t", "(SELECT 1 AS a)"] {
+            let file = place.join(name);
+            let format = if name.ends_with("parquet") { "parquet" } else { "csv" };
+            let sql = format!("COPY {source} TO '{}' (FORMAT {format})", file.display());
+            let refused = session.execute(&sql).unwrap_err();
+            assert_eq!(refused.state(), SqlState::InsufficientPrivilege, "{sql}: {refused}");
+        }
+    }
+    assert!(!place.join("new.parquet").exists());
+    let beside = folder.path().join("rows.csv");
+    session.execute(&format!("COPY t TO '{}'", beside.display())).unwrap();
+    assert_eq!(std::fs::read(beside).unwrap(), b"1\n");
+}

@@ -155,3 +155,21 @@ fn files_of_the_server_are_for_superusers() {
     session.run("RESET ROLE").unwrap();
     assert_eq!(rows(&mut session, &sql.replace("missing", "t")), [["1"]]);
 }
+
+/// Whoever opened one was told that a file in it, of which nobody had spoken, could not be inspected.
+#[test]
+fn a_file_is_no_database_and_the_refusal_says_how_it_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let refusal = |name: &str| {
+        let file = dir.path().join(name);
+        std::fs::write(&file, "id\n1\n").unwrap();
+        let Err(error) = Database::open(&file) else { panic!("{name} is opened") };
+        assert_eq!(error.state(), SqlState::WrongObjectType, "{error}");
+        assert_eq!(std::fs::read(&file).unwrap(), b"id\n1\n");
+        error.to_string()
+    };
+    let letter = refusal("letter.txt");
+    assert!(letter.contains("is a file") && letter.contains("name a new or an empty directory"), "{letter}");
+    let rows = refusal("it's.csv");
+    assert!(rows.contains(&format!("SELECT * FROM '{}'", path_in(dir.path(), "it''s.csv"))), "{rows}");
+}

@@ -120,3 +120,67 @@ fn a_program_can_ask_which_names_are_unknown() {
     session.execute("BEGIN; CREATE TABLE frame (n bigint)").unwrap();
     assert!(session.unknown_relations("SELECT * FROM frame").is_empty());
 }
+
+/// They were refused: no statement takes a text for a date, and frames have no uuid.
+#[test]
+fn texts_and_bytes_for_an_insert_are_read_as_its_columns() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    session
+        .execute(
+            "CREATE TYPE mood AS ENUM ('good', 'bad'); SET TIME ZONE 'Europe/Berlin';
+             CREATE TABLE t (id uuid, day date, at timestamptz, price numeric(9,2), doc jsonb, mood mood, n int)",
+        )
+        .unwrap();
+    let names = ["id", "day", "at", "price", "doc", "mood"];
+    let id = "12345678-1234-5678-1234-567812345678";
+    let texts = [id, "2026-11-27", "2026-11-27 12:00", "1.5", "{\"a\":  1}", "bad"];
+    let columns = |texts: &[&str]| {
+        let columns = names.iter().zip(texts).map(|(name, text)| {
+            (*name, Arc::new(StringArray::from(vec![Some(*text), None])) as Arc<dyn Array>)
+        });
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let listed = names.join(", ");
+    let insert = format!("INSERT INTO t ({listed}) SELECT {listed} FROM rows");
+    let rows = columns(&texts);
+    session.lend_to_insert("rows", &insert, &rows.schema(), std::slice::from_ref(&rows)).unwrap();
+    session.execute(&insert).unwrap();
+    let found = "SELECT count(*) FROM t WHERE id::text = '12345678-1234-5678-1234-567812345678' AND day = '2026-11-27'
+        AND at = '2026-11-27 11:00+00' AND price = 1.5 AND doc = '{\"a\": 1}' AND mood = 'bad'";
+    assert_eq!(number(&mut session, found), 1);
+    assert_eq!(number(&mut session, "SELECT count(*) FROM t WHERE id IS NULL AND mood IS NULL"), 1);
+    // The first bad value is named, in rows of the whole frame.
+    let mut bad = texts;
+    bad[0] = "nobody";
+    let both = [columns(&texts), columns(&bad)];
+    let refused = session.lend_to_insert("more", &insert, &rows.schema(), &both).unwrap_err();
+    assert_eq!(refused.state(), SqlState::InvalidTextRepresentation);
+    assert!(refused.to_string().contains("Row 3 of the frame, counted from 1, column \"id\"."), "{refused}");
+    // Without an INSERT they are what they are, and a text is no integer.
+    lend(&mut session, "plain", &rows).unwrap();
+    assert_eq!(number(&mut session, "SELECT count(*) FROM plain WHERE pg_typeof(day)::text = 'text'"), 2);
+    let number_text = batch("n", StringArray::from(vec!["1"]));
+    let insert = "INSERT INTO t (n) SELECT n FROM rows";
+    let batches = std::slice::from_ref(&number_text);
+    session.lend_to_insert("rows", insert, &number_text.schema(), batches).unwrap();
+    assert_eq!(session.execute(insert).unwrap_err().state(), SqlState::DatatypeMismatch);
+}
+
+#[test]
+fn sixteen_bytes_for_an_insert_are_a_uuid() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    session.execute("CREATE TABLE t (id uuid)").unwrap();
+    let insert = "INSERT INTO t (id) SELECT id FROM rows";
+    let mut append = |bytes: &[u8]| {
+        let rows = batch("id", LargeBinaryArray::from(vec![bytes]));
+        session.lend_to_insert("rows", insert, &rows.schema(), std::slice::from_ref(&rows))?;
+        session.execute(insert)?;
+        Ok::<i64, coeval::Error>(number(&mut session, "SELECT count(*) FROM t WHERE id::text LIKE '07070707-%'"))
+    };
+    assert_eq!(append(&[7; 16]).unwrap(), 1);
+    let refused = append(&[7; 3]).unwrap_err();
+    assert_eq!(refused.state(), SqlState::InvalidBinaryRepresentation);
+    assert!(refused.to_string().contains("Row 1 of the frame, counted from 1, column \"id\"."), "{refused}");
+}

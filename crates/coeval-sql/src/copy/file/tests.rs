@@ -35,3 +35,18 @@ fn a_folder_is_not_written() {
     let error = write_pieces(folder.path(), |_| Ok(())).unwrap_err();
     assert_eq!(error.state, SqlState::WrongObjectType);
 }
+
+#[test]
+fn a_file_is_within_a_directory_whatever_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inner, outer) = (folder.path().join("inner"), folder.path().join("outer"));
+    std::fs::create_dir_all(inner.join("deeper")).unwrap();
+    std::fs::create_dir(&outer).unwrap();
+    std::os::unix::fs::symlink(&inner, outer.join("link")).unwrap();
+    for within in ["inner/new", "inner/deeper/new", "outer/../inner/new", "outer/link/new", "outer/link"] {
+        assert!(is_within(&folder.path().join(within), &inner), "{within}");
+    }
+    for beside in ["outer/new", "inner.csv", "inner/../outer/new", "nowhere/new"] {
+        assert!(!is_within(&folder.path().join(beside), &inner), "{beside}");
+    }
+}
