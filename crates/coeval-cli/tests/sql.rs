@@ -425,11 +425,15 @@ fn a_place_that_is_no_database_is_refused_in_one_line() {
     assert_eq!(std::fs::read(&letter).unwrap(), b"dear reader");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing was made there");
     let said = stderr(&coeval(&["sql", text(&letter), "-c", "SELECT 1"]));
-    assert!(said.contains("is a file, and a database is a directory: name a new or an empty directory"), "{said}");
+    assert!(
+        said.contains("is a file, and a database is a directory: name a new or an empty directory"),
+        "{said}"
+    );
     let trips = directory.path().join("trips.csv");
     std::fs::write(&trips, "id\n1\n").unwrap();
     let said = stderr(&coeval(&["sql", text(&trips), "-c", "SELECT 1"]));
-    let advice = format!("is a file, and a database is a directory: SELECT * FROM '{}' reads it", text(&trips));
+    let advice =
+        format!("is a file, and a database is a directory: SELECT * FROM '{}' reads it", text(&trips));
     assert!(said.contains(&advice) && said.lines().count() == 1, "{said}");
 }
 

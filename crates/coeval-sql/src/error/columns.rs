@@ -107,8 +107,7 @@ mod tests {
         assert_eq!(hint(None, "nmae", &known), one);
         assert_eq!(hint(Some("t"), "nam", &known), one);
         assert_eq!(hint(None, "names", &[("t", "name"), ("t", "name")]), one, "the same twice is one");
-        let two =
-            "Perhaps you meant to reference the column \"t.name\" or the column \"u.name\".".to_owned();
+        let two = "Perhaps you meant to reference the column \"t.name\" or the column \"u.name\".".to_owned();
         assert_eq!(hint(None, "nam", &[("t", "name"), ("u", "name")]), Some(two));
         assert_eq!(hint(Some("t"), "nam", &[("t", "name"), ("u", "name")]), one, "the table counts");
     }

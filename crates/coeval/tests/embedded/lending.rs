@@ -177,7 +177,10 @@ fn sixteen_bytes_for_an_insert_are_a_uuid() {
         let rows = batch("id", LargeBinaryArray::from(vec![bytes]));
         session.lend_to_insert("rows", insert, &rows.schema(), std::slice::from_ref(&rows))?;
         session.execute(insert)?;
-        Ok::<i64, coeval::Error>(number(&mut session, "SELECT count(*) FROM t WHERE id::text LIKE '07070707-%'"))
+        Ok::<i64, coeval::Error>(number(
+            &mut session,
+            "SELECT count(*) FROM t WHERE id::text LIKE '07070707-%'",
+        ))
     };
     assert_eq!(append(&[7; 16]).unwrap(), 1);
     let refused = append(&[7; 3]).unwrap_err();
