@@ -4,7 +4,7 @@
 //! So equal contents are sent once, whatever file of whatever history they belong to, and a backup that failed goes on where it
 //! was. Pieces are small enough to be held in memory, and to be put in one request that overwrites nothing.
 
-use crate::archive::{Archive, Put};
+use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::names;
 use bytes::Bytes;
