@@ -169,8 +169,9 @@ fn settle_cast(cast: &Cast, schema: &DFSchema) -> Result<Option<Expr>> {
     {
         return Ok(Some(called(cast.expr.as_ref().clone(), ty)?));
     }
+    let without_digits = (*to == ColumnType::AnyNumeric.arrow()).then_some(ColumnType::AnyNumeric);
     if from.is_string()
-        && let Some(ty) = column_type_of_arrow(to)
+        && let Some(ty) = without_digits.or_else(|| column_type_of_arrow(to))
         && let Some(said) = jsonb::settled_cast(&cast.expr, ty, schema)?
     {
         return Ok(Some(said));
