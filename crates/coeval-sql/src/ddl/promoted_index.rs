@@ -55,8 +55,7 @@ pub(super) fn as_primary_key(
 ///
 /// # Errors
 /// `42704` if the table has no such index, `55000` if that is a constraint's, `42809` if it is not one of all rows by columns that
-/// are unique in the order that constraints have, `0A000` for a constraint that is to be checked later, or that CREATE TABLE does not take
-/// because it has a column twice.
+/// are unique in the order that constraints have, `0A000` for a constraint that is to be checked later.
 fn promotable(def: &TableDef, promoted: &ConstraintUsingIndex) -> Result<usize, SqlError> {
     refuse_characteristics(promoted.characteristics.as_ref())?;
     let name = lookup::fold(&promoted.index_name);
@@ -91,10 +90,6 @@ fn promotable(def: &TableDef, promoted: &ConstraintUsingIndex) -> Result<usize, 
         return unsuitable(format!(
             "index \"{name}\" column number {place} does not have default sorting behavior"
         ));
-    }
-    let columns = &index.columns;
-    if (1..columns.len()).any(|place| columns[..place].contains(&columns[place])) {
-        return Err(SqlError::unsupported("a constraint of an index that has a column twice"));
     }
     Ok(place)
 }

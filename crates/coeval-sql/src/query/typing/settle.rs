@@ -6,6 +6,7 @@ use super::choices::{settle_case, settle_choice};
 use super::comparable::comparable_pair;
 use super::compared::{settle_between, settle_list};
 use super::conditions::refuse_others;
+use super::literals::TO_NUMERIC;
 use super::numbers::{nullable, quotient};
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
@@ -169,9 +170,8 @@ fn settle_cast(cast: &Cast, schema: &DFSchema) -> Result<Option<Expr>> {
     {
         return Ok(Some(called(cast.expr.as_ref().clone(), ty)?));
     }
-    let without_digits = (*to == ColumnType::AnyNumeric.arrow()).then_some(ColumnType::AnyNumeric);
     if from.is_string()
-        && let Some(ty) = without_digits.or_else(|| column_type_of_arrow(to))
+        && let Some(ty) = column_type_of_arrow(to)
         && let Some(said) = jsonb::settled_cast(&cast.expr, ty, schema)?
     {
         return Ok(Some(said));
@@ -277,6 +277,9 @@ fn numbers_of_pair(left: &Expr, right: &Expr, schema: &DFSchema) -> Result<Optio
 
 /// A call that is a cast of our own, or rounds; `None` if it is right as it is.
 fn settle_own_cast(call: &Expr, function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
+    if let (TO_NUMERIC, [input]) = (function.name(), function.args.as_slice()) {
+        return Ok(jsonb::settled_cast(input, ColumnType::AnyNumeric, schema)?);
+    }
     match call_parts(call) {
         Some((input, to)) => Ok(jsonb::settled_cast(input, to, schema)?),
         None => Ok(settle_rounding(call, function, schema)),
