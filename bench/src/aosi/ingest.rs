@@ -16,6 +16,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Loads of which the stages are measured.
 const STAGED_LOADS: usize = 400;
@@ -42,14 +43,22 @@ pub(crate) fn ingest(options: &Options, progress: &dyn Progress) -> Result<Repor
         report
             .figure(format!("{}_append_bytes_per_s", target.name), per_second * 8.0 * target.columns as f64);
     }
-    copy(&mut session, place.path(), &wide, &mut report, progress)?;
-    stages(&db, place.path(), &wide, options, &mut report, progress)?;
+    let files = beside(place.path())?;
+    copy(&mut session, files.path(), &wide, &mut report, progress)?;
+    stages(&db, files.path(), &wide, options, &mut report, progress)?;
     dashboards::beside(&db, &wide, options, &mut report, progress)?;
     report.environment(cpu.foreign_cores(), sync);
     Ok(report)
 }
 
-/// COPY of a table to CSV and back into another; the file stays in a directory of the options'.
+/// A directory for files on the disk of the database, which takes none but its own into its directory. It goes with what is given.
+fn beside(database: &Path) -> Result<TempDir, BenchError> {
+    let named = database.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = named.unwrap_or_else(|| Path::new("."));
+    tempfile::tempdir_in(parent).map_err(|error| BenchError::file(parent, error))
+}
+
+/// COPY of a table to CSV and back into another, by a file in the directory.
 fn copy(
     session: &mut Session,
     directory: &Path,
