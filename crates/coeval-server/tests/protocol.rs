@@ -147,18 +147,6 @@ fn errors_tell_position_detail_and_hint() {
     let messages = raw.run("SELECT nothing FROM information_schema.tables");
     assert_eq!((error_code(&messages).as_str(), messages[0].field('P').as_deref()), ("42703", Some("8")));
     assert_eq!(messages[0].field('S').as_deref(), Some("ERROR"));
-    // A literal that cannot be read; of two with one text nobody knows which it is.
-    for (sql, place) in [
-        ("SELECT 1, 'a'::int", Some("11")),
-        ("SELECT 'a' + 1", Some("8")),
-        ("SELECT 1,\n date '2026-02-x'", Some("17")),
-        ("SELECT 'a', 'a'::int", None),
-    ] {
-        let messages = raw.run(sql);
-        let code = error_code(&messages);
-        assert!(["22P02", "22007"].contains(&code.as_str()), "{sql}: {code}");
-        assert_eq!(messages[0].field('P').as_deref(), place, "{sql}");
-    }
     raw.run("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)");
     let messages = raw.run("INSERT INTO t VALUES (1)");
     assert_eq!(messages[0].field('D').as_deref(), Some("Key (a)=(1) already exists."));

@@ -39,7 +39,6 @@ mod late_joins;
 mod lateral;
 mod lateral_values;
 mod likes;
-mod literal_places;
 mod local_moments;
 mod matching;
 mod mistakes;

@@ -9,7 +9,6 @@ use super::expansion::bounded;
 use super::generic_plan::{ForAllValues, is_for_all_values};
 use super::grouped_parameters::with_computed_sets;
 use super::kept_plan::{Circumstances, KeptPlan, Reused, is_due, is_timeless};
-use super::literal_places;
 use super::mistakes::{Asks, Refused, has_misplaced_call};
 use super::no_columns;
 use super::ordered_names;
@@ -307,7 +306,7 @@ pub(crate) fn plan(
         refuse_without_columns(query, context)?;
         refuse_doubled(query, context)?;
         ordered_names::refuse_ambiguous(query).map_err(|error| place_in(error, context.sql))?;
-        plan_placed(context, query, types, HiddenColumns::Left)
+        plan_query(context, query, types, HiddenColumns::Left)
     })
 }
 
@@ -323,7 +322,7 @@ pub(crate) fn plan_with_hidden(
     aside(|| {
         refuse_too_large(query)?;
         refuse_without_columns(query, context)?;
-        plan_placed(context, query, types, HiddenColumns::Shown)
+        plan_query(context, query, types, HiddenColumns::Shown)
     })
 }
 
@@ -354,17 +353,6 @@ fn with_output_names(query: &Query, length: Length, engine: &Arc<Engine>) -> Res
         output_names::mark_beside_order(&mut named);
         Ok(named)
     })
-}
-
-/// The plan of a query; an error about a literal says where that stands.
-fn plan_placed(
-    context: &mut StatementContext<'_>,
-    query: &Query,
-    types: &[Option<ColumnType>],
-    hidden: HiddenColumns,
-) -> Result<PlannedQuery, SqlError> {
-    let planned = plan_query(context, query, types, hidden);
-    planned.map_err(|error| place_in(literal_places::placed(error, query), context.sql))
 }
 
 fn plan_query(
