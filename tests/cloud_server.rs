@@ -2,8 +2,6 @@
 //! Servers of the clouds' protocols, for the tests that archive into them. `crates/coeval-archive/cloud-tests/install` brings their
 //! programs, and says which they are.
 
-#![allow(dead_code, reason = "each test program uses a part")]
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -110,7 +108,7 @@ impl Cloud {
 /// A server with an empty bucket.
 pub(crate) struct CloudServer {
     cloud: Cloud,
-    process: Child,
+    pub(crate) process: Child,
     address: String,
     home: tempfile::TempDir,
 }
@@ -184,11 +182,6 @@ impl CloudServer {
         }
     }
 
-    /// Settings of S3 with the key of a name that nobody has.
-    pub(crate) fn settings_of_nobody(&self) -> Vec<(&'static str, String)> {
-        self.s3_settings("nobody", S3_SECRET)
-    }
-
     fn s3_settings(&self, key: &str, secret: &str) -> Vec<(&'static str, String)> {
         vec![
             ("AWS_ENDPOINT_URL", format!("http://{}", self.address)),
@@ -206,21 +199,6 @@ impl CloudServer {
             ("AZURE_STORAGE_ACCOUNT_NAME", AZURE_ACCOUNT.to_owned()),
             ("AZURE_STORAGE_ACCOUNT_KEY", key.to_owned()),
         ]
-    }
-
-    /// Answers nobody, and keeps what it has, until [`resume`](Self::resume).
-    pub(crate) fn pause(&self) {
-        self.signal("-STOP");
-    }
-
-    /// Goes on.
-    pub(crate) fn resume(&self) {
-        self.signal("-CONT");
-    }
-
-    fn signal(&self, signal: &str) {
-        let process = self.process.id().to_string();
-        assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
     }
 }
 

@@ -14,12 +14,19 @@ use crate::error::ArchiveError;
 use crate::patience::Patience;
 use crate::restore::{Target, restore};
 use cloud_server::{Cloud, CloudServer};
+use std::process::Command;
 use std::time::Duration;
 
 #[path = "../../../../tests/cloud_server.rs"]
 mod cloud_server;
 #[path = "../../../../tests/skipping.rs"]
 mod skipping;
+
+/// Halts a server, which keeps what it has, or has it go on.
+fn signal(server: &CloudServer, signal: &str) {
+    let process = server.process.id().to_string();
+    assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
+}
 
 /// A server, unless it was not installed.
 #[track_caller]
@@ -163,11 +170,11 @@ fn a_storage_that_is_gone_is_caught_up_with_on(cloud: Cloud) {
     let mut primary = Primary::new(3);
     let archiver = Archiver::start(primary.store().clone(), archive.with_patience(brief), options()).unwrap();
     wait(&archiver, archived(primary.last().end));
-    server.pause();
+    signal(&server, "-STOP");
     (0..40).for_each(|_| primary.commit());
     let status = wait(&archiver, |status| status.failures > 0);
     assert!(status.bytes_behind > 0 && status.last_error.is_some(), "{status:?}");
-    server.resume();
+    signal(&server, "-CONT");
     let status = wait(&archiver, archived(primary.last().end));
     assert_eq!((status.gaps, status.has_let_go), (vec![], false));
     drop(archiver);
@@ -245,7 +252,12 @@ fn wrong_keys_and_buckets_are_said_on_azure() {
 fn a_key_of_s3_that_nobody_has_is_said() {
     let Some(server) = started(Cloud::S3) else { return };
     let home = tempfile::tempdir().unwrap();
-    let unknown = archive_with(&server.place("here"), server.settings_of_nobody());
+    let mut settings = server.settings();
+    settings
+        .iter_mut()
+        .filter(|(name, _)| *name == "AWS_ACCESS_KEY_ID")
+        .for_each(|(_, key)| "nobody".clone_into(key));
+    let unknown = archive_with(&server.place("here"), settings);
     let refused = restore(&unknown, &home.path().join("new"), Target::Latest, None).unwrap_err();
     assert!(matches!(refused, ArchiveError::Refused { .. }), "{refused}");
     assert!(refused.to_string().contains("AWS_ACCESS_KEY_ID"), "{refused}");
